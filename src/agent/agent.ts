@@ -47,24 +47,24 @@ import { hostProcFs } from './discover/process.ts'
 import { createAgentsHalf } from './disk/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './disk/keeper.ts'
 import { createBudgetMetrics } from './disk/metrics.ts'
-import { createArrivals } from './duties/arrivals.ts'
-import { endGone } from './duties/bury.ts'
 import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
 import { isKeptElsewhere } from './duties/duties-of.ts'
 import type { DutyType } from './duties/duty.ts'
 import { createEngine } from './duties/engine.ts'
 import { createHandoverPauses } from './duties/handover-pauses.ts'
-import { createNews } from './duties/news.ts'
+import { createInheritedConnections, createSever } from './duties/inherited-connections.ts'
+import { createKeyedSignal } from './duties/keyed-signal.ts'
+import { createLazyPages } from './duties/lazy-pages.ts'
 import { createObserver } from './duties/observe.ts'
 import { createPaces } from './duties/paces.ts'
-import { createPartings, createSever } from './duties/partings.ts'
 import { perform } from './duties/perform.ts'
 import { createProgress } from './duties/progress.ts'
-import { loadProven } from './duties/proven.ts'
 import { dropWatch, release } from './duties/remains.ts'
+import { loadRestorableKinds } from './duties/restorable-kinds.ts'
 import type { PodView, Snapshot } from './duties/snapshot.ts'
+import { endGone } from './duties/stop-primary.ts'
+import type { TaskContext } from './duties/task-context.ts'
 import { createUnderstudies } from './duties/understudies.ts'
-import type { Work } from './duties/work.ts'
 import { collectBuffers } from './garbage.ts'
 import { createGates } from './gates.ts'
 import { createCommandRunner } from './hold-command.ts'
@@ -93,20 +93,20 @@ const warm = { bulk: 1, urgent: 2 } as const
 const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 /** The actions that events name for each duty. */
 const actions: Readonly<Record<DutyType, string>> = {
-  guard: 'Guard',
+  watchPrimary: 'Guard',
   checkpoint: 'Checkpoint',
   handOver: 'HandOver',
-  hold: 'Fetch',
+  replicate: 'Fetch',
   fetch: 'Fetch',
   freeze: 'Freeze',
-  trial: 'Try',
-  clear: 'Empty',
+  verifyRestore: 'Try',
+  discard: 'Empty',
   promote: 'Promote',
   probe: 'Probe',
-  bury: 'Stop',
+  stopPrimary: 'Stop',
   redirect: 'Redirect',
   wake: 'Wake',
-  attend: 'Watch',
+  watchGate: 'Watch',
 }
 /** Stands in for a missing disk. */
 async function* nothing(): AsyncGenerator<never> {}
@@ -333,8 +333,8 @@ export async function runAgent(
   async function work(entered: Node): Promise<void> {
     const { sentinel, store, disk } = entered
     const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
-    const generations = createNews()
-    const requests = createNews()
+    const generations = createKeyedSignal()
+    const requests = createKeyedSignal()
     const suspensions = new Map<string, () => () => void>()
     const changed = () => engine.changed()
     const agentMetrics = createAgentMetrics(metrics.registry, () => store.bytes)
@@ -345,8 +345,13 @@ export async function runAgent(
       ...(disk && { disk: { ...budgetOf(disk), ...room.keeper?.trouble } }),
     })
 
-    const proven = await loadProven(join(entered.volatile, 'proven'), entered.programs.digest, log, changed)
-    const arrivals = createArrivals({
+    const proven = await loadRestorableKinds(
+      join(entered.volatile, 'proven'),
+      entered.programs.digest,
+      log,
+      changed,
+    )
+    const arrivals = createLazyPages({
       driver: entered.driver,
       store,
       metrics: agentMetrics,
@@ -385,7 +390,7 @@ export async function runAgent(
       election: { ...operatorElection, namespace: options.operatorNamespace },
       clock,
     })
-    const event: Work['event'] = (pod, type, reason, action, note) => {
+    const event: TaskContext['event'] = (pod, type, reason, action, note) => {
       const object = stores.pods.get(`${pod.namespace}/${pod.name}`)
       if (object === undefined) return
       recorder.record({ regarding: referenceTo(podResource, object), type, reason, action, note })
@@ -442,7 +447,7 @@ export async function runAgent(
       log,
       onReceived: agentMetrics.shipped,
     })
-    const shared: Work = {
+    const shared: TaskContext = {
       node: options.node,
       driver: entered.driver,
       sentinel,
@@ -451,8 +456,8 @@ export async function runAgent(
       peers,
       understudies,
       sign: createSigner(identity.key),
-      arrivals,
-      partings: createPartings({
+      lazyPages: arrivals,
+      inheritedConnections: createInheritedConnections({
         inquiry,
         sever: createSever(entered.programs.directory),
         clock,
@@ -460,7 +465,7 @@ export async function runAgent(
         signal,
       }),
       gates: createGates({ fs: hostProcFs, clock }),
-      proven,
+      restorableKinds: proven,
       progress,
       handoverPauses,
       paces,

@@ -113,9 +113,9 @@ async function whyNoGrave(
   const name = `${watchPrefix}${pod.uid}`
   await sentinel.watch(name, init, signal)
   try {
-    await sentinel.grave({ name, netns: init, heir: '127.0.0.1' }, signal)
-    await sentinel.bury(name, signal)
-    await sentinel.exhume(name, signal)
+    await sentinel.prepareRedirect({ name, netns: init, heir: '127.0.0.1' }, signal)
+    await sentinel.redirect(name, signal)
+    await sentinel.undoRedirect(name, signal)
     return undefined
   } catch (error) {
     if (!isAgentError(error, 'SentinelRefused')) throw error

@@ -1,7 +1,7 @@
 import { chmod, copyFile, mkdir, readlink, rm, rmdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { AgentError, isAgentError } from '../api/agent-errors.ts'
-import { holdDirectory } from '../api/stage.ts'
+import { holdDirectory } from '../api/pod-contract.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import { podConditions } from '../api/pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../api/serving-record.ts'
-import { podConditions } from '../api/stage.ts'
 import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'

@@ -1,5 +1,5 @@
+import { podConditions, type ServingRecord } from '../api/pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../api/serving-record.ts'
-import { podConditions, type ServingRecord } from '../api/stage.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'

@@ -2,7 +2,7 @@
 import { basename, dirname } from 'node:path'
 import { AgentError } from '../api/agent-errors.ts'
 import { gateContainerName } from '../api/gate.ts'
-import { gateSocket } from '../api/stage.ts'
+import { gateSocket } from '../api/pod-contract.ts'
 import type { Clock } from '../kube/clock.ts'
 import { locateContainers } from './discover/container.ts'
 import type { ProcFs } from './discover/process.ts'

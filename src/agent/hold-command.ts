@@ -1,5 +1,5 @@
 import { isAgentError } from '../api/agent-errors.ts'
-import { holdDirectory } from '../api/stage.ts'
+import { holdDirectory } from '../api/pod-contract.ts'
 import { type BackoffPolicy, backoffMs } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { LocatedContainer } from './discover/container.ts'

@@ -128,7 +128,7 @@ export interface SentinelClient {
    * Prepares or changes the redirect of a watched process: the target of connections after its death. It stays closed
    * for so long after the death or the last `bury`; `lastsMs` absent: for ever.
    */
-  grave(
+  prepareRedirect(
     request: {
       readonly name: string
       /** A process of the pod; absent: the redirect exists already, and gets another heir. */
@@ -139,8 +139,8 @@ export interface SentinelClient {
     signal?: AbortSignal,
   ): Promise<void>
   /** Closes the redirect now, whether the process lives or not. */
-  bury(name: string, signal?: AbortSignal): Promise<{ readonly microseconds: number | undefined }>
-  exhume(name: string, signal?: AbortSignal): Promise<void>
+  redirect(name: string, signal?: AbortSignal): Promise<{ readonly microseconds: number | undefined }>
+  undoRedirect(name: string, signal?: AbortSignal): Promise<void>
   /** Resolves when no process of the tree is left, also if it was gone already. */
   treeKill(process: ProcessRef): Promise<{ readonly count: number }>
   treeContinue(process: ProcessRef): Promise<{ readonly count: number }>
@@ -296,7 +296,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       }
       return found
     },
-    async grave({ name, netns, heir, lastsMs }, signal) {
+    async prepareRedirect({ name, netns, heir, lastsMs }, signal) {
       const fields: Field[] = [
         ['name', name],
         ...(netns === undefined ? [] : processFields('netns', netns)),
@@ -306,11 +306,11 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       // `closed`: the process has died already; from now on connections go to this heir.
       await ask('grave', fields, ['ready', 'closed'], signal)
     },
-    async bury(name, signal) {
+    async redirect(name, signal) {
       const line = await ask('bury', [['name', name]], ['closed'], signal)
       return { microseconds: integer(field(line, 'us')) }
     },
-    async exhume(name, signal) {
+    async undoRedirect(name, signal) {
       await ask('exhume', [['name', name]], ['ok'], signal)
     },
     async treeKill(process) {

@@ -5,7 +5,7 @@
 import { limits } from './backuppodset.ts'
 import { gateContainerName, gatePort } from './gate.ts'
 import { labels, podKinds, prefix } from './labels.ts'
-import { holdPath, holdVolume } from './stage.ts'
+import { holdPath, holdVolume } from './pod-contract.ts'
 
 const refuse = (field: string, message: string) => ({ field, message })
 

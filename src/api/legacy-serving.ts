@@ -2,7 +2,7 @@
  * The version before this one writes the facts behind the condition `serving` into its message, and reads them there. The
  * next version can do without this file.
  */
-import type { BroughtBack, ServingRecord } from './stage.ts'
+import type { BroughtBack, ServingRecord } from './pod-contract.ts'
 
 export const legacyMemory = ({ generation, takenAt }: BroughtBack): string =>
   `; generation ${generation} of ${takenAt}`

@@ -1,5 +1,5 @@
 import type { refusals } from './errors.ts'
-import { holdPath, holdVolume, probeKinds } from './stage.ts'
+import { holdPath, holdVolume, probeKinds } from './pod-contract.ts'
 import { type Anything, isSet, objectIn, objectsIn, textsIn } from './unknown.ts'
 
 type Rules = readonly (readonly [keyof typeof refusals, boolean])[]

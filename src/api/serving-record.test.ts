@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import type { Pod } from '../kube/resources.ts'
 import { legacyContainers, legacyDeath, legacyMemory } from './legacy-serving.ts'
+import { podConditions } from './pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation, servingRecordOf } from './serving-record.ts'
-import { podConditions } from './stage.ts'
 
 const memory = { generation: 29, takenAt: '2026-01-01T00:00:01.250Z' }
 const containers = { app: 'containerd://1', side: 'containerd://2' }

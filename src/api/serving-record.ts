@@ -5,7 +5,7 @@
 import type { Pod } from '../kube/resources.ts'
 import { prefix } from './labels.ts'
 import { legacyRecord } from './legacy-serving.ts'
-import { podConditions, type ServingRecord } from './stage.ts'
+import { podConditions, type ServingRecord } from './pod-contract.ts'
 import { objectIn } from './unknown.ts'
 
 export const servingRecordAnnotation = `${prefix}serving-record`

@@ -29,24 +29,23 @@ import {
 import type { Change, Store } from '../kube/store.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
+import { createInFlightPromotions } from './act/in-flight-promotions.ts'
 import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
 import { readPodWith } from './act/read-pod.ts'
-import { createWakes } from './act/wakes.ts'
-import { createDeparted } from './departed.ts'
 import { createEnding } from './ending.ts'
+import { createFailoverHistory } from './failover-history.ts'
 import { createFailures } from './failures.ts'
 import { createSpecs } from './in-force.ts'
-import { createLedger } from './ledger.ts'
-import { createLosses, isDeath } from './losses.ts'
+import { createLostPrimaries, isDeath } from './lost-primaries.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
-import { createFarewells } from './memory/farewells.ts'
 import { createReports, setsIn } from './memory/reports.ts'
+import { createRetirementDelay } from './memory/retirement-delay.ts'
 import { createSince } from './memory/since.ts'
 import type { SetMetrics } from './metrics.ts'
-import { createNewsDesk } from './news.ts'
-import { noticesOf } from './notices.ts'
 import { bySetLabel } from './observe.ts'
+import { createPendingDeletions } from './pending-deletions.ts'
+import { createPendingStatus } from './pending-status.ts'
 import { controllerOf } from './pod/owner.ts'
 import type { PodSettings } from './pod/render.ts'
 import { createStateBudget } from './pulled/budget.ts'
@@ -56,7 +55,8 @@ import { createReadings } from './readings.ts'
 import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createRevisions } from './revisions/revision.ts'
-import { createTombstones } from './tombstones.ts'
+import { eventsOf } from './set-events.ts'
+import { createUnlabelledPods } from './unlabelled-pods.ts'
 import { createGateChecks } from './wake/gate-checks.ts'
 import { reach } from './wake/reach.ts'
 import { wake } from './wake/wake.ts'
@@ -136,10 +136,10 @@ const graceMs = 500
 /** Creates the controller of BackupPodSets. It watches from the start and reconciles while `run` runs. */
 export function createSetController(options: SetControllerOptions): SetController {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
-  const tombstones = createTombstones(ref => pods.get(keyOfRef(ref))?.metadata.uid)
-  const losses = createLosses(clock, tombstones.has, key => sets.get(key)?.metadata.uid)
-  const news = createNewsDesk(clock)
-  const wakes = createWakes(() => clock.sleep(wakePatienceMs))
+  const tombstones = createPendingDeletions(ref => pods.get(keyOfRef(ref))?.metadata.uid)
+  const losses = createLostPrimaries(clock, tombstones.has, key => sets.get(key)?.metadata.uid)
+  const news = createPendingStatus(clock)
+  const wakes = createInFlightPromotions(() => clock.sleep(wakePatienceMs))
   const reporter = createReporter(api, clock)
   const podsName = resourceName(podResource)
   const setsName = resourceName(backupPodSets)
@@ -147,7 +147,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const servicesName = resourceName(serviceResource)
   const slicesName = resourceName(endpointSlices)
   const reports = createReports(options.reports, clock)
-  const farewells = createFarewells(clock)
+  const farewells = createRetirementDelay(clock)
   const failures = createFailures(clock)
   const since = createSince(clock)
   const specs = createSpecs()
@@ -167,7 +167,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         ),
     changed: key => queue.add(key),
   })
-  const departed = createDeparted({
+  const departed = createUnlabelledPods({
     ...{ api, clock, log },
     isDeleted: tombstones.has,
     changed: key => queue.add(key),
@@ -178,7 +178,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
     return set && keyOf(set)
   }
-  const ledger = createLedger(options.stateStore, {
+  const ledger = createFailoverHistory(options.stateStore, {
     clock,
     changed: setUid => {
       const key = keyOfUid(setUid)
@@ -277,10 +277,10 @@ export function createSetController(options: SetControllerOptions): SetControlle
     pods,
     clock,
     random,
-    losses,
+    lostPrimaries: losses,
     reporter,
-    news,
-    ledger,
+    pendingStatus: news,
+    failoverHistory: ledger,
     pulled: { ...pulled, refusal },
     metrics: {
       ...options.metrics,
@@ -303,11 +303,11 @@ export function createSetController(options: SetControllerOptions): SetControlle
       isPermitted: namespace =>
         options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
       since,
-      farewells,
+      retirementDelay: farewells,
       failedOnStage: refusal,
     },
     services: { services: options.services, slices: options.slices },
-    departed,
+    unlabelledPods: departed,
     ending,
     gates,
     claims,
@@ -349,8 +349,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
         api,
         urgentApi,
         settings,
-        tombstones,
-        wakes: {
+        pendingDeletions: tombstones,
+        inFlightPromotions: {
           ...wakes,
           start: (pod, to, role, conversion, finished) =>
             wakes.start(pod, to, role, answered => life.during(() => conversion(answered)), finished),
@@ -391,7 +391,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
           ledger.note(set.uid, news.note(key, [outcome]))
           options.metrics.acted([outcome], clock.monotonic())
           const current = sets.get(key)
-          if (current !== undefined) deps.notify(current, noticesOf([outcome], clock.monotonic()))
+          if (current !== undefined) deps.notify(current, eventsOf([outcome], clock.monotonic()))
           if (outcome.type === 'failed') log.warn({ set: key, err: outcome.error }, 'a wake-up failed')
           queue.add(key, { afterMs: failures.note(key, attemptsOf([outcome])) })
         },

@@ -7,15 +7,15 @@ import { seededRandom } from '../kube/random.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import type { ActContext } from './act/context.ts'
-import { createWakes } from './act/wakes.ts'
+import { createInFlightPromotions } from './act/in-flight-promotions.ts'
 import { createFailures } from './failures.ts'
 import { createSpecs } from './in-force.ts'
-import { createNewsDesk } from './news.ts'
-import type { Notice } from './notices.ts'
 import { podIndexes } from './observe.ts'
+import { createPendingDeletions } from './pending-deletions.ts'
+import { createPendingStatus } from './pending-status.ts'
 import { type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
-import { createTombstones } from './tombstones.ts'
+import type { SetEvent } from './set-events.ts'
 
 const good = { replicas: 2, hotBackups: 1, template: { spec: { containers: [{ name: 'app', image: 'a' }] } } }
 const setOf = (spec: object, generation: number, status?: BackupPodSetStatus): BackupPodSet => ({
@@ -52,7 +52,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   for (const pod of pods) cache.upsert(pod)
   const clock = createFakeClock()
   const writes: string[] = []
-  const notices: Notice[] = []
+  const notices: SetEvent[] = []
   const pulled: string[] = []
   const api = {
     create: async (_: unknown, body: Pod) => {
@@ -81,29 +81,35 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     },
   }
   const nothing = () => undefined
-  const tombstones = createTombstones(nothing)
+  const tombstones = createPendingDeletions(nothing)
   const deps = {
     ...{ sets, pods: cache, clock, random: seededRandom(1) },
     ...{
       reporter: createReporter(api as never, clock),
-      news: createNewsDesk(clock),
+      pendingStatus: createPendingStatus(clock),
       failures: createFailures(clock),
     },
     specs: createSpecs(),
     ending: { has: () => false, note: nothing },
     gates: { look: () => [] },
-    losses: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
-    ledger: { open: nothing, note: nothing, of: () => [] },
+    lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
+    failoverHistory: { open: nothing, note: nothing, of: () => [] },
     pulled: { loaded: () => true, after: () => void pulled.push('after'), facts: nothing },
     metrics: { acted: nothing, counted: nothing, woke: nothing },
-    departed: { of: () => [] },
+    unlabelledPods: { of: () => [] },
     isDeleted: tombstones.has,
     wakening: nothing,
     ...{ caughtUp: () => true, missingForMemory: () => [], wroteSet: nothing, forgetSet: nothing },
-    notify: (_: unknown, told: readonly Notice[]) => notices.push(...told),
+    notify: (_: unknown, told: readonly SetEvent[]) => notices.push(...told),
     actContext: (set: ActContext['set']) =>
       ({
-        ...{ set, api, urgentApi: api, tombstones, wakes: createWakes(() => Promise.resolve()) },
+        ...{
+          set,
+          api,
+          urgentApi: api,
+          tombstones,
+          inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
+        },
         settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
         podOf: (uid: string) => pods.find(({ metadata }) => metadata.uid === uid),
         ...{ wrote: nothing, finishedLate: nothing, ended: nothing },

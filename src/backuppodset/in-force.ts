@@ -75,20 +75,20 @@ function isTakeover(action: Action): boolean {
     case 'wake':
     case 'restore':
     case 'retire':
-    case 'assign':
-    case 'publish':
+    case 'writeSlot':
+    case 'applyEndpoints':
       return true
     case 'delete':
       return action.reason === 'Superseded'
     case 'adopt':
     case 'release':
     case 'create':
-    case 'forget':
+    case 'deleteSlot':
     case 'giveUp':
-    case 'record':
-    case 'prune':
-    case 'serve':
-    case 'withdraw':
+    case 'saveRevision':
+    case 'deleteRevision':
+    case 'applyService':
+    case 'deleteService':
       return false
     default:
       return action satisfies never

@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import { type BackupPodSetStatus, protections, type SlotStatus } from '../api/backuppodset.ts'
 import type { Outcome } from './act/outcome.ts'
 import { createNamedSets, type NamedSets } from './named-sets.ts'
-import { stepsOf } from './news.ts'
+import { stepsOf } from './pending-status.ts'
 
 /** Metrics of sets, in addition to those of the reconcile loop. */
 export interface SetMetrics {
@@ -120,7 +120,8 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
         const endedAt = outcome.phases?.published ?? monotonicNow
         if (role?.replaces && role.replaces.reason !== 'Replaced')
           failovers.observe({ reason: role.replaces.reason }, (endedAt - role.replaces.seenAt) / 1000)
-        if (outcome.action.type === 'assign' && outcome.action.stateLost) stateLost.inc({ how: 'restarted' })
+        if (outcome.action.type === 'writeSlot' && outcome.action.stateLost)
+          stateLost.inc({ how: 'restarted' })
         if (role?.startsEmpty) stateLost.inc({ how: 'replaced' })
         if (outcome.action.type === 'promote' && role?.replaces) {
           const { seenAt } = role.replaces

@@ -37,7 +37,7 @@ function world(set: BackupPodSet) {
     ...{ sets, clock, specs: createSpecs(), since: createSince(clock) },
     ...{ reporter: createReporter(api as never, clock), ending: { has: () => false } },
     ...{ caughtUp: () => true, wroteSet: () => undefined, missingForMemory: () => missing },
-    ledger: {
+    failoverHistory: {
       open() {
         throw new Begun()
       },

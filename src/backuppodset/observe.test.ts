@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
-import { holdInitContainer, memoryAnnotation, memoryKept, podConditions } from '../api/stage.ts'
+import { holdInitContainer, memoryAnnotation, memoryKept, podConditions } from '../api/pod-contract.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
@@ -11,7 +11,7 @@ import { makeSet } from './testing/snapshots.ts'
 const deps = {
   pods: createStore<Pod>({ indexes: podIndexes }),
   clock: createFakeClock(),
-  losses: { note: () => {}, of: () => new Map(), repaired: () => {}, forget: () => {} },
+  lostPrimaries: { note: () => {}, of: () => new Map(), repaired: () => {}, forget: () => {} },
   isDeleted: () => false,
   wakening: () => undefined,
 }

@@ -6,11 +6,10 @@ import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import type { Departed } from './departed.ts'
-import type { Ledger } from './ledger.ts'
-import { isFinished, type Losses } from './losses.ts'
-import type { Farewells } from './memory/farewells.ts'
+import type { FailoverHistory } from './failover-history.ts'
+import { isFinished, type LostPrimaries } from './lost-primaries.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
+import type { RetirementDelay } from './memory/retirement-delay.ts'
 import type { Since } from './memory/since.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
 import { controllerOf } from './pod/owner.ts'
@@ -22,6 +21,7 @@ import { createReadings, type Readings } from './readings.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
 import type { PodRef, PodView, Snapshot } from './snapshot.ts'
+import type { UnlabelledPods } from './unlabelled-pods.ts'
 
 /** Index of pods by the set that their label names, `namespace/set`. */
 export const bySetLabel = 'set'
@@ -51,7 +51,7 @@ export interface Observed {
 export interface ObserveDeps {
   readonly pods: Store<Pod>
   readonly clock: Clock
-  readonly losses: Losses
+  readonly lostPrimaries: LostPrimaries
   /** True for a pod whose deletion the API server accepted from us but that the cache may still show as alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
@@ -63,11 +63,11 @@ export interface ObserveDeps {
   readonly memory?: MemoryDeps & {
     /** Why a pod did not get on stage when this process last tried it. */
     readonly failedOnStage: (uid: string) => string | undefined
-    readonly farewells: Farewells
+    readonly retirementDelay: RetirementDelay
   }
   /** Pods without our label that still name a set as their owner; absent in tests of other things. */
-  readonly departed?: Pick<Departed, 'of'>
-  readonly ledger?: Pick<Ledger, 'of'>
+  readonly unlabelledPods?: Pick<UnlabelledPods, 'of'>
+  readonly failoverHistory?: Pick<FailoverHistory, 'of'>
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
   /** Absent in tests that do not depend on pulled state. */
@@ -103,7 +103,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     [
       ...deps.pods.by(bySetLabel, key),
       ...deps.pods.by(byController, set.uid),
-      ...(deps.departed?.of(key) ?? []),
+      ...(deps.unlabelledPods?.of(key) ?? []),
     ]
       .filter(pod => pod.metadata.namespace === set.namespace)
       .map(pod => [pod.metadata.uid, pod]),
@@ -188,8 +188,8 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   for (const { lease } of memory?.slots.values() ?? [])
     epochs.set(lease.slot, Math.max(epochs.get(lease.slot) ?? 0, lease.epoch))
   const lost = pulled
-    ? withVacated(deps.losses.of(key), status, live, deps.clock.monotonic())
-    : deps.losses.of(key)
+    ? withVacated(deps.lostPrimaries.of(key), status, live, deps.clock.monotonic())
+    : deps.lostPrimaries.of(key)
   for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
   const former =
     set.memory || !deps.memory
@@ -201,7 +201,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const revisions = deps.revisions && observeRevisions(set, deps.revisions)
   const current = revisions?.current
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
-  const retired = retiring.flatMap(pod => deps.memory?.farewells.of(pod, live) ?? [])
+  const retired = retiring.flatMap(pod => deps.memory?.retirementDelay.of(pod, live) ?? [])
   const snapshot: Snapshot = {
     set,
     templateHash: current?.templateHash ?? templateHash(set),
@@ -216,7 +216,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     epochs,
     lost,
     isNew: isNew(status),
-    failovers: deps.ledger?.of(set.uid) ?? [],
+    failovers: deps.failoverHistory?.of(set.uid) ?? [],
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),

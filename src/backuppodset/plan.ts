@@ -101,7 +101,7 @@ export type Action =
   | { readonly type: 'retire'; readonly pod: PodView }
   /** Writes the next state of a slot's Lease. */
   | {
-      readonly type: 'assign'
+      readonly type: 'writeSlot'
       readonly lease: SlotLease
       /** Undefined: the Lease does not exist yet. */
       readonly version: string | undefined
@@ -119,7 +119,7 @@ export type Action =
     }
   /** Ends the life of a slot that no pod has or will take. */
   | {
-      readonly type: 'forget'
+      readonly type: 'deleteSlot'
       readonly slot: number
       /** As in `Role`. */
       readonly ends?: SlotLease
@@ -130,11 +130,11 @@ export type Action =
   /** Announces in an event that the memory of a slot ends, then marks its Lease. */
   | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SlotLease }
   /** Stores or deletes a template revision of the set. */
-  | { readonly type: 'record'; readonly revision: Revision; readonly number: number }
-  | { readonly type: 'prune'; readonly revision: StoredRevision }
+  | { readonly type: 'saveRevision'; readonly revision: Revision; readonly number: number }
+  | { readonly type: 'deleteRevision'; readonly revision: StoredRevision }
   /** Creates or changes a Service without selector. `version` undefined: it does not exist yet. */
   | {
-      readonly type: 'serve'
+      readonly type: 'applyService'
       readonly service: string
       readonly ports: readonly ServicePort[]
       readonly slot: number | undefined
@@ -142,7 +142,7 @@ export type Action =
     }
   /** Replaces the endpoints of a Service. */
   | {
-      readonly type: 'publish'
+      readonly type: 'applyEndpoints'
       readonly slice: string
       readonly service: string
       readonly family: 'IPv4' | 'IPv6'
@@ -152,7 +152,7 @@ export type Action =
     }
   /** Deletes a Service or slice that is no longer wanted. */
   | {
-      readonly type: 'withdraw'
+      readonly type: 'deleteService'
       readonly what: 'service' | 'slice'
       readonly name: string
       readonly resourceVersion: string
@@ -163,7 +163,7 @@ export type ActionType = Action['type']
 /**
  * A group of actions that may run in parallel. A tier starts only when all actions of the tiers before it succeeded.
  */
-export interface Stage {
+export interface Tier {
   readonly tier:
     | 'claims'
     | 'revisions'
@@ -181,7 +181,7 @@ export interface Stage {
 }
 
 export interface Plan {
-  readonly stages: readonly Stage[]
+  readonly stages: readonly Tier[]
   /** Requeue after this many ms, because the plan changes with time alone. */
   readonly requeueAfterMs: number | undefined
 }

@@ -16,37 +16,37 @@ import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
-import type { Departed } from './departed.ts'
 import type { Ending } from './ending.ts'
+import type { FailoverHistory } from './failover-history.ts'
 import type { Attempt, Failures } from './failures.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
-import type { Ledger } from './ledger.ts'
-import { isFinished } from './losses.ts'
+import { isFinished } from './lost-primaries.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
-import { memoryNotices } from './memory/notices.ts'
+import { memoryEvents } from './memory/memory-events.ts'
 import { slotLeasesOf } from './memory/observe.ts'
 import type { SetMetrics } from './metrics.ts'
 import { type Missing, missingMessage, missingMs, statusOfMissing } from './missing.ts'
-import type { NewsDesk } from './news.ts'
-import { failureOf, type Notice, noticesOf } from './notices.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
+import type { PendingStatus } from './pending-status.ts'
 import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
+import { eventsOf, failureOf, type SetEvent } from './set-events.ts'
 import { refusedStatus, statusOf } from './status.ts'
+import type { UnlabelledPods } from './unlabelled-pods.ts'
 import { refusalNotices, updateNotices } from './update-status.ts'
 import type { GateChecks } from './wake/gate-checks.ts'
 
-export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> {
+export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledPods'> {
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly random: Random
-  readonly departed: Departed
+  readonly unlabelledPods: UnlabelledPods
   readonly ending: Pick<Ending, 'has' | 'note'>
   readonly gates: Pick<GateChecks, 'look'>
   readonly reporter: Reporter
-  readonly news: NewsDesk
-  readonly ledger: Ledger
+  readonly pendingStatus: PendingStatus
+  readonly failoverHistory: FailoverHistory
   readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
   readonly metrics: SetMetrics
   readonly failures: Failures
@@ -64,7 +64,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'departed'> 
   readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
-  readonly notify: (set: BackupPodSet, notices: readonly Notice[]) => void
+  readonly notify: (set: BackupPodSet, notices: readonly SetEvent[]) => void
 }
 
 /** Interval of passes without any trigger, ms: a safety net, since watches report every change. */
@@ -105,7 +105,7 @@ export async function reconcile(
   if (set.pull && !deps.pulled.loaded(set, current.status))
     throw new RetryLater(50, 'the states of an earlier operator are still loading')
   log.debug({ generation: set.generation }, 'reconciling')
-  deps.ledger.open(set.uid, current.status)
+  deps.failoverHistory.open(set.uid, current.status)
   if (set.memory) await deps.claims.look(set, signal)
 
   const observed = observe(set, current.status, deps)
@@ -118,19 +118,20 @@ export async function reconcile(
 
   deps.ending.note(set.uid, outcomes)
   const now = clock.monotonic()
-  for (const { slot } of rolesIn(outcomes)) deps.losses.repaired(key, slot)
+  for (const { slot } of rolesIn(outcomes)) deps.lostPrimaries.repaired(key, slot)
   // An empty plan does not mean that all primaries exist: a successor may still be waking.
   const settled =
     plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
-  if (settled && !set.paused) deps.losses.forget(key)
+  if (settled && !set.paused) deps.lostPrimaries.forget(key)
   metrics.acted(outcomes, now)
   for (const { type, action } of outcomes)
-    if (action.type === 'release') deps.departed[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
+    if (action.type === 'release')
+      deps.unlabelledPods[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')
   // Before the status write: after a conflict, the next pass no longer knows what this pass did.
-  deps.notify(current, noticesOf(outcomes, now))
-  deps.ledger.note(set.uid, deps.news.note(key, outcomes))
-  const news = deps.news.of(key)
+  deps.notify(current, eventsOf(outcomes, now))
+  deps.failoverHistory.note(set.uid, deps.pendingStatus.note(key, outcomes))
+  const news = deps.pendingStatus.of(key)
 
   const live = after(observed, outcomes)
   const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
@@ -146,7 +147,7 @@ export async function reconcile(
     failure: failureOf(outcomes),
     gates: set.paused ? [] : deps.gates.look({ key, uid: set.uid }, live),
     ...news,
-    failovers: deps.ledger.of(set.uid),
+    failovers: deps.failoverHistory.of(set.uid),
     ...(refusal && { refusal }),
     ...(pulledFacts && { pulled: pulledFacts, vacant: new Set(observed.snapshot.lost.keys()) }),
     now: clock.now(),
@@ -160,11 +161,11 @@ export async function reconcile(
   const { written, againAfterMs } = told
   if (written !== undefined) {
     deps.wroteSet(key, written)
-    deps.notify(current, memoryNotices(current.status, observed.snapshot.memory))
+    deps.notify(current, memoryEvents(current.status, observed.snapshot.memory))
     if (refusal) deps.notify(current, refusalNotices(current.status, refusal))
   }
   if (told.attempt.type === 'done') {
-    deps.news.told(key, news)
+    deps.pendingStatus.told(key, news)
     deps.notify(current, updateNotices(current.status, status))
   }
 

@@ -11,10 +11,10 @@ import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { setCondition } from './condition.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
+import { partitionPrimaries } from './decide/primary-sets.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
-import { castOf } from './decide/slots.ts'
+import { listed, slotFailover } from './failover-history.ts'
 import type { RefusedSpec } from './in-force.ts'
-import { listed, slotFailover } from './ledger.ts'
 import { checkpointReadiness, retainedSlots, slotFacts } from './memory/status.ts'
 import type { MemoryView } from './memory/view.ts'
 import { type PulledFacts, pulledReadiness, pulledSlotFacts } from './pulled/status.ts'
@@ -61,7 +61,7 @@ export function statusOf(
     facts.pods.filter(pod => pod.kind === kind).sort((a, b) => (a.name < b.name ? -1 : 1))
   const everyPrimary = ofKind('primary')
   // During a takeover two pods carry the label of a slot's primary; they count as one replica.
-  const { primaries, superseded } = castOf(everyPrimary)
+  const { primaries, superseded } = partitionPrimaries(everyPrimary)
   const primaryNames = names([...primaries].sort((a, b) => (a.name < b.name ? -1 : 1)))
   const serves = ({ slot, ready }: PodView) =>
     ready || superseded.some(other => other.slot === slot && other.ready)

@@ -2,7 +2,7 @@ import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { updateOf } from './decide/update.ts'
 import type { RefusedSpec } from './in-force.ts'
-import type { Notice } from './notices.ts'
+import type { SetEvent } from './set-events.ts'
 
 type Facts = Parameters<typeof updateOf>[0]
 
@@ -42,18 +42,18 @@ const wordOf = (status: BackupPodSetStatus | undefined, condition: string) =>
 export function updateNotices(
   previous: BackupPodSetStatus | undefined,
   status: BackupPodSetStatus,
-): readonly Notice[] {
+): readonly SetEvent[] {
   return [...degradedNotices(previous, status), ...progressNotices(previous, status)]
 }
 
-function degradedNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): Notice[] {
+function degradedNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): SetEvent[] {
   const now = wordOf(status, conditionTypes.degraded)
   if (now?.reason !== reasons.replacementsPaused) return []
   if (wordOf(previous, conditionTypes.degraded)?.message === now.message) return []
   return [{ type: 'Warning', reason: now.reason, action: 'Promote', note: now.message }]
 }
 
-function progressNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): Notice[] {
+function progressNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): SetEvent[] {
   const now = wordOf(status, conditionTypes.progressing)
   if (now === undefined || wordOf(previous, conditionTypes.progressing)?.reason === now.reason) return []
   const told: readonly string[] = [reasons.updateOnDelete, reasons.updateWouldLoseState, reasons.rollWaits]
@@ -66,7 +66,7 @@ function progressNotices(previous: BackupPodSetStatus | undefined, status: Backu
 export function refusalNotices(
   previous: BackupPodSetStatus | undefined,
   { code, message }: RefusedSpec,
-): readonly Notice[] {
+): readonly SetEvent[] {
   const told = wordOf(previous, conditionTypes.degraded)
   if (told?.reason === code && told.message === message) return []
   return [{ type: 'Warning', reason: code, action: 'Validate', note: message }]

@@ -46,7 +46,7 @@ export interface GenerationStore {
    * Registers a receiver that still processes a generation of the slot, until it calls the returned function.
    * `unread()` waits for it; the files are not pinned (see `retain`).
    */
-  claim(slot: SlotKey): () => void
+  announceReader(slot: SlotKey): () => void
   /**
    * Resolves when no generation of the slot is being read, and no claim on the slot is open.
    * @throws the signal's reason

@@ -135,8 +135,8 @@ test('who waits until nobody reads a slot waits for the last reader of any of it
 test('a claim to a slot counts for who waits, and keeps nothing', async () => {
   const store = newStore()
   await add(store, 1)
-  const claims = [store.claim(slotKey), store.claim(slotKey)]
-  store.claim({ ...slotKey, slot: 7 })
+  const claims = [store.announceReader(slotKey), store.announceReader(slotKey)]
+  store.announceReader({ ...slotKey, slot: 7 })
   let unread = false
   const waiting = store.unread(slotKey, new AbortController().signal).then(() => {
     unread = true

@@ -363,7 +363,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (entry.doomed) doom(entry).catch(() => undefined)
       }
     },
-    claim(slot) {
+    announceReader(slot) {
       const claim = { slot: slotName(slot) }
       claims.add(claim)
       return () => {

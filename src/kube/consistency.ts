@@ -68,7 +68,7 @@ export interface ConsistencyOptions {
 
 export interface ConsistencyStore {
   /**
-   * Notes a write for `owner` (any key). Call `clear` when the owner is gone, so that its successor starts clean.
+   * Notes a write for `owner` (any key). Call `discard` when the owner is gone, so that its successor starts clean.
    * @param resource its `resourceName`.
    * @param resourceVersion from the API server's answer.
    */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { containerIdsOf } from '../api/stage.ts'
+import { containerIdsOf } from '../api/pod-contract.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { freshCheck, syncedCheck } from '../kube/health.ts'

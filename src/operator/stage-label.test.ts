@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { NodeReport } from '../api/node-report.ts'
-import { stageLabel } from '../api/stage.ts'
+import { stageLabel } from '../api/pod-contract.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
 import { createQueue } from '../kube/queue.ts'

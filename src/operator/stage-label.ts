@@ -1,5 +1,5 @@
 import type { NodeReport } from '../api/node-report.ts'
-import { stageLabel, stageReady } from '../api/stage.ts'
+import { stageLabel, stageReady } from '../api/pod-contract.ts'
 import { createReports, staleMs } from '../backuppodset/memory/reports.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'

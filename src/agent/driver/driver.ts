@@ -1,4 +1,4 @@
-import { holdDirectory } from '../../api/stage.ts'
+import { holdDirectory } from '../../api/pod-contract.ts'
 import { locateContainers } from '../discover/container.ts'
 import { refOf } from '../discover/process.ts'
 import { orderHold } from '../hold.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { AgentError } from '../../api/agent-errors.ts'
-import { holdDirectory, holdVolume } from '../../api/stage.ts'
+import { holdDirectory, holdVolume } from '../../api/pod-contract.ts'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
 import { podsDirectoryIn } from '../discover/pods-directory.ts'

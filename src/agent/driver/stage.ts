@@ -1,5 +1,5 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
-import { holdDirectory } from '../../api/stage.ts'
+import { holdDirectory } from '../../api/pod-contract.ts'
 import { isSame } from '../discover/process.ts'
 import { type HoldOrder, type HoldReply, orderHold } from '../hold.ts'
 import type { DriverDependencies } from './dependencies.ts'

@@ -4,8 +4,8 @@ import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
 import type { Clone, RestoreOptions } from '../driver/memory-driver.ts'
+import type { TaskContext } from './task-context.ts'
 import { isOf, type Place } from './understudies.ts'
-import type { Work } from './work.ts'
 
 /** Generations of a slot on this node, the newest first. */
 export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKey): Stored[] {
@@ -22,7 +22,7 @@ export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKe
  * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
-  { driver, store, proven, clock, metrics }: Work,
+  { driver, store, restorableKinds: proven, clock, metrics }: TaskContext,
   place: Place,
   stored: Stored,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 /** A client requests a checkpoint by an annotation on the primary. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { annotations, labels } from '../../api/labels.ts'
-import { holdInitContainer } from '../../api/stage.ts'
+import { holdInitContainer } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 import {
   createFakeCluster,

@@ -13,13 +13,13 @@ import { targetOf } from './probe-target.ts'
 import type { SlotPace } from './progress.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
+import type { TaskContext } from './task-context.ts'
 import { assertVolumesFit } from './volumes-limit.ts'
 import { withinLimits } from './watched-draft.ts'
-import type { Work } from './work.ts'
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
 export async function checkpoint(
-  work: Work,
+  work: TaskContext,
   duty: DutyOf<'checkpoint'>,
   signal: AbortSignal,
   succeeded: () => void,
@@ -49,7 +49,7 @@ export async function checkpoint(
     }
     const problem = await whyUnfit(work, duty, signal)
     if (problem !== undefined) {
-      progress.badly(slot, 'NotAnswering', problem)
+      progress.failed(slot, 'NotAnswering', problem)
       await pause(work, duty, request, due(0), signal)
       continue
     }
@@ -67,7 +67,7 @@ export async function checkpoint(
     const pipelineMs = clock.monotonic() - startedAt
     pace.saved({ startedAt, frozenMs: frozenSeconds * 1000, pipelineMs }, settings)
     succeeded()
-    progress.well(slot, paceOf(pace.gap(settingsOf(work, duty)), delayedMs), request)
+    progress.succeeded(slot, paceOf(pace.gap(settingsOf(work, duty)), delayedMs), request)
     await pause(work, duty, request, dueByPace, signal)
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, duty, stored.manifest.generation, signal)
@@ -87,7 +87,7 @@ const paceOf = ({ ms, reason }: Gap, delayedMs: number): SlotPace => {
 }
 
 /** The set's settings as they are now. A change of these does not abort a checkpoint in progress. */
-const settingsOf = (work: Work, { pod, settings }: DutyOf<'checkpoint'>): MemorySettings =>
+const settingsOf = (work: TaskContext, { pod, settings }: DutyOf<'checkpoint'>): MemorySettings =>
   work.settingsOf(pod.set) ?? settings
 
 /**
@@ -95,21 +95,21 @@ const settingsOf = (work: Work, { pod, settings }: DutyOf<'checkpoint'>): Memory
  * stops the pod, which can make it unready, and the end of the task would abort that checkpoint.
  */
 async function untilServing(
-  { requests, podOf, progress }: Work,
+  { requests, podOf, progress }: TaskContext,
   { pod, lease }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
     const now = podOf(pod.uid)
     if (now === undefined || isServing(now)) return
-    progress.badly(slotName(lease), 'NotAnswering', 'its pod is not ready, so the agent saves nothing of it')
+    progress.failed(slotName(lease), 'NotAnswering', 'its pod is not ready, so the agent saves nothing of it')
     await requests.wait(pod.uid, signal)
   }
 }
 
 /** Waits until all memory of the app has arrived: CRIU does not wait for missing pages. */
 async function untilWhole(
-  { understudies, arrivals, progress }: Work,
+  { understudies, lazyPages: arrivals, progress }: TaskContext,
   { pod, lease }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -117,7 +117,7 @@ async function untilWhole(
   await understudies.enter(pod, signal)
   if (!arrivals.isComing(pod.uid)) return
   const { code, message } = new AgentError('PagesComing')
-  progress.badly(slotName(lease), code, message)
+  progress.failed(slotName(lease), code, message)
   await arrivals.whole(pod.uid, signal)
 }
 
@@ -127,7 +127,7 @@ async function untilWhole(
  * which may have stopped the pod before the request was made.
  */
 async function pause(
-  work: Work,
+  work: TaskContext,
   duty: DutyOf<'checkpoint'>,
   seen: string | undefined,
   dueAt: () => number,
@@ -176,7 +176,7 @@ const reportedMs = 1_000
  * travel.
  */
 const untilFetched = (
-  work: Work,
+  work: TaskContext,
   duty: DutyOf<'checkpoint'>,
   generation: number,
   signal: AbortSignal,
@@ -194,7 +194,7 @@ const untilFetched = (
  * generation, an interval is enough, and the slow holder is left behind.
  */
 async function untilOneHasIt(
-  work: Work,
+  work: TaskContext,
   duty: DutyOf<'checkpoint'>,
   generation: number,
   signal: AbortSignal,
@@ -210,7 +210,7 @@ const lookAgainMs = 5_000
 const lookEveryMs = 60_000
 
 /** Returns a check for things in the pod that cannot be saved. It reports them always, and in an event once. */
-function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
+function createLookout(work: TaskContext, { pod, lease }: DutyOf<'checkpoint'>) {
   const { clock, progress, understudies, obstacles, event } = work
   let lookedAt = Number.NEGATIVE_INFINITY
   let told = ''
@@ -223,7 +223,7 @@ function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
       return false
     }
     const { code, message } = new AgentError('Unsupported', describeObstacles(found))
-    progress.badly(slotName(lease), code, message)
+    progress.failed(slotName(lease), code, message)
     if (told !== message) event(pod, 'Warning', code, 'Checkpoint', message)
     told = message
     return true
@@ -235,7 +235,7 @@ function createLookout(work: Work, { pod, lease }: DutyOf<'checkpoint'>) {
  * and a checkpoint taken until then would contain the fault. So the agent probes the app before each checkpoint.
  */
 async function whyUnfit(
-  work: Work,
+  work: TaskContext,
   { pod, settings }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
@@ -268,7 +268,7 @@ const baseAndNewest = 2
  * @throws AgentError, CheckpointError, the signal's reason.
  */
 export async function saveOnce(
-  work: Work,
+  work: TaskContext,
   { pod, lease, settings }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'settings'>,
   signal: AbortSignal,
   { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},

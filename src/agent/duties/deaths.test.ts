@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { podConditions } from '../../api/stage.ts'
+import { podConditions } from '../../api/pod-contract.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'

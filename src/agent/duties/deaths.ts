@@ -1,6 +1,11 @@
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
 import { legacyContainers, legacyDeath, legacyMemory } from '../../api/legacy-serving.ts'
-import { type BroughtBack, podConditions, type ServingRecord, servingReasons } from '../../api/stage.ts'
+import {
+  type BroughtBack,
+  podConditions,
+  type ServingRecord,
+  servingReasons,
+} from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'

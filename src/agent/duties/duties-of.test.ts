@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { podConditions } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { podConditions } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { dutiesOf, isAtStake, isKeptElsewhere } from './duties-of.ts'
@@ -35,9 +35,9 @@ describe('a primary', () => {
     snapshot({ pods: [pod('p', over)], slots: [lease(slot)] })
 
   it('is guarded and saved', () => {
-    expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'guard'])
+    expect(types(dutiesOf(world()))).toEqual(['checkpoint', 'watchPrimary'])
     // A slot that must not be saved now keeps its copies.
-    expect(types(dutiesOf(world({}, { unsaved: true })))).toEqual(['guard'])
+    expect(types(dutiesOf(world({}, { unsaved: true })))).toEqual(['watchPrimary'])
   })
 
   it('D6.probes: a promoted one goes on being probed when its set keeps no memory any more', () => {
@@ -73,30 +73,34 @@ describe('a primary', () => {
 
   it('stands still for its successor, but not again at once when that was in vain', () => {
     const called = world({}, { handover: 'uid-h' })
-    expect(types(dutiesOf(called))).toEqual(['guard', 'handOver'])
+    expect(types(dutiesOf(called))).toEqual(['handOver', 'watchPrimary'])
     const paused = { ...called, handoversPaused: new Set([nameOf()]) }
-    expect(types(dutiesOf(paused))).toEqual(['checkpoint', 'guard'])
+    expect(types(dutiesOf(paused))).toEqual(['checkpoint', 'watchPrimary'])
     const said = (s: Snapshot) =>
       slotReportsOf(s, { latest: () => undefined, progress: () => undefined })[0]?.handoverPaused
     expect([said(called), said(paused)]).toEqual([undefined, true])
   })
 
   it.each([
-    ['is not ready, which may come of its checkpoint', world({ ready: false }), ['checkpoint', 'guard']],
-    ['has nobody who would keep its memory', world({}, { holders: ['a'] }), ['guard']],
+    [
+      'is not ready, which may come of its checkpoint',
+      world({ ready: false }),
+      ['checkpoint', 'watchPrimary'],
+    ],
+    ['has nobody who would keep its memory', world({}, { holders: ['a'] }), ['watchPrimary']],
     [
       'has no container yet',
       world({ containers: [container({ containerId: undefined, running: false })] }),
       [],
     ],
     ['is of a set that keeps no memory', { ...world(), settings: new Map() }, []],
-    ['is on a node that cannot', { ...world(), able: false }, ['guard']],
+    ['is on a node that cannot', { ...world(), able: false }, ['watchPrimary']],
     ['died', { ...world(), dead: new Map([['uid-p', nameOf()]]) }, ['redirect']],
     ['died before this agent came', world({ serving: died(nameOf()) }), ['redirect']],
     [
       'died in an earlier life of its slot',
       world({ serving: died(nameOf({ life: 'ffffffff' })) }),
-      ['checkpoint', 'guard'],
+      ['checkpoint', 'watchPrimary'],
     ],
     ['is deleted, and nobody has its memory', world({ terminating: true }), []],
   ] as const)('when it %s', (_, it, expected) => {
@@ -105,7 +109,7 @@ describe('a primary', () => {
 
   it('is buried when it is deleted and its memory is usable elsewhere', () => {
     const it = { ...world({ terminating: true }), reports: new Map([['b', usableAt('b', lease())]]) }
-    expect(types(dutiesOf(it))).toEqual(['bury'])
+    expect(types(dutiesOf(it))).toEqual(['stopPrimary'])
   })
 
   it('ends in its grace, with no duty, where the set has no place for its slot; with a place again it is buried', () => {
@@ -114,23 +118,23 @@ describe('a primary', () => {
       reports: new Map([['b', usableAt('b', lease())]]),
     })
     expect(types(dutiesOf(at({ retainedSince: '2030-01-01T00:00:00.000Z' })))).toEqual([])
-    expect(types(dutiesOf(at({})))).toEqual(['bury'])
+    expect(types(dutiesOf(at({})))).toEqual(['stopPrimary'])
   })
 
   it('D7.swap: is buried when its Lease says so, before anybody else is called', () => {
     const ending = world({ ready: false }, { ending: 'uid-p' })
-    expect(types(dutiesOf(ending))).toEqual(['bury'])
-    expect(types(dutiesOf(world({}, { ending: 'uid-of-another' })))).toEqual(['checkpoint', 'guard'])
+    expect(types(dutiesOf(ending))).toEqual(['stopPrimary'])
+    expect(types(dutiesOf(world({}, { ending: 'uid-of-another' })))).toEqual(['checkpoint', 'watchPrimary'])
     const buried = { ...ending, dead: new Map([['uid-p', nameOf()]]) }
     expect(types(dutiesOf(buried))).toEqual(['redirect'])
   })
 
   it('is buried when another pod was called to its slot', () => {
     const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
-    expect(types(dutiesOf(called))).toEqual(['bury'])
+    expect(types(dutiesOf(called))).toEqual(['stopPrimary'])
     // Also while its containers are down: `bury` finds what still runs, and declares the end.
     const isDown = { containers: [container({ running: false, containerId: undefined })] }
-    expect(types(dutiesOf({ ...called, pods: [pod('p', { epoch: 1, ...isDown })] }))).toEqual(['bury'])
+    expect(types(dutiesOf({ ...called, pods: [pod('p', { epoch: 1, ...isDown })] }))).toEqual(['stopPrimary'])
     const dead = { ...called, dead: new Map([['uid-p', nameOf()]]) }
     expect(dutiesOf(dead)).toMatchObject([{ type: 'redirect', to: '127.0.0.1', isAwaited: false }])
   })
@@ -141,7 +145,7 @@ describe('a primary', () => {
       world({}, { heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.9' } }),
       world({ containers: [container({ containerId: 'containerd://beef' })] }),
       { ...world(), sentinel: '2' },
-    ].map(it => dutiesOf(it).find(({ type }) => type === 'guard')?.version)
+    ].map(it => dutiesOf(it).find(({ type }) => type === 'watchPrimary')?.version)
     expect(new Set(versions).size).toBe(4)
   })
 })
@@ -159,25 +163,25 @@ describe('an understudy', () => {
     })
 
   it('of an heir has the memory frozen into it while the node fetches more', () => {
-    expect(types(dutiesOf(world()))).toEqual(['freeze', 'hold'])
+    expect(types(dutiesOf(world()))).toEqual(['freeze', 'replicate'])
   })
 
   it.each([
-    ['before anything has arrived', world({ kept: new Map() }), ['clear', 'hold']],
+    ['before anything has arrived', world({ kept: new Map() }), ['discard', 'replicate']],
     [
       'while its container restarts',
       world({ pods: [own({ containers: [container({ running: false })] })] }),
-      ['hold'],
+      ['replicate'],
     ],
     [
       'when memory is of another template',
       world({ kept: new Map([[nameOf(), kept({ restoreHash: 'f'.repeat(16) })]]) }),
-      ['clear', 'hold'],
+      ['discard', 'replicate'],
     ],
     [
       'when it has no room for it',
       world({ pods: [own({ containers: [container({ memoryLimit: 1_050_000 })] })] }),
-      ['hold', 'trial'],
+      ['replicate', 'verifyRestore'],
     ],
     [
       'when it has no room, and the kind is proven',
@@ -185,29 +189,29 @@ describe('an understudy', () => {
         pods: [own({ containers: [container({ memoryLimit: 1_050_000 })] })],
         proven: new Set([kept().restoreHash]),
       }),
-      ['clear', 'hold'],
+      ['discard', 'replicate'],
     ],
     [
       'when the set wants it staged',
       world({ settings: new Map([['default/web', settings({ mode: 'Staged' })]]) }),
-      ['hold', 'trial'],
+      ['replicate', 'verifyRestore'],
     ],
     ['when the source has no report', world({ reports: new Map() }), ['freeze']],
-    ['while the node can bring nothing back', world({ able: false }), ['clear', 'hold']],
-    ['while it ends', world({ pods: [own({ terminating: true })] }), ['clear', 'hold']],
+    ['while the node can bring nothing back', world({ able: false }), ['discard', 'replicate']],
+    ['while it ends', world({ pods: [own({ terminating: true })] }), ['discard', 'replicate']],
     [
       'that was woken to be called, and is not',
       world({ pods: [own({ kind: 'coldbackup' })] }),
-      ['clear', 'hold'],
+      ['discard', 'replicate'],
     ],
-    ['when it is retired', world({ pods: [own({ kind: 'retired' })] }), ['hold']],
+    ['when it is retired', world({ pods: [own({ kind: 'retired' })] }), ['replicate']],
   ] as const)('%s', (_, it, expected) => {
     expect(types(dutiesOf(it))).toEqual(expected)
   })
 
   it('D6.called-off: nothing runs on in it without being called, and what lies there stays where it may be of use', () => {
     const cleared = (over: Partial<Snapshot>) =>
-      dutiesOf(world(over)).flatMap(duty => (duty.type === 'clear' ? [duty.frozenToo] : []))
+      dutiesOf(world(over)).flatMap(duty => (duty.type === 'discard' ? [duty.frozenToo] : []))
     expect(cleared({ able: false })).toEqual([false])
     expect(cleared({ pods: [own({ kind: 'coldbackup' })] })).toEqual([false])
     expect(cleared({ able: false, pods: [own({ terminating: true })] })).toEqual([true])
@@ -240,7 +244,7 @@ describe('an understudy', () => {
     const thawed = { ...called, stages: new Map([['uid-h', { ...onStage, state: 'Thawed' as const }]]) }
     expect(types(dutiesOf(thawed))).toEqual(['promote'])
     const there = { ...called, stages: new Map([['uid-h', onStage]]) }
-    expect(types(dutiesOf(there))).toEqual(['checkpoint', 'guard', 'probe'])
+    expect(types(dutiesOf(there))).toEqual(['checkpoint', 'probe', 'watchPrimary'])
   })
 })
 
@@ -248,7 +252,7 @@ describe('where connections to a dead primary go', () => {
   const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.9' }
   const way = (over: Partial<SlotLease>, more: Partial<Snapshot> = {}) => {
     const it = snapshot({ pods: [pod('p')], slots: [lease(over)], ...more })
-    return dutiesOf(it).find(({ type }) => type === 'guard')
+    return dutiesOf(it).find(({ type }) => type === 'watchPrimary')
   }
   it('D7.grave: to its heir; to nobody where its memory has to start first; nowhere else where nobody has it', () => {
     const kept = { reports: new Map([['b', usableAt('b', lease())]]) }
@@ -295,7 +299,7 @@ describe('where connections to a dead primary go', () => {
     const reports = new Map([['b', usableAt('b', lease())]])
     const world = (over: Partial<PodView>) =>
       snapshot({ pods: [pod('p', over)], slots: [lease({ heir })], reports, settings: paused })
-    expect(dutiesOf(world({})).find(({ type }) => type === 'guard')).toMatchObject({ way: undefined })
+    expect(dutiesOf(world({})).find(({ type }) => type === 'watchPrimary')).toMatchObject({ way: undefined })
     expect(types(dutiesOf(world({ terminating: true })))).toEqual([])
     expect(types(dutiesOf({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])
   })
@@ -318,7 +322,7 @@ describe('a pod that is woken or made for a slot', () => {
   it('has its memory fetched while it starts, and is brought on stage when it holds it', () => {
     expect(dutiesOf(world(gated))).toMatchObject([
       { type: 'fetch', others: [{ address: report.address, fingerprint: report.fingerprint }] },
-      { type: 'attend' },
+      { type: 'watchGate' },
     ])
     expect(dutiesOf(world({}))).toMatchObject([{ type: 'promote', others: [{ address: report.address }] }])
   })
@@ -345,7 +349,7 @@ describe('a pod that is woken or made for a slot', () => {
   it('D7.node-wakes: has its gate told to open when the operator wrote so, once for each order and gate', () => {
     const order = { containerId: 'containerd://9a7e', order: `primary ${'0'.repeat(64)}` }
     const duties = dutiesOf(world({ ...gated, gate: order }))
-    expect(types(duties)).toEqual(['attend', 'fetch', 'wake'])
+    expect(types(duties)).toEqual(['fetch', 'wake', 'watchGate'])
     const versionOf = (gate: PodView['gate']) =>
       dutiesOf(world({ ...gated, gate })).find(({ type }) => type === 'wake')?.version
     expect(versionOf({ ...order, containerId: 'containerd://2' })).not.toBe(versionOf(order))
@@ -604,9 +608,9 @@ describe('any world', () => {
         if (duty.memoryOf !== undefined)
           perPod.set(duty.memoryOf, (perPod.get(duty.memoryOf) ?? new Set()).add(duty.type))
       for (const kinds of perPod.values()) {
-        expect(kinds.has('checkpoint') && (kinds.has('freeze') || kinds.has('trial'))).toBe(false)
-        expect(kinds.has('freeze') && kinds.has('trial')).toBe(false)
-        expect(kinds.has('promote') && (kinds.has('freeze') || kinds.has('trial'))).toBe(false)
+        expect(kinds.has('checkpoint') && (kinds.has('freeze') || kinds.has('verifyRestore'))).toBe(false)
+        expect(kinds.has('freeze') && kinds.has('verifyRestore')).toBe(false)
+        expect(kinds.has('promote') && (kinds.has('freeze') || kinds.has('verifyRestore'))).toBe(false)
       }
       expect(keys.length).toBeGreaterThanOrEqual(new Set(keys).size)
     })
@@ -628,12 +632,12 @@ describe('any world', () => {
     holds((duties, world) => {
       const holders = new Set(world.slots.map(({ holder }) => holder.uid))
       for (const duty of duties) {
-        if (duty.type !== 'freeze' && duty.type !== 'trial' && duty.type !== 'clear') continue
+        if (duty.type !== 'freeze' && duty.type !== 'verifyRestore' && duty.type !== 'discard') continue
         expect(holders.has(duty.pod.uid)).toBe(false)
         expect(
-          duty.pod.kind === 'hotbackup' || (duty.type === 'clear' && duty.pod.kind === 'coldbackup'),
+          duty.pod.kind === 'hotbackup' || (duty.type === 'discard' && duty.pod.kind === 'coldbackup'),
         ).toBe(true)
-        if (duty.pod.terminating) expect(duty.type, 'memory leaves a pod that ends').toBe('clear')
+        if (duty.pod.terminating) expect(duty.type, 'memory leaves a pod that ends').toBe('discard')
         else expect([duty.pod.understudy, world.dead.has(duty.pod.uid)]).toEqual([true, false])
       }
     })
@@ -648,7 +652,7 @@ describe('any world', () => {
   it('nobody is ended who holds the slot and stays', () => {
     holds(duties => {
       for (const duty of duties)
-        if (duty.type === 'bury')
+        if (duty.type === 'stopPrimary')
           expect(
             duty.pod.terminating ||
               duty.lease.ending === duty.pod.uid ||

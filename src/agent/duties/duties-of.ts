@@ -1,5 +1,5 @@
+import { servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isNewerTold, newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
@@ -108,7 +108,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   if (pod.terminating || lease.ending === pod.uid) {
     if (!isToEnd(snapshot, lease, pod)) return []
     // Runs beside a dump, which may take seconds: a primary that is to end need not complete it.
-    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, ...about }]
+    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, ...about }]
   }
   const others = elsewhere(snapshot, lease)
   if (!pod.containers.every(isUp) || pod.ip === undefined)
@@ -124,8 +124,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
   const way = wayFrom(snapshot, lease)
   const duties: Duty[] = [
     {
-      type: 'guard',
-      key: `guard/${pod.uid}`,
+      type: 'watchPrimary',
+      key: `watchPrimary/${pod.uid}`,
       version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${way ?? ''}`,
       pod,
       lease,
@@ -267,7 +267,7 @@ export function isKeptElsewhere(
 function ofGate(pod: PodView): Duty[] {
   if (!pod.understudy || pod.terminating || pod.gate === undefined) return []
   const { containerId, order } = pod.gate
-  const attend: Duty = { type: 'attend', key: `attend/${pod.uid}`, version: containerId, pod }
+  const attend: Duty = { type: 'watchGate', key: `watchGate/${pod.uid}`, version: containerId, pod }
   return order === undefined
     ? [attend]
     : [attend, { type: 'wake', key: `wake/${pod.uid}`, version: `${containerId} ${order}`, pod }]
@@ -288,7 +288,7 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
     const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))
       return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false }]
-    return [{ type: 'bury', key: `bury/${pod.uid}`, version: name, pod, lease, settings }]
+    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, pod, lease, settings }]
   })
 }
 
@@ -308,8 +308,8 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   const instead = missed === undefined ? '' : ` ${missed.epoch ?? ''}/${missed.generation}`
   return [
     {
-      type: 'hold',
-      key: `hold/${name}`,
+      type: 'replicate',
+      key: `replicate/${name}`,
       version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}${instead}`,
       lease,
       settings,
@@ -349,9 +349,9 @@ function ofUnnamed(snapshot: Snapshot, pod: PodView): Duty[] {
   return [clear(pod, pod.terminating)]
 }
 
-const clear = (pod: PodView, frozenToo: boolean): DutyOf<'clear'> => ({
-  type: 'clear',
-  key: `clear/${pod.uid}`,
+const clear = (pod: PodView, frozenToo: boolean): DutyOf<'discard'> => ({
+  type: 'discard',
+  key: `discard/${pod.uid}`,
   version: `${idsOf(pod)} ${frozenToo}`,
   memoryOf: pod.uid,
   pod,
@@ -391,8 +391,8 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
   if (unproven === undefined) return [clear(pod, true)]
   return [
     {
-      type: 'trial',
-      key: `trial/${pod.uid}`,
+      type: 'verifyRestore',
+      key: `verifyRestore/${pod.uid}`,
       version: `${unproven.name} ${unproven.kept.restoreHash} ${ids}`,
       memoryOf: pod.uid,
       pod,

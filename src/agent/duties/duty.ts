@@ -24,7 +24,7 @@ export interface Elsewhere extends Peer, Told {}
 export type Duty =
   /** A primary: the agent detects its end at once, and prepares the redirect to its heir. */
   | (Common & {
-      readonly type: 'guard'
+      readonly type: 'watchPrimary'
       readonly pod: PodView
       readonly lease: SlotLease
       /** Address to which connections go at its death; undefined: no redirect. */
@@ -46,7 +46,7 @@ export type Duty =
     })
   /** A slot whose generations this node keeps: the agent fetches them from its source. */
   | (Common & {
-      readonly type: 'hold'
+      readonly type: 'replicate'
       readonly lease: SlotLease
       readonly settings: MemorySettings
       readonly source: Peer
@@ -68,14 +68,14 @@ export type Duty =
     })
   /** Memory of a kind that this node has never restored: one trial restore shows whether it can. */
   | (Common & {
-      readonly type: 'trial'
+      readonly type: 'verifyRestore'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
   /** An understudy that no Lease names and in which no app may run: the agent ends any app in it. */
   | (Common & {
-      readonly type: 'clear'
+      readonly type: 'discard'
       readonly pod: PodView
       /** Ends a frozen clone, too. Otherwise a frozen clone stays, as it may be of use again. */
       readonly frozenToo: boolean
@@ -92,7 +92,7 @@ export type Duty =
   /** A cold backup at its gate: the operator wants this agent to open the gate. */
   | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })
   /** A cold backup at its gate: the agent notices clients that try to open it without the right to. */
-  | (Common & { readonly type: 'attend'; readonly pod: PodView; readonly lease?: undefined })
+  | (Common & { readonly type: 'watchGate'; readonly pod: PodView; readonly lease?: undefined })
   /** A primary that has died here: the agent redirects connections, and ends all that still runs of it. */
   | (Common & {
       readonly type: 'redirect'
@@ -114,7 +114,7 @@ export type Duty =
    * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
    */
   | (Common & {
-      readonly type: 'bury'
+      readonly type: 'stopPrimary'
       readonly pod: PodView
       readonly lease: SlotLease
       readonly settings: MemorySettings

@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AgentError } from '../../api/agent-errors.ts'
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations, labels } from '../../api/labels.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
 import {
   holdInitContainer,
   podConditions,
   probesAnnotation,
   savedAnnotation,
   spoiledReason,
-} from '../../api/stage.ts'
+} from '../../api/pod-contract.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Probe } from '../probe/probe.ts'
 import {

@@ -106,7 +106,7 @@ export function createEngine(options: EngineOptions): Engine {
       // For an error with a code, code and message say all. The stack helps only to find a bug.
       if (reason === 'Unexpected') log.error({ ...again, err: error }, 'task failed')
       else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'task failed')
-      if (duty.lease !== undefined) progress.badly(slotName(duty.lease), reason, message)
+      if (duty.lease !== undefined) progress.failed(slotName(duty.lease), reason, message)
       // Readers of a pod's events know of its end already, and can do nothing about errors of the API server.
       if ('pod' in duty && !isEnd(error) && !isKubeError(error))
         options.onTrouble(duty.pod, duty, reason, message)
@@ -137,7 +137,7 @@ export function createEngine(options: EngineOptions): Engine {
     look()
     for (const uid of deaths.known()) if (!pods.has(uid)) leave(uid, ended)
     if (isBeginning) {
-      tasks.want(dutiesOf(snapshot).filter(({ type }) => type === 'bury' || type === 'redirect'))
+      tasks.want(dutiesOf(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
       return
     }
     for (const pod of snapshot.pods) if (held.has(pod.uid)) inspect(pod)

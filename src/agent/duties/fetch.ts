@@ -6,11 +6,11 @@ import { isNewerTold, type Told } from '../../succession/age.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
 import { generationsOf } from './bring-back.ts'
 import type { DutyOf, Elsewhere } from './duty.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /** Fetches the memory of a slot to this node while the containers that will get it are starting. */
 export async function fetch(
-  work: Work,
+  work: TaskContext,
   { lease, others }: DutyOf<'fetch'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -34,7 +34,7 @@ export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
  * @throws AgentError of the last node that was tried, CheckpointError, the signal's reason.
  */
 export async function fetchNewest(
-  work: Work,
+  work: TaskContext,
   { namespace, set, slot, life, epoch }: SlotLease,
   others: readonly Elsewhere[],
   signal: AbortSignal,

@@ -6,12 +6,12 @@ import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { takeOffStage } from './off-stage.ts'
 import { restoreHashOf } from './settings.ts'
+import type { TaskContext } from './task-context.ts'
 import { isOf } from './understudies.ts'
-import type { Work } from './work.ts'
 
 /** Keeps the newest generation of a slot frozen in an understudy: each new one replaces the old one. */
 export async function freeze(
-  work: Work,
+  work: TaskContext,
   { pod, lease, settings }: DutyOf<'freeze'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -40,12 +40,12 @@ export async function freeze(
     ended.abort()
     try {
       await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal))
-      progress.well(slot)
+      progress.succeeded(slot)
     } catch (error) {
       if (signal.aborted) throw error
       failed.add(candidate.dir)
       const { reason, message } = reasonOf(error)
-      progress.badly(slot, reason, message)
+      progress.failed(slot, reason, message)
       work.event(pod, 'Warning', reason, 'Freeze', message)
       log.warn(
         { err: error, pod: pod.name, slot, generation: candidate.manifest.generation },
@@ -59,7 +59,7 @@ export async function freeze(
  * Aborts with `signal`, unless the understudy is being promoted for the same slot: then the restore in progress is the
  * fastest way on stage.
  */
-function unlessCalled(work: Work, uid: string, slot: string, signal: AbortSignal): AbortSignal {
+function unlessCalled(work: TaskContext, uid: string, slot: string, signal: AbortSignal): AbortSignal {
   const end = new AbortController()
   const onAbort = () => {
     if (work.slotHeldBy(uid) !== slot) end.abort(signal.reason)

@@ -3,8 +3,8 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
 import { saveOnce } from './checkpoint.ts'
 import type { DutyOf } from './duty.ts'
+import type { TaskContext } from './task-context.ts'
 import { NotWanted } from './tasks.ts'
-import type { Work } from './work.ts'
 
 /**
  * Stops a primary for the successor that its Lease names, and saves its memory once more: later changes would be lost.
@@ -15,13 +15,17 @@ import type { Work } from './work.ts'
  *
  * @throws AgentError HandoverExpired, the errors of a save, the signal's reason.
  */
-export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: AbortSignal): Promise<void> {
+export async function handOver(
+  work: TaskContext,
+  duty: DutyOf<'handOver'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = duty
   const slot = slotName(lease)
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
-  await work.arrivals.whole(pod.uid, signal)
+  await work.lazyPages.whole(pod.uid, signal)
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   const name = nameOf(pod)
   let isPromised = false
@@ -58,7 +62,7 @@ export async function handOver(work: Work, duty: DutyOf<'handOver'>, signal: Abo
 }
 
 /** Resumes a primary on whose stop an operator counted. */
-async function takeBack(work: Work, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
+async function takeBack(work: TaskContext, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
   // Another pod that the Lease names may run already: then the stopped primary stays stopped until `bury` ends it. A
@@ -73,8 +77,8 @@ async function takeBack(work: Work, { pod, lease }: DutyOf<'handOver'>): Promise
  * @throws KubeError, AgentError SentinelUnavailable, SentinelLost, or the signal's reason.
  */
 export async function letEarlierGo(
-  work: Pick<Work, 'sentinel' | 'inquiry' | 'log'>,
-  { pod, lease }: DutyOf<'guard'>,
+  work: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  { pod, lease }: DutyOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (lease.handover !== undefined) return
@@ -85,7 +89,7 @@ export async function letEarlierGo(
   if (isIts && now.handover === undefined) await letGo(work, name)
 }
 
-const isThere = async (sentinel: Pick<Work['sentinel'], 'isDone'>, stop: string): Promise<boolean> => {
+const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: string): Promise<boolean> => {
   try {
     await sentinel.isDone(stop)
     return true
@@ -98,7 +102,7 @@ const isThere = async (sentinel: Pick<Work['sentinel'], 'isDone'>, stop: string)
 const nameOf = ({ uid }: DutyOf<'handOver'>['pod']): string => `handover-${uid}`
 
 /** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
-async function letGo({ sentinel, log }: Pick<Work, 'sentinel' | 'log'>, name: string): Promise<void> {
+async function letGo({ sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>, name: string): Promise<void> {
   try {
     await sentinel.continue(name)
   } catch (error) {

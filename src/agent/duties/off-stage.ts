@@ -1,10 +1,10 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import { podConditions, servingReasons } from '../../api/stage.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { dropWatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
+import type { TaskContext } from './task-context.ts'
 import type { Place } from './understudies.ts'
-import type { Work } from './work.ts'
 
 /**
  * Takes a promoted understudy off the stage after its promotion was withdrawn: two pods must not run with one memory,
@@ -15,7 +15,7 @@ import type { Work } from './work.ts'
  * @throws AgentError StillCalled if the API server says that the pod is the slot's primary: our cache is stale.
  */
 export async function takeOffStage(
-  { sentinel, deaths, driver, inquiry, patch, podOf, log }: Work,
+  { sentinel, deaths, driver, inquiry, patch, podOf, log }: TaskContext,
   pod: PodView,
   place: Place,
   signal: AbortSignal,

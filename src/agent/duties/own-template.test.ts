@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
-import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/stage.ts'
+import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { dutiesOf } from './duties-of.ts'
 import { viewOf } from './pod-view.ts'
@@ -28,8 +28,8 @@ describe('after the template of a set has changed', () => {
     const typesFor = (...hashes: readonly string[]) =>
       dutiesOf(changed(...hashes)).flatMap(duty => ('pod' in duty ? [`${duty.type} ${duty.pod.name}`] : []))
     expect(typesFor(old)).toEqual(['freeze h0'])
-    expect(typesFor(next)).toEqual(['clear h0'])
-    expect(typesFor(next, old)).toEqual(['clear h0', 'clear h1'])
+    expect(typesFor(next)).toEqual(['discard h0'])
+    expect(typesFor(next, old)).toEqual(['discard h0', 'discard h1'])
   })
 
   it('it is usable where such an understudy is, and what is said names the template where there is none', () => {

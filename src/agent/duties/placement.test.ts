@@ -48,7 +48,7 @@ describe('D6.placement: a holder that cannot run a generation is not usable', ()
     expect(use.message).toMatch(/; (use|upgrade|run|name) /)
     // The agent does not try a restore that cannot succeed, and reports why.
     expect(typesOf(s)).not.toContain('freeze')
-    expect(typesOf(s)).not.toContain('trial')
+    expect(typesOf(s)).not.toContain('verifyRestore')
     const [report] = slotReportsOf(s, { latest: () => undefined, progress: () => undefined })
     expect(report).toMatchObject({ role: 'holder', reason })
     expect(report?.usable).toBeUndefined()

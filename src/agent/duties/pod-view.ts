@@ -2,7 +2,6 @@ import { gateOf, isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
 import { podAddress } from '../../api/pod-address.ts'
-import { servingRecordOf } from '../../api/serving-record.ts'
 import {
   isUnderstudy,
   podConditions,
@@ -11,7 +10,8 @@ import {
   savedAnnotation,
   successorAnnotation,
   wakeAnnotation,
-} from '../../api/stage.ts'
+} from '../../api/pod-contract.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { App, GateView, PodView, Stamp } from './snapshot.ts'

@@ -1,12 +1,12 @@
 import type { ProbeTarget } from '../probe/probe.ts'
 import type { PodView } from './snapshot.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Returns the target of a pod's probes. Only an understudy, where the agent stands in for the kubelet, can run
  * commands.
  */
-export function targetOf({ understudies, runCommand }: Work, pod: PodView): ProbeTarget {
+export function targetOf({ understudies, runCommand }: TaskContext, pod: PodView): ProbeTarget {
   const address = pod.ip ?? ''
   if (!pod.understudy) return { address }
   return {

@@ -1,20 +1,20 @@
-import { podConditions, servingReasons } from '../../api/stage.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { type ParsedProbe, parseProbe } from '../probe/handler.ts'
 import { createProber, type ProberEvent } from '../probe/prober.ts'
-import { endPod } from './bury.ts'
 import { onStageOf } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf } from './settings.ts'
 import type { MemorySettings } from './snapshot.ts'
-import type { Work } from './work.ts'
+import { endPod } from './stop-primary.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Probes an understudy on stage in place of the kubelet, which does not have its probes. If a primary still has its
  * probes, this task probes only its liveness, at the faster pace that the set wants.
  */
-export async function probe(work: Work, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
+export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
   const { pod, settings, lease } = duty
   const { clock, log } = work
   // Its start is the kubelet's business: the template's delays are made for it.

@@ -3,12 +3,12 @@ import { createProgress } from './progress.ts'
 
 it('D3.stands-still: that a primary stands still is said until it does no more, whatever else is tried with its memory', () => {
   const progress = createProgress(() => {})
-  progress.well('s', { intervalSeconds: 5 })
+  progress.succeeded('s', { intervalSeconds: 5 })
   progress.standing('s', { seconds: 13, handover: 2 })
   // As after a trial in an understudy on the same node.
-  progress.well('s')
+  progress.succeeded('s')
   expect(progress.get('s')).toEqual({ intervalSeconds: 5, standsForSeconds: 13, standsForHandover: 2 })
-  progress.badly('s', 'RestoreFailed', 'torn')
+  progress.failed('s', 'RestoreFailed', 'torn')
   expect(progress.get('s')).toMatchObject({
     standsForSeconds: 13,
     standsForHandover: 2,

@@ -29,8 +29,8 @@ export interface Standing {
 export interface Progress {
   get(slot: string): SlotProgress | undefined
   /** Notes a success at this pace, and that this request for a checkpoint is fulfilled. */
-  well(slot: string, pace?: SlotPace, request?: string): void
-  badly(slot: string, reason: string, message: string): void
+  succeeded(slot: string, pace?: SlotPace, request?: string): void
+  failed(slot: string, reason: string, message: string): void
   /** @param stands undefined: it is no longer stopped. */
   standing(slot: string, stands: Standing | undefined): void
   keepOnly(slots: ReadonlySet<string>): void
@@ -53,7 +53,7 @@ export function createProgress(changed: () => void): Progress {
   }
   return {
     get: slot => slots.get(slot),
-    well(
+    succeeded(
       slot,
       pace: Partial<SlotPace> | undefined = slots.get(slot),
       request = slots.get(slot)?.answeredRequest,
@@ -63,7 +63,7 @@ export function createProgress(changed: () => void): Progress {
       const stands = { standsForSeconds, standsForHandover }
       set(slot, lasting({ intervalSeconds, intervalReason, ...stands, answeredRequest: request }))
     },
-    badly: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
+    failed: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
     standing: (slot, stands) =>
       set(
         slot,

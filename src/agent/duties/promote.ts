@@ -1,6 +1,6 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { podConditions, servingReasons } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isKubeError } from '../../kube/errors.ts'
@@ -16,9 +16,9 @@ import { fetchNewest, toldOf } from './fetch.ts'
 import { memoryOf } from './freeze.ts'
 import { targetOf } from './probe-target.ts'
 import { containersOf, restoreHashOf } from './settings.ts'
+import type { TaskContext } from './task-context.ts'
 import { isOf, type Place } from './understudies.ts'
 import { watchThaw } from './watch-thaw.ts'
-import type { Work } from './work.ts'
 
 /** The agent reports an app that does not answer for so long after its thaw, and still waits for it. */
 const patienceMs = 10_000
@@ -27,7 +27,11 @@ const patienceMs = 10_000
  * Puts an understudy on stage with the newest memory of its slot. Does not repeat steps that an earlier try has
  * completed.
  */
-export async function promote(work: Work, duty: DutyOf<'promote'>, signal: AbortSignal): Promise<void> {
+export async function promote(
+  work: TaskContext,
+  duty: DutyOf<'promote'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { understudies, clock, log } = work
   const { pod, lease, settings } = duty
   const timeline = createTimeline(() => clock.monotonic())
@@ -108,7 +112,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
   const source = brought?.manifest.source
   const [first] = place.located.containers
   if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
-    work.partings.begin(pod, first.init.pid, {
+    work.inheritedConnections.begin(pod, first.init.pid, {
       namespace: pod.namespace,
       name: source.pod,
       uid: source.podUid,
@@ -135,7 +139,7 @@ export async function promote(work: Work, duty: DutyOf<'promote'>, signal: Abort
 
 /** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
 async function onStage(
-  work: Work,
+  work: TaskContext,
   { pod, lease, settings, others }: DutyOf<'promote'>,
   place: Place,
   timeline: Timeline,
@@ -196,7 +200,7 @@ async function onStage(
  * @throws AgentError NewerElsewhere, KubeError.
  */
 async function insist(
-  { inquiry }: Work,
+  { inquiry }: TaskContext,
   lease: SlotLease,
   { manifest }: Stored,
   signal: AbortSignal,
@@ -217,7 +221,11 @@ const confirmAgainMs = 200
  *
  * @throws AgentError NotCalled, the signal's reason.
  */
-async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: AbortSignal): Promise<void> {
+async function confirm(
+  { inquiry, clock, log }: TaskContext,
+  lease: SlotLease,
+  signal: AbortSignal,
+): Promise<void> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       const now = await inquiry.lease(lease, signal)
@@ -235,7 +243,7 @@ async function confirm({ inquiry, clock, log }: Work, lease: SlotLease, signal: 
 }
 
 /** The tmpfs first: to load a generation that only the disk has takes time. */
-async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored> {
+async function* candidates(work: TaskContext, lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored> {
   yield* generationsOf(work.store, lease)
   if (work.fromDisk !== undefined) yield* work.fromDisk(lease, signal)
 }
@@ -246,7 +254,7 @@ async function* candidates(work: Work, lease: SlotLease, signal: AbortSignal): A
  * may be on a node without any.
  */
 async function haveMemory(
-  work: Work,
+  work: TaskContext,
   { pod, lease, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'others'>,
   place: Place,
   signal: AbortSignal,

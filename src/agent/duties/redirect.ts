@@ -4,10 +4,10 @@ import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../driver/tree.ts'
 import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
-import { close, endWatched, graveLastsMs, runningOf, watchesOf } from './remains.ts'
-import type { Work } from './work.ts'
+import { close, endWatched, redirectLastsMs, runningOf, watchesOf } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
 
-/** Well below `graveLastsMs`. */
+/** Well below `redirectLastsMs`. */
 const renewMs = 15_000
 
 /**
@@ -22,9 +22,13 @@ const unknownMs = 1_000
  * the dead primary.
  *
  * Until another pod holds the slot, the redirect stays closed only while an operator leads that could name one.
- * Otherwise the sentinel opens it after a while: see `graveLastsMs`.
+ * Otherwise the sentinel opens it after a while: see `redirectLastsMs`.
  */
-export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: AbortSignal): Promise<void> {
+export async function redirect(
+  work: TaskContext,
+  duty: DutyOf<'redirect'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { sentinel, inquiry, clock, log } = work
   const { pod, lease, isAwaited } = duty
   await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
@@ -62,19 +66,19 @@ export async function redirect(work: Work, duty: DutyOf<'redirect'>, signal: Abo
 
 /** Sets the target of the pod's redirects, whether they are closed yet or not. */
 async function aim(
-  { sentinel }: Work,
+  { sentinel }: TaskContext,
   { pod, isAwaited }: DutyOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const lasts = isAwaited ? { lastsMs: graveLastsMs } : {}
+  const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
   for (const { name, grave } of await watchesOf(sentinel, pod.uid, signal))
-    if (grave !== 'none') await sentinel.grave({ name, heir, ...lasts }, signal)
+    if (grave !== 'none') await sentinel.prepareRedirect({ name, heir, ...lasts }, signal)
 }
 
 /** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */
 async function shut(
-  work: Work,
+  work: TaskContext,
   { pod, isAwaited }: DutyOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
@@ -83,12 +87,12 @@ async function shut(
   const watches = await watchesOf(sentinel, pod.uid, signal)
   const graves = watches.filter(({ grave }) => grave !== 'none')
   if (graves.length > 0) return await close(sentinel, graves, signal)
-  const lasts = isAwaited ? { lastsMs: graveLastsMs } : {}
+  const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
   for (const { watch, init } of await runningOf(work, pod, signal))
     try {
       await sentinel.watch(watch, init, signal)
-      await sentinel.grave({ name: watch, netns: init, heir, ...lasts }, signal)
-      await sentinel.bury(watch, signal)
+      await sentinel.prepareRedirect({ name: watch, netns: init, heir, ...lasts }, signal)
+      await sentinel.redirect(watch, signal)
     } catch (error) {
       if (!isAgentError(error, 'SentinelRefused')) throw error
       log.warn(

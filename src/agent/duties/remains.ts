@@ -5,14 +5,14 @@ import { endTree } from '../driver/tree.ts'
 import type { ProcessRef, SentinelClient, Watched } from '../sentinel.ts'
 import { parseWatchName, watchName } from './deaths.ts'
 import type { PodView } from './snapshot.ts'
+import type { TaskContext } from './task-context.ts'
 import { targetOf } from './understudies.ts'
-import type { Work } from './work.ts'
 
 /**
  * How long a dead pod's redirect lasts without renewal, ms. An agent that restarts is back within this time. After it,
  * an empty app that the kubelet has started there is better than no answer.
  */
-export const graveLastsMs = 60_000
+export const redirectLastsMs = 60_000
 
 /** The sentinel's watches of this pod, no matter which agent asked for them. */
 export const watchesOf = async (
@@ -24,17 +24,17 @@ export const watchesOf = async (
 
 /** Closes every redirect of these watches, or keeps it closed. */
 export async function close(
-  sentinel: Pick<SentinelClient, 'bury'>,
+  sentinel: Pick<SentinelClient, 'redirect'>,
   watches: readonly Watched[],
   signal?: AbortSignal,
 ): Promise<void> {
   for (const { name, grave } of watches)
-    if (grave !== 'none') await unlessRefused(sentinel.bury(name, signal))
+    if (grave !== 'none') await unlessRefused(sentinel.redirect(name, signal))
 }
 
 /** Removes all watches of a pod. */
 export async function release(
-  sentinel: Pick<SentinelClient, 'watches' | 'exhume' | 'unwatch'>,
+  sentinel: Pick<SentinelClient, 'watches' | 'undoRedirect' | 'unwatch'>,
   uid: string,
   signal?: AbortSignal,
 ): Promise<void> {
@@ -43,12 +43,12 @@ export async function release(
 
 /** Opens the pod to connections again, if it was closed, and removes the watch. */
 export async function dropWatch(
-  sentinel: Pick<SentinelClient, 'unwatch' | 'exhume'>,
+  sentinel: Pick<SentinelClient, 'unwatch' | 'undoRedirect'>,
   name: string,
   signal?: AbortSignal,
 ): Promise<void> {
   // There may be nothing to open, or the pod is gone.
-  await unlessRefused(sentinel.exhume(name, signal))
+  await unlessRefused(sentinel.undoRedirect(name, signal))
   await unwatch(sentinel, name, signal)
 }
 
@@ -61,7 +61,7 @@ export const unwatch = (
 
 /** First processes of the pod's running containers. A container that is down does not hide the others. */
 export async function runningOf(
-  { driver }: Pick<Work, 'driver'>,
+  { driver }: Pick<TaskContext, 'driver'>,
   pod: PodView,
   signal: AbortSignal,
 ): Promise<{ readonly watch: string; readonly init: ProcessRef }[]> {

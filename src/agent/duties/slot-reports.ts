@@ -4,8 +4,8 @@ import {
   specUnreadableReason,
   unprovenReason,
 } from '../../api/node-report.ts'
+import { podConditions, servingReasons, spoiledReason } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { podConditions, servingReasons, spoiledReason } from '../../api/stage.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'

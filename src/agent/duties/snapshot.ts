@@ -2,8 +2,8 @@
 import type { PodTemplate } from '../../api/backuppodset.ts'
 import type { ParsedLiveness, ParsedMemory } from '../../api/memory.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
+import type { ServingRecord } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { ServingRecord } from '../../api/stage.ts'
 import type { Machine } from '../../succession/placement.ts'
 
 export interface ContainerView {

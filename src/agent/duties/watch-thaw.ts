@@ -2,7 +2,7 @@ import type { Clone } from '../driver/memory-driver.ts'
 import { watchName } from './deaths.ts'
 import { unwatch } from './remains.ts'
 import type { PodView } from './snapshot.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Watches an app before its thaw. Its pod may be force-deleted before the app answers, and its agent may exit before it
@@ -12,7 +12,7 @@ import type { Work } from './work.ts'
  * @throws AgentError ProcessGone, SentinelRefused, SentinelLost, SentinelUnavailable, or the signal's reason.
  */
 export async function watchThaw(
-  { sentinel, deaths }: Pick<Work, 'sentinel' | 'deaths'>,
+  { sentinel, deaths }: Pick<TaskContext, 'sentinel' | 'deaths'>,
   pod: PodView,
   { containers, stage }: Clone,
   signal: AbortSignal,

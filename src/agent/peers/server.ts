@@ -34,7 +34,7 @@ export interface PeerServerOptions {
   readonly host?: string | undefined
   /** 0: any free port. */
   readonly port: number
-  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain' | 'claim'>
+  readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain' | 'announceReader'>
   /** Default: encodeDelta. */
   readonly encode?: Encode | undefined
   /**
@@ -207,7 +207,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   const claimFor = (slot: SlotKey, settling: Settling): AbortController => {
     const name = slotName(slot)
     const settled = new AbortController()
-    const release = store.claim(slot)
+    const release = store.announceReader(slot)
     settling.set(name, settled)
     const onSettled = () => {
       release()

@@ -1,7 +1,7 @@
 /** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
 import type { refusals } from '../errors.ts'
 import { dangerousPattern, diskVolumes, hugePages } from '../memory-rules.ts'
-import { holdPath, holdVolume, probeKinds } from '../stage.ts'
+import { holdPath, holdVolume, probeKinds } from '../pod-contract.ts'
 import type { Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
 

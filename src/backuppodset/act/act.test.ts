@@ -4,7 +4,7 @@ import type { Action } from '../plan.ts'
 import { makePod, makeSet } from '../testing/snapshots.ts'
 import { act } from './act.ts'
 import type { ActContext } from './context.ts'
-import { createWakes } from './wakes.ts'
+import { createInFlightPromotions } from './in-flight-promotions.ts'
 
 it('F31: silent gates hold up neither their own tier nor more than their own pods', async () => {
   const created: unknown[] = []
@@ -17,7 +17,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
       },
     },
     settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-    wakes: createWakes(() => Promise.resolve()),
+    inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
     openGate: () => new Promise(() => {}),
     podOf: () => undefined,
     wrote: () => {},
@@ -67,7 +67,7 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
         write(`label ${JSON.stringify(body.metadata)}`, name),
     },
     settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-    wakes: createWakes(() => new Promise(() => {})),
+    inFlightPromotions: createInFlightPromotions(() => new Promise(() => {})),
     openGate: async () => {
       done.push('wake')
       return { type: 'opened', openedGate: 'containerd://1' }
@@ -168,7 +168,7 @@ const counting = (during: (count: number) => void = () => {}, more: Partial<ActC
         done.urgently += 1
       },
     },
-    tombstones: { add: () => {}, remove: () => {} },
+    pendingDeletions: { add: () => {}, remove: () => {} },
     settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
     podOf: () => undefined,
     wrote: () => {},
@@ -253,7 +253,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
         deleted.push(name)
       },
     },
-    tombstones: { add: () => {}, remove: () => {} },
+    pendingDeletions: { add: () => {}, remove: () => {} },
     podOf: (uid: string) => ({ metadata: { name: uid, uid, resourceVersion: '1', labels: {} } }),
     wrote: () => {},
     signal: new AbortController().signal,
@@ -284,7 +284,7 @@ it('R31: in a namespace that ends no application is started, nor anything else d
   const contextOf = (isEnding: boolean) =>
     ({
       set: makeSet(),
-      wakes: createWakes(() => new Promise(() => {})),
+      inFlightPromotions: createInFlightPromotions(() => new Promise(() => {})),
       openGate: async () => {
         done.push('wake')
         return { type: 'opened' as const, openedGate: undefined }

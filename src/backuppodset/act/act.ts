@@ -30,7 +30,7 @@ export interface Acted {
  * reads the set again: it may have changed, and other sets wait for the worker.
  */
 const bulkAPass = 64
-const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'delete', 'forget'])
+const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'delete', 'deleteSlot'])
 
 /**
  * Performs a plan, tier after tier. If an action of a tier fails, the tiers after it wait for the next pass, which sees
@@ -150,31 +150,31 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return promote(context, action)
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
-    case 'assign':
+    case 'writeSlot':
       if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
       if (action.ends) await requireGone(context, action.ends)
       await writeLease(unhurried(context), action.lease, action.version, action.restarts)
       return { type: 'done', action, pod: undefined }
-    case 'forget':
+    case 'deleteSlot':
       if (action.ends) await requireGone(context, action.ends)
       await deleteLease(context, action.slot, action.lease)
       return { type: 'done', action, pod: undefined }
-    case 'serve':
+    case 'applyService':
       await serve(context, action)
       return { type: 'done', action, pod: undefined }
-    case 'publish':
+    case 'applyEndpoints':
       await publish(context, action)
       return { type: 'done', action, pod: undefined }
     case 'giveUp':
       await giveUp(context, action)
       return { type: 'done', action, pod: undefined }
-    case 'record':
+    case 'saveRevision':
       await record(context, action.revision, action.number)
       return { type: 'done', action, pod: undefined }
-    case 'prune':
+    case 'deleteRevision':
       await prune(context, action.revision)
       return { type: 'done', action, pod: undefined }
-    case 'withdraw':
+    case 'deleteService':
       await withdraw(context, action)
       return { type: 'done', action, pod: undefined }
     default:

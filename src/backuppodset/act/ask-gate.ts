@@ -1,4 +1,4 @@
-import { wakeAnnotation } from '../../api/stage.ts'
+import { wakeAnnotation } from '../../api/pod-contract.ts'
 import type { PodView } from '../snapshot.ts'
 import type { ActContext } from './context.ts'
 import type { GateResult } from './open-gate.ts'

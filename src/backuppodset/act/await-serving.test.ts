@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
-import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import { holdInitContainer, podConditions } from '../../api/pod-contract.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'

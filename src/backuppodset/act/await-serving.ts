@@ -1,9 +1,9 @@
-import type { BroughtBack } from '../../api/stage.ts'
+import type { BroughtBack } from '../../api/pod-contract.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { isFinished } from '../losses.ts'
+import { isFinished } from '../lost-primaries.ts'
 import { stageOf } from '../memory/stage.ts'
 import type { ReadPod } from './read-pod.ts'
 

@@ -2,15 +2,15 @@ import type { ParsedSet } from '../../api/parse.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Lease, Pod, Service } from '../../kube/resources.ts'
+import type { PendingDeletions } from '../pending-deletions.ts'
 import type { PodSettings } from '../pod/render.ts'
 import type { GiveResult } from '../pulled/give.ts'
 import type { Holder, StateRef } from '../pulled/view.ts'
 import type { PodView } from '../snapshot.ts'
-import type { Tombstones } from '../tombstones.ts'
 import type { ServingRequest, ServingResult } from './await-serving.ts'
+import type { InFlightPromotions } from './in-flight-promotions.ts'
 import type { GateRequest, GateResult } from './open-gate.ts'
 import type { Outcome } from './outcome.ts'
-import type { Wakes } from './wakes.ts'
 
 /** Dependencies of all executors, for one pass over one set. */
 export interface ActContext {
@@ -19,8 +19,8 @@ export interface ActContext {
   /** The same API server over separate connections, so that a promotion never queues behind bulk creations. */
   readonly urgentApi: Api
   readonly settings: PodSettings
-  readonly tombstones: Tombstones
-  readonly wakes: Wakes
+  readonly pendingDeletions: PendingDeletions
+  readonly inFlightPromotions: InFlightPromotions
   readonly openGate: (request: GateRequest) => Promise<GateResult>
   /** Returns a pod of this pass by uid, as the cache had it. */
   readonly podOf: (uid: string) => Pod | undefined

@@ -39,7 +39,7 @@ async function openFirst(
   to: 'primary' | 'hotbackup',
   then: (openedGate: string | undefined) => Promise<Pod>,
 ): Promise<Outcome> {
-  const { wakes } = context
+  const { inFlightPromotions: wakes } = context
   const { pod } = action
   const role = action.type === 'convert' ? action.role : undefined
   const conversion = async (answered: () => void): Promise<Outcome> => {

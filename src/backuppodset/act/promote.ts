@@ -1,5 +1,5 @@
 import { isPodKind, labels } from '../../api/labels.ts'
-import type { BroughtBack } from '../../api/stage.ts'
+import type { BroughtBack } from '../../api/pod-contract.ts'
 import { retired } from '../memory/stage.ts'
 import { writeLease } from '../memory/write-lease.ts'
 import type { Action } from '../plan.ts'
@@ -71,7 +71,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
     return outcome
   }
   return (
-    (await context.wakes.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
+    (await context.inFlightPromotions.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
       type: 'pending',
       action,
     }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { holdInitContainer, podConditions, servingReasons } from '../../api/stage.ts'
+import { holdInitContainer, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { ActContext } from './context.ts'

@@ -1,4 +1,4 @@
-import { isUnderstudy } from '../../api/stage.ts'
+import { isUnderstudy } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { servingOf } from '../memory/stage.ts'

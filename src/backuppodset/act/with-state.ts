@@ -141,7 +141,7 @@ async function background(
     return outcome
   }
   return (
-    (await context.wakes.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
+    (await context.inFlightPromotions.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
       type: 'pending',
       action,
     }

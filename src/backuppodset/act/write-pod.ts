@@ -1,6 +1,6 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import { isFinished } from '../losses.ts'
+import { isFinished } from '../lost-primaries.ts'
 import type { PodRef } from '../snapshot.ts'
 import type { ActContext } from './context.ts'
 
@@ -17,7 +17,7 @@ export class PodChangedError extends Error {
 }
 
 type Guard = (pod: Pod) => boolean
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'tombstones'>
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'pendingDeletions'>
 
 /**
  * Merges `metadata` into a live pod.
@@ -52,14 +52,14 @@ export function patchPod(
 /** Deletes a pod gracefully, with the grace period and hooks of its spec. Success if it no longer exists. */
 export async function deletePod(context: Context, pod: PodRef, stillMeant: Guard): Promise<void> {
   const ref = { namespace: context.set.namespace, name: pod.name }
-  context.tombstones.add({ ...ref, uid: pod.uid })
+  context.pendingDeletions.add({ ...ref, uid: pod.uid })
   try {
     await withPreconditions(context, pod, stillMeant, preconditions =>
       context.urgentApi.delete(pods, ref, preconditions, { signal: context.signal }),
     )
   } catch (error) {
     if (error instanceof PodChangedError && error.gone) return
-    context.tombstones.remove(pod.uid)
+    context.pendingDeletions.remove(pod.uid)
     throw error
   }
 }

@@ -32,7 +32,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
   // Only primaries on stage: a promotion in progress owns its Lease. And only scheduled ones: without a node no agent
   // acts.
   const holders = players.primaries
-    .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.summoned)
+    .filter(pod => pod.node !== undefined && pod.slot !== undefined && !pod.waking && !pod.stage?.promoting)
     // The garbage collector is about to delete the Lease of that name: the slot waits.
     .filter(pod => memory.foreign?.has(pod.slot ?? -1) !== true)
     .sort((a, b) => (a.slot ?? 0) - (b.slot ?? 0))
@@ -113,7 +113,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const restarts = (goesOn ? present.restarts : undefined) ?? pod.stage?.restarts ?? 0
     return [
       {
-        type: 'assign',
+        type: 'writeSlot',
         lease,
         version: present?.resourceVersion,
         restarts,
@@ -237,7 +237,7 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const holders = isNew ? [node, ...rest.holders] : rest.holders
     const kept = rest.kept && [...rest.kept, ...open]
     const lease: SlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
-    return [{ type: 'assign', lease, version, restarts, stateLost: false }]
+    return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
   })
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { LastFailover } from '../../api/backuppodset.ts'
 import { seededRandom } from '../../kube/random.ts'
-import { noticesOf } from '../notices.ts'
+import { eventsOf } from '../set-events.ts'
 import { statusOf } from '../status.ts'
 import {
   makeCopy,
@@ -74,7 +74,7 @@ describe('R22: primaries that fail one after the other', () => {
   it('are named in the status, and the event of the takeover says how the app ended', () => {
     const s = makeSnapshot(wish, [primary, backup], { failovers, now: start + 31_000 })
     const [action] = actionsOf(plan(s))
-    const notices = action ? noticesOf([{ type: 'done', action, pod: undefined }], 0) : []
+    const notices = action ? eventsOf([{ type: 'done', action, pod: undefined }], 0) : []
     expect(notices[0]?.note).toContain('p3 (CrashLoop: container app ended with code 137, OOMKilled)')
     const { conditions } = statusOf(s.set, undefined, {
       ...{ pods: s.pods, templateHash: 'now', failure: undefined, failovers, now: start + 21_000 },

@@ -1,11 +1,11 @@
 import type { Random } from '../../kube/random.ts'
-import type { Action, Stage } from '../plan.ts'
+import type { Action, Tier } from '../plan.ts'
 import type { LostPrimary, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
+import { partitionPrimaries } from './primary-sets.ts'
 import { lostFirst, mayTake, restores, withState } from './pulled.ts'
 import { refill } from './refill.ts'
 import type { Policies } from './select.ts'
-import { castOf } from './slots.ts'
 import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
@@ -14,7 +14,7 @@ import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
  * tiers below in the same plan. While a primary is being woken its tier is not exact and the plan ends there; the end
  * of the wake-up starts the next pass. A hot backup counts from its label on, which moves before the pod is woken.
  */
-export function converge(s: Snapshot, random: Random, policies: Policies): Stage[] {
+export function converge(s: Snapshot, random: Random, policies: Policies): Tier[] {
   const { strategy, replicas } = s.set
   const tools = toolsOf(s, random, policies)
   const { converting, surplus, creating } = tools
@@ -24,7 +24,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && !idle.includes(pod))
   const cold = s.pods.filter(pod => pod.kind === 'coldbackup' && !idle.includes(pod))
   const gated = cold.filter(isGated)
-  const cast = castOf(s.pods.filter(pod => pod.kind === 'primary'))
+  const cast = partitionPrimaries(s.pods.filter(pod => pod.kind === 'primary'))
 
   // Primaries.
   const missing = replicas - cast.primaries.length
@@ -83,7 +83,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
     ),
   )
 
-  const stages: Stage[] = [
+  const stages: Tier[] = [
     { tier: 'primaries', actions: primaryActions },
     {
       tier: 'claims',
@@ -104,7 +104,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Stage
  * Merges the stages when no action needs the success of another, as in a new set or when surplus is deleted. Tier after
  * tier, the later ones would wait while the nodes are busy with the pods of the first.
  */
-export function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
+export function together(s: Snapshot, stages: readonly Tier[]): Tier[] {
   const actions = stages.flatMap(stage => stage.actions)
   const isIndependent =
     (s.isNew && actions.every(({ type }) => type === 'create')) ||
@@ -113,7 +113,7 @@ export function together(s: Snapshot, stages: readonly Stage[]): Stage[] {
 }
 
 /** Deletes superseded primaries when their successor serves, or at once when they do not serve themselves. */
-function retirements(cast: ReturnType<typeof castOf>): Action[] {
+function retirements(cast: ReturnType<typeof partitionPrimaries>): Action[] {
   const serving = new Set(cast.primaries.filter(pod => pod.ready).map(pod => pod.slot))
   return cast.superseded
     .filter(pod => !pod.ready || serving.has(pod.slot))

@@ -1,11 +1,10 @@
 import type { Random } from '../../kube/random.ts'
-import type { Plan, Stage } from '../plan.ts'
+import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
 import { untilEnded } from './ending.ts'
 import { untilNextFailure } from './failing.ts'
-import { farewells, untilFarewell } from './farewells.ts'
 import {
   convergeWithMemory,
   untilDeath,
@@ -15,6 +14,7 @@ import {
 } from './memory.ts'
 import { withErrands } from './relay.ts'
 import { untilForgotten } from './retention.ts'
+import { retirements, untilRetirementDelay } from './retirements.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
@@ -29,7 +29,7 @@ import { untilTried } from './successors.ts'
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return { stages: [], requeueAfterMs: undefined }
   const s = withErrands(observed)
-  const stages: Stage[] = [
+  const stages: Tier[] = [
     {
       tier: 'claims',
       actions: [
@@ -40,7 +40,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     ...(s.memory ? convergeWithMemory(s, s.memory, random, policies) : converge(s, random, policies)),
   ]
   // Comes before pods of the revision are made, but no other stage waits for it.
-  const revisions: Stage = { tier: 'revisions', aside: true, actions: revisionActions(s) }
+  const revisions: Tier = { tier: 'revisions', aside: true, actions: revisionActions(s) }
   const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
   if (settled)
     stages.push({
@@ -51,9 +51,9 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     stages.push({
       tier: 'assignments',
       aside: true,
-      actions: s.formerSlots.map(lease => ({ type: 'forget', ...lease })),
+      actions: s.formerSlots.map(lease => ({ type: 'deleteSlot', ...lease })),
     })
-  if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: farewells(s) })
+  if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: retirements(s) })
   if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
   return {
     stages: [revisions, ...stages].filter(stage => stage.actions.length > 0),
@@ -67,7 +67,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilRetirement(s),
       untilUnpublished(s),
       untilForgotten(s),
-      untilFarewell(s),
+      untilRetirementDelay(s),
     ),
   }
 }

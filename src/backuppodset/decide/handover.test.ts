@@ -52,7 +52,7 @@ const asked = (s: Snapshot, name: string, handoverRequested = true) =>
   changed(s, name, pod => ({ ...pod, ...(pod.stage && { stage: { ...pod.stage, handoverRequested } }) }))
 const handoverOf = (s: Snapshot, slot: number) => s.memory?.slots.get(slot)?.lease.handover
 const assigned = (s: Snapshot) =>
-  actionsOf(decide(s, random)).flatMap(action => (action.type === 'assign' ? [action.lease] : []))
+  actionsOf(decide(s, random)).flatMap(action => (action.type === 'writeSlot' ? [action.lease] : []))
 
 const withSlots = (s: Snapshot, change: (slot: SlotMemory) => SlotMemory): Snapshot => {
   const slots = [...(s.memory?.slots ?? [])].map(([slot, it]) => [slot, change(it)] as const)
@@ -67,7 +67,7 @@ describe('a slot that somebody wants to go to another pod', () => {
     const before = begun()
     const { end, actions } = play(asked(before, 'p0'))
     const [standing] = actions
-    expect(standing).toMatchObject({ type: 'assign', lease: { slot: 0, holder: { name: 'p0' } } })
+    expect(standing).toMatchObject({ type: 'writeSlot', lease: { slot: 0, holder: { name: 'p0' } } })
     const promotions = actions.filter(({ type }) => type === 'promote')
     expect(promotions).toMatchObject([
       { role: { slot: 0, epoch: 2, replaces: { name: 'p0', reason: 'Replaced' } } },
@@ -166,7 +166,7 @@ describe('a slot that somebody wants to go to another pod', () => {
       const writes = (ms: number) =>
         plan(ms).stages.flatMap(({ actions }) =>
           actions.flatMap(action =>
-            action.type === 'assign' && action.lease.slot === 0 ? [action.lease] : [],
+            action.type === 'writeSlot' && action.lease.slot === 0 ? [action.lease] : [],
           ),
         )
       expect(writes(47_999)).toEqual([])

@@ -112,7 +112,7 @@ function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
       // A primary that is stopped for its successor fails its probes.
       const isWell = pod.ready || lease?.handover !== undefined
       return (
-        isWell && !pod.waking && !pod.stage?.died && !pod.stage?.summoned && lease?.holder.uid === pod.uid
+        isWell && !pod.waking && !pod.stage?.died && !pod.stage?.promoting && lease?.holder.uid === pod.uid
       )
     })
   )

@@ -71,7 +71,7 @@ describe('a primary that died', () => {
       },
     ])
     // A promotion writes the Lease of its slot; no other action writes it.
-    expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
+    expect(ofType(s, 'writeSlot').map(({ lease }) => lease.slot)).toEqual([1])
   })
 
   it('or by one whose node has newer memory, where the frozen one is more than a generation behind', () => {
@@ -161,7 +161,7 @@ describe('a primary that died', () => {
   ])('D7.kept: waits, and begins no other life, while its memory %s', (_, slot) => {
     const s = without(slot)
     expect(actions(s).filter(({ type }) => type === 'promote' || type === 'create')).toEqual([])
-    expect(ofType(s, 'assign').filter(({ lease }) => lease.slot === 0)).toEqual([])
+    expect(ofType(s, 'writeSlot').filter(({ lease }) => lease.slot === 0)).toEqual([])
     expect(plan(without({ ...slot, vacantSince: 0 })).requeueAfterMs).toBe(5_000)
   })
 
@@ -252,7 +252,7 @@ describe('a slot without a hot backup', () => {
   it('what only stands still is not given up for one that has to start', () => {
     const still = makePrimary('p0', 0, { ready: false, unreadySince: 0 })
     const s = makeMemorySnapshot(wish, [still, cold('c0'), cold('c1')], [makeSlot(lease, [here])])
-    expect(actions(s).filter(({ type }) => type !== 'assign')).toEqual([])
+    expect(actions(s).filter(({ type }) => type !== 'writeSlot')).toEqual([])
   })
 
   const none = { replicas: 1, hotBackups: 0, coldBackups: 0 }
@@ -267,7 +267,7 @@ describe('a slot without a hot backup', () => {
     // The pod is on its way: its node begins to keep the memory, and it does not count as a hot backup.
     const waiting = makeMemorySnapshot(none, [p0, made({ ready: false })], [slot])
     expect(actions(waiting)).toMatchObject([
-      { type: 'assign', lease: { epoch: 1, holder: lease.holder, holders: ['n-r', 'n-c0', 'n-x'] } },
+      { type: 'writeSlot', lease: { epoch: 1, holder: lease.holder, holders: ['n-r', 'n-c0', 'n-x'] } },
     ])
     const there = makeMemorySnapshot(none, [p0, made()], [slot])
     expect(ofType(there, 'promote')).toMatchObject([
@@ -281,7 +281,7 @@ describe('a slot without a hot backup', () => {
     ['never came to hold the stage', made({ ready: false, createdAt: 999_000 }), 119_000],
   ])('D6.empty: has another one made after a pause when it %s, and never begins anew', (_, pod, leftMs) => {
     const slot = makeSlot(lease, [here], { vacantSince: 900 })
-    const others = (s: Snapshot) => actions(s).filter(({ type }) => type !== 'assign')
+    const others = (s: Snapshot) => actions(s).filter(({ type }) => type !== 'writeSlot')
     const soon = makeMemorySnapshot(none, [p0, pod], [slot], { monotonicNow: 1_000 })
     expect(others(soon)).toEqual([])
     expect(plan(soon).requeueAfterMs).toBe(leftMs)
@@ -339,12 +339,12 @@ describe('a slot without a hot backup', () => {
     const slot = makeSlot(lease, [here], { holderGoesBy: 5_000 })
     const s = makeMemorySnapshot(none, [], [slot])
     expect(actions(s)).toMatchObject([{ type: 'create', successorOf: { slot: 0 } }])
-    expect(actions(makeMemorySnapshot(none, [made()], [slot]))).toMatchObject([{ type: 'assign' }])
+    expect(actions(makeMemorySnapshot(none, [made()], [slot]))).toMatchObject([{ type: 'writeSlot' }])
   })
 
   it('a wake-up that was decided is gone on with by whoever leads next', () => {
     const called = cold('c0', { kind: 'primary', slot: 0, epoch: 2 })
-    const summoned = { ...called, stage: { ...stageOf(called), summoned: true } }
+    const summoned = { ...called, stage: { ...stageOf(called), promoting: true } }
     const next = { ...lease, holder: { name: 'c0', uid: called.uid }, epoch: 2, node: 'n-c0' }
     const s = makeMemorySnapshot({ ...none, coldBackups: 0 }, [p0, summoned], [makeSlot(next, [elsewhere])])
     expect(actions(s)).toMatchObject([
@@ -368,7 +368,7 @@ describe('a promotion that is under way', () => {
   const slot = makeSlot(lease, [makeCopy(lease, h1, 'Staged')])
 
   it('is taken up by whoever leads next: the Lease is not written again', () => {
-    const h = makeUnderstudy('h0', called, { summoned: true })
+    const h = makeUnderstudy('h0', called, { promoting: true })
     const s = makeMemorySnapshot(wish, [p0, h, h1], [slot])
     expect(ofType(s, 'promote')).toMatchObject([
       { pod: { name: 'h0' }, version: undefined, role: { slot: 0, epoch: 2 }, lease: slot.lease },
@@ -459,7 +459,7 @@ describe('a primary that is being deleted', () => {
   it('is not replaced when the set has become smaller: its memory is only kept', () => {
     const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(actions(makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot]))).toMatchObject([
-      { type: 'assign', lease: { slot: 0, life: lease.life, retainedSince: expect.any(String) } },
+      { type: 'writeSlot', lease: { slot: 0, life: lease.life, retainedSince: expect.any(String) } },
     ])
   })
 })
@@ -473,7 +473,7 @@ describe('an app that was restarted where it is', () => {
 
   it('begins a new life when nobody could go on with the old one, once', () => {
     const s = makeMemorySnapshot(wish, [restarted, h0], [makeSlot(lease, [], seen)])
-    const [assigned] = ofType(s, 'assign')
+    const [assigned] = ofType(s, 'writeSlot')
     expect(assigned).toMatchObject({
       stateLost: true,
       restarts: 1,
@@ -481,7 +481,7 @@ describe('an app that was restarted where it is', () => {
     })
     expect(assigned?.lease.life).not.toBe(lease.life)
     const after = makeSlot(assigned?.lease ?? lease, [], { restarts: 1 })
-    expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [after]), 'assign')).toEqual([])
+    expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [after]), 'writeSlot')).toEqual([])
   })
 
   it('D7.untold: else its agent is given the time to say that it died, and then it has died without a word', () => {
@@ -512,7 +512,7 @@ describe('an app that was restarted where it is', () => {
     const slot = makeSlot(first, [makeCopy(first, h0, 'Frozen')], seen)
     expect(actions(makeMemorySnapshot(wish, [other, h0], [slot], { monotonicNow: 1_000 }))).toEqual([])
     const gone = makeMemorySnapshot(wish, [other, h0], [makeSlot(first, [], seen)])
-    expect(ofType(gone, 'assign')).toMatchObject([
+    expect(ofType(gone, 'writeSlot')).toMatchObject([
       { stateLost: true, lease: { containers: 'app=containerd://2' } },
     ])
   })
@@ -522,7 +522,7 @@ describe('an app that was restarted where it is', () => {
     const named = (replaced: object) => {
       const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { ...replaced, restarts: 0 })
       const s = makeMemorySnapshot(wish, [other, h0], [slot], { monotonicNow: 1_000 })
-      return ofType(s, 'assign').map(action => action.lease.containers)
+      return ofType(s, 'writeSlot').map(action => action.lease.containers)
     }
     expect(named(seen)).toEqual([])
     expect(named({})).toEqual(['app=containerd://2'])
@@ -713,7 +713,7 @@ function check(s: Snapshot, all: readonly Action[]): void {
     if (action.type === 'convert') expect(action.to, 'no label without memory').not.toBe('primary')
     if (action.type === 'delete' && action.pod.kind === 'primary' && action.pod.ready)
       expect(['Surplus', 'Retired'], `${action.pod.name} serves`).toContain(action.reason)
-    if (action.type === 'assign') {
+    if (action.type === 'writeSlot') {
       const present = s.memory?.slots.get(action.lease.slot)
       if (action.stateLost)
         expect([present?.copies, present?.unasked], 'a life ends only where its memory is gone').toEqual([
@@ -727,7 +727,7 @@ function check(s: Snapshot, all: readonly Action[]): void {
     }
   }
   const leased = all.flatMap(action =>
-    action.type === 'assign' || action.type === 'promote' ? [action.lease.slot] : [],
+    action.type === 'writeSlot' || action.type === 'promote' ? [action.lease.slot] : [],
   )
   expect(new Set(leased).size, 'one write a Lease').toBe(leased.length)
 }
@@ -821,7 +821,7 @@ describe('a set whose memory must not be kept', () => {
   }
 
   it('has Leases that name no heir and no node: nobody saves anything', () => {
-    expect(ofType(refusing([]), 'assign')).toMatchObject([
+    expect(ofType(refusing([]), 'writeSlot')).toMatchObject([
       { lease: { holder: { name: 'p0' }, heir: undefined, holders: [] } },
     ])
   })
@@ -830,7 +830,7 @@ describe('a set whose memory must not be kept', () => {
     const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
     const s = refusing([makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])])
     expect(actions(s)).toMatchObject([
-      { type: 'assign', lease: { life: lease.life, heir: undefined, holders: [] } },
+      { type: 'writeSlot', lease: { life: lease.life, heir: undefined, holders: [] } },
     ])
     const empty = { ...lease, heir: undefined, holders: [], unsaved: true }
     expect(actions(refusing([makeSlot(empty, [])]))).toEqual([])
@@ -841,11 +841,16 @@ describe('a set whose memory must not be kept', () => {
     const lease = makeLease(p0, { heir, holders: ['n-h0'], kept: ['n-h0'] })
     const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(actions(refusing([slot], false))).toMatchObject([
-      { type: 'assign', lease: { life: lease.life, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true } },
+      {
+        type: 'writeSlot',
+        lease: { life: lease.life, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true },
+      },
     ])
     expect(actions(refusing([{ ...slot, lease: { ...lease, unsaved: true } }], false))).toEqual([])
     // No new slot gets copies, either.
-    expect(ofType(refusing([], false), 'assign')).toMatchObject([{ lease: { heir: undefined, holders: [] } }])
+    expect(ofType(refusing([], false), 'writeSlot')).toMatchObject([
+      { lease: { heir: undefined, holders: [] } },
+    ])
     // A primary that dies is followed by a successor.
     const gone = { ...p0, ready: false, stage: { ...p0.stage, died: true } } as PodView
     const s = refusing([slot], false)
@@ -868,7 +873,7 @@ describe('the Lease of a primary', () => {
       ['n-p0', 'n-h0'].map(name => [name, { name, ready: true, problem: undefined, signer: key }]),
     )
     if (s.memory === undefined) throw new Error('no memory')
-    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'assign')[0]?.lease.signers
+    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'writeSlot')[0]?.lease.signers
   }
   const source = (signed: boolean) => ({
     source: { ...makeCopy(lease, p0, undefined, { signed }).report, role: 'source' as const },
@@ -890,7 +895,7 @@ describe('the Lease of a primary', () => {
 it('D7.owner: a slot of whose name another Lease is there is written when that is gone, and its primary starts meanwhile', () => {
   const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [makePrimary('p0', 0)], [])
   if (s.memory === undefined) throw new Error('no memory')
-  expect(ofType(s, 'assign')).toHaveLength(1)
+  expect(ofType(s, 'writeSlot')).toHaveLength(1)
   expect(actions({ ...s, memory: { ...s.memory, foreign: new Set([0]) } })).toEqual([])
 })
 
@@ -913,7 +918,7 @@ describe('a primary that hangs', () => {
   it('D7.ending: is ended before another one is called, so that two never run; not for ever', () => {
     const first = at(undefined, ['n-p0', 'n-h0'])
     expect(actions(first)).toMatchObject([
-      { type: 'assign', lease: { ending: hung.uid, epoch: 1, life: lease.life } },
+      { type: 'writeSlot', lease: { ending: hung.uid, epoch: 1, life: lease.life } },
     ])
     const waits = at(4_000, ['n-p0', 'n-h0'])
     expect(actions(waits)).toEqual([])
@@ -932,7 +937,7 @@ describe('a primary that hangs', () => {
   it('D7.ending: one that is well again meanwhile stays', () => {
     const well = makePrimary('p0', 0)
     expect(actions(at(9_000, ['n-p0', 'n-h0'], well))).toMatchObject([
-      { type: 'assign', lease: { ending: undefined } },
+      { type: 'writeSlot', lease: { ending: undefined } },
     ])
   })
 })
@@ -960,7 +965,7 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
 
   it('is ended before another one is called, for it may run by now; not for ever', () => {
     expect(ofType(at(lease), 'promote')).toEqual([])
-    expect(ofType(at(lease), 'assign')).toMatchObject([
+    expect(ofType(at(lease), 'writeSlot')).toMatchObject([
       { lease: { ...lease, ending: slow.uid }, version: '1' },
     ])
     const waits = at(told, { endingSince: 44_000 })
@@ -981,12 +986,12 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
   })
 
   it('goes on where nobody else is there any more, and when it is called again', () => {
-    expect(ofType(at(told, { endingSince: 49_000 }, [slow]), 'assign')).toMatchObject([
+    expect(ofType(at(told, { endingSince: 49_000 }, [slow]), 'writeSlot')).toMatchObject([
       { lease: { ending: undefined, holder: { name: 'h0' } } },
     ])
     const called = { kind: 'primary', slot: 0, epoch: 2, ready: false, waking: true } as const
-    const again = makeUnderstudy('h0', called, { summoned: true })
-    expect(ofType(at(told, { endingSince: 49_000 }, [again, h1]), 'assign')).toMatchObject([
+    const again = makeUnderstudy('h0', called, { promoting: true })
+    expect(ofType(at(told, { endingSince: 49_000 }, [again, h1]), 'writeSlot')).toMatchObject([
       { lease: { ending: undefined, holder: { name: 'h0' } } },
     ])
   })
@@ -995,7 +1000,7 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
     const times = { comingSince: 20_000, calledSince: 38_000 }
     expect(actions(at(lease, times))).toEqual([])
     expect(plan(at(lease, times)).requeueAfterMs).toBe(6_000)
-    expect(ofType(at(lease, { comingSince: 26_000, calledSince: 38_000 }), 'assign')).toMatchObject([
+    expect(ofType(at(lease, { comingSince: 26_000, calledSince: 38_000 }), 'writeSlot')).toMatchObject([
       { lease: { ending: slow.uid } },
     ])
     // Without an agent on its node the pod does not come.
@@ -1052,7 +1057,7 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
     const copies = [here, { ...other, report: { ...other.report, epoch: 1, generation: 57 } }]
     const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot(lease, copies, over)])
     if (s.memory === undefined) throw new Error('a set without memory')
-    const [next] = ofType({ ...s, memory: { ...s.memory, copies: 1 } }, 'assign')
+    const [next] = ofType({ ...s, memory: { ...s.memory, copies: 1 } }, 'writeSlot')
     return [next?.lease.holders, next?.lease.kept]
   }
   const both = [
@@ -1078,7 +1083,7 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
       const copies = [makeCopy(former, h0, 'Staged'), { ...coldCopy(former, 'a'), ...over }]
       const s = makeMemorySnapshot(wish, [p0, h0], [makeSlot({ ...former, ip: '10.0.0.9' }, copies, slot)])
       if (s.memory === undefined) throw new Error('a set without memory')
-      return ofType({ ...s, memory: { ...s.memory, copies: 1, ...memory } }, 'assign')[0]?.lease.kept
+      return ofType({ ...s, memory: { ...s.memory, copies: 1, ...memory } }, 'writeSlot')[0]?.lease.kept
     }
     expect(keptNext({ stale: true })).toEqual(['n-h0'])
     expect(keptNext({ stale: true }, {}, { fetching: ['b', 'n-h0'] })).toEqual(['n-h0', 'b'])
@@ -1169,7 +1174,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
       const s = makeMemorySnapshot(wish, [torn], [makeSlot(asked, copies, { vacantSince: 0 })], {
         monotonicNow,
       })
-      return ofType(s, 'assign').map(({ lease: next }) => next.atLeast)
+      return ofType(s, 'writeSlot').map(({ lease: next }) => next.atLeast)
     }
     expect(told([here(), far])).toEqual([])
     expect(told([here(), { ...far, timely: false }])).toEqual([{ epoch: 1, generation: 3 }])
@@ -1209,7 +1214,7 @@ describe('D7.kept: memory that only the node of the last primary has', () => {
     const untold = makeLease(p0, { holders: ['a'], kept: [] })
     const kept = (unasked: SlotMemory['unasked']) => {
       const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [p0], [makeSlot(untold, [], { unasked })])
-      return ofType(s, 'assign').map(({ lease: next }) => next.kept)
+      return ofType(s, 'writeSlot').map(({ lease: next }) => next.kept)
     }
     expect(kept([{ node: 'n-p0', why: 'its agent has not reported its copies yet' }])).toEqual([['n-p0']])
     expect(kept([])).toEqual([])
@@ -1225,7 +1230,7 @@ describe('D7.kept: memory that only the node of the last primary has', () => {
         {},
         ['a'],
       )
-      return ofType(s, 'assign')[0]?.lease.kept
+      return ofType(s, 'writeSlot')[0]?.lease.kept
     }
     expect([kept(true), kept(false)]).toEqual([['n-p0'], []])
   })
@@ -1244,7 +1249,7 @@ it('D7.holders: nodes of cold backups and others get a copy only where the templ
       ]),
     )
     if (s.memory === undefined) throw new Error('a set without memory')
-    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'assign')[0]?.lease.holders
+    return ofType({ ...s, memory: { ...s.memory, nodes } }, 'writeSlot')[0]?.lease.holders
   }
   expect(holders()).toEqual(['n-c0', 'a'])
   expect(holders('n-c0', 'a')).toEqual(['b', 'c'])

@@ -3,19 +3,19 @@ import { match } from '../../succession/match.ts'
 import { endOf, isGone } from '../memory/knowledge.ts'
 import { publishedMs } from '../memory/stage.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { Action, Role, Stage } from '../plan.ts'
+import type { Action, Role, Tier } from '../plan.ts'
 import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
 import { assignments, vacantLeases } from './assignments.ts'
 import { msUntilReplaced } from './breaker.ts'
 import { together } from './converge.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
 import { failureOf } from './failing.ts'
+import { type PrimarySets, partitionPrimaries, roleGiver, roleIn } from './primary-sets.ts'
 import { refill } from './refill.ts'
 import { relaysOf } from './relay.ts'
 import { isRetained, leave, marksOf, reclaim } from './retention.ts'
 import { revisionFor } from './revisions.ts'
 import type { Policies } from './select.ts'
-import { type Cast, castOf, roleGiver, roleIn } from './slots.ts'
 import {
   callable,
   candidatesOf,
@@ -40,7 +40,7 @@ export function convergeWithMemory(
   memory: MemoryView,
   random: Random,
   policies: Policies,
-): Stage[] {
+): Tier[] {
   const { strategy, replicas } = s.set
   const tools = toolsOf(s, random, policies)
   const untimely = untimelySuccessors(s, memory)
@@ -151,7 +151,7 @@ export function convergeWithMemory(
   // Unfinished promotions: this leader or an earlier one has won the Lease.
   for (const pod of healthy) {
     const slot = memory.slots.get(pod.slot ?? -1)
-    if (pod.stage?.summoned && !pod.waking && slot !== undefined && !leaving.includes(pod))
+    if (pod.stage?.promoting && !pod.waking && slot !== undefined && !leaving.includes(pod))
       primaryActions.push(unfinished(slot, pod, s))
   }
   const nextRole = roleGiver(
@@ -173,7 +173,7 @@ export function convergeWithMemory(
     primaryActions.push(tools.creating('primary', strategy.unallocatedToReplicas, () => role))
   primaryActions.push(
     ...rewakes(
-      healthy.filter(pod => !slotless.includes(pod) && !pod.stage?.summoned && !goes(surplusPrimaries, pod)),
+      healthy.filter(pod => !slotless.includes(pod) && !pod.stage?.promoting && !goes(surplusPrimaries, pod)),
     ),
   )
 
@@ -189,9 +189,9 @@ export function convergeWithMemory(
   // resumes it.
   const calledBack = cast.primaries.flatMap(pod => {
     const slot = memory.slots.get(pod.slot ?? -1)
-    return slot && isRetained(slot) && pod.stage?.summoned && !leaving.includes(pod) ? [slot] : []
+    return slot && isRetained(slot) && pod.stage?.promoting && !leaving.includes(pod) ? [slot] : []
   })
-  const stages: Stage[] = [
+  const stages: Tier[] = [
     ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions: primaryActions },
     {
@@ -210,7 +210,7 @@ export function convergeWithMemory(
         ...vacantLeases(s, memory, {
           ...{ hot: fit, expecting },
           ending: new Set(late.flatMap(({ lease: { slot } }) => (ending.has(slot) ? [slot] : []))),
-          called: cast.primaries.flatMap(({ slot, stage }) => (stage?.summoned ? (slot ?? []) : [])),
+          called: cast.primaries.flatMap(({ slot, stage }) => (stage?.promoting ? (slot ?? []) : [])),
         }),
         ...reclaim([...retained, ...calledBack]),
         ...leave(s, needless),
@@ -251,8 +251,8 @@ export function untilDeparture(s: Snapshot): number | undefined {
   return left.length === 0 ? undefined : Math.min(...left)
 }
 
-/** Like `castOf`, except that the Lease, and not a label, decides which primaries have been succeeded. */
-function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodView[]): Cast {
+/** Like `partitionPrimaries`, except that the Lease, and not a label, decides which primaries have been succeeded. */
+function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodView[]): PrimarySets {
   const isSucceeded = (pod: PodView) => {
     const lease = slots.get(pod.slot ?? -1)?.lease
     return lease !== undefined && lease.holder.uid !== pod.uid && pod.epoch < lease.epoch
@@ -261,7 +261,7 @@ function castByLease(s: Snapshot, { slots }: MemoryView, untimely: readonly PodV
     s.pods.filter(pod => pod.kind === 'primary' && !untimely.includes(pod)),
     isSucceeded,
   )
-  const cast = castOf(others)
+  const cast = partitionPrimaries(others)
   return { ...cast, superseded: [...cast.superseded, ...succeeded] }
 }
 
@@ -284,9 +284,9 @@ interface Failure {
   readonly reason: LossReason
 }
 
-function failures(s: Snapshot, { slots }: MemoryView, cast: Cast): Failure[] {
+function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets): Failure[] {
   return cast.primaries.flatMap((pod): Failure[] => {
-    if (pod.slot === undefined || pod.waking || pod.stage?.summoned || cast.slotless.includes(pod)) return []
+    if (pod.slot === undefined || pod.waking || pod.stage?.promoting || cast.slotless.includes(pod)) return []
     const slot = slots.get(pod.slot)
     // A pod that began a new life of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
@@ -359,7 +359,12 @@ interface Vacancies {
  * Splits the slots whose primary is gone into as many as the set still wants, and the rest. Slots whose memory is
  * available come first, retained slots last.
  */
-function vacancies(s: Snapshot, { slots }: MemoryView, cast: Cast, backups: readonly PodView[]): Vacancies {
+function vacancies(
+  s: Snapshot,
+  { slots }: MemoryView,
+  cast: PrimarySets,
+  backups: readonly PodView[],
+): Vacancies {
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
     Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
@@ -394,10 +399,10 @@ const msUntilSelectable = ({ stage }: PodView): number =>
  * Retires superseded primaries once their successor is on stage and Services can select it. Until then connections to a
  * superseded primary end at the successor, and a Service that selects its pods would have no endpoint without it.
  */
-function retirements({ slots }: MemoryView, cast: Cast): Action[] {
+function retirements({ slots }: MemoryView, cast: PrimarySets): Action[] {
   const present = new Map(
     cast.primaries
-      .filter(pod => !pod.stage?.summoned && !pod.waking && msUntilSelectable(pod) === 0)
+      .filter(pod => !pod.stage?.promoting && !pod.waking && msUntilSelectable(pod) === 0)
       .map(pod => [pod.slot, pod]),
   )
   // The set has no place for the slot: no successor comes that the superseded primary would have to wait for.

@@ -5,7 +5,7 @@
 import type { Action, Role } from '../plan.ts'
 import type { StateRef } from '../pulled/view.ts'
 import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
-import { roleGiver, roleIn } from './slots.ts'
+import { roleGiver, roleIn } from './primary-sets.ts'
 
 type Taking = Extract<Action, { type: 'convert' | 'create' }>
 

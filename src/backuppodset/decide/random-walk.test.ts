@@ -4,7 +4,7 @@ import { seededRandom } from '../../kube/random.ts'
 import type { GateState, PodView, Snapshot } from '../snapshot.ts'
 import { actionsOf, applied, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
-import { castOf } from './slots.ts'
+import { partitionPrimaries } from './primary-sets.ts'
 
 /** An event that hits a set between two passes. `which` picks the pod. */
 const disturbances = fc.oneof(
@@ -90,7 +90,7 @@ function check(s: Snapshot, actions: ReturnType<typeof actionsOf>): void {
   expect(new Set(roles.map(({ slot }) => slot)).size, 'one role a slot').toBe(roles.length)
   for (const { slot, epoch } of roles)
     expect(epoch, 'epochs rise').toBeGreaterThanOrEqual(Math.min((s.epochs.get(slot) ?? 0) + 1, 999_999_999))
-  const { primaries } = castOf(s.pods.filter(pod => pod.kind === 'primary'))
+  const { primaries } = partitionPrimaries(s.pods.filter(pod => pod.kind === 'primary'))
   const gone = actions.flatMap(action => (action.type === 'delete' ? [action] : []))
   for (const { pod, reason } of gone)
     if (pod.kind === 'primary' && pod.ready && pod.epoch < 999_999_999)

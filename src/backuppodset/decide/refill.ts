@@ -1,4 +1,4 @@
-import type { Action, Stage } from '../plan.ts'
+import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
 
@@ -8,7 +8,7 @@ export function refill(
   { converting, surplus, creating }: Tools,
   hotLeft: readonly PodView[],
   coldLeft: readonly PodView[],
-): readonly Stage[] {
+): readonly Tier[] {
   const { strategy, hotBackups, coldBackups } = set
   let short = Math.max(0, hotBackups - hotLeft.length)
   const toHot = converting(coldLeft, short, strategy.coldbackupToHotbackup)

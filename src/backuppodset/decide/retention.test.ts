@@ -50,9 +50,9 @@ describe('a set with memory that is made smaller', () => {
     expect(stages[0]?.aside).toBeUndefined()
     const { heir: _, ...kept } = slot0.lease
     expect(stages[0]?.actions).toMatchObject([
-      { type: 'assign', lease: { ...kept, heir: undefined, retainedSince: since }, version: '1' },
+      { type: 'writeSlot', lease: { ...kept, heir: undefined, retainedSince: since }, version: '1' },
     ])
-    const [mark] = ofType(s, 'assign')
+    const [mark] = ofType(s, 'writeSlot')
     expect(mark?.retention).toMatchObject({ type: 'begins' })
     expect(mark?.retention?.note).toMatch(/slot 0 \(p0\).*generation 3.*n-h0 until 1970-01-01T00:26:40/)
     expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'p0' }, reason: 'Surplus' }])
@@ -69,14 +69,14 @@ describe('a set with memory that is made smaller', () => {
   it('keeps whom it has marked, with its mark taken back, if it is made larger between the two', () => {
     const again = makeMemorySnapshot(larger, [p0, p1, h0], [marked, slot1])
     expect(ofType(again, 'delete')).toEqual([])
-    const written = ofType(again, 'assign').find(({ lease }) => lease.slot === 0)
+    const written = ofType(again, 'writeSlot').find(({ lease }) => lease.slot === 0)
     expect(written?.lease.life).toBe(lease0.life)
     expect(written?.lease).not.toHaveProperty('retainedSince')
   })
 
   it('keeps the memory of a primary that was gone already', () => {
     const gone = makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot0])
-    expect(actions(gone)).toMatchObject([{ type: 'assign', lease: { slot: 0, retainedSince: since } }])
+    expect(actions(gone)).toMatchObject([{ type: 'writeSlot', lease: { slot: 0, retainedSince: since } }])
   })
 
   it.each([
@@ -84,11 +84,11 @@ describe('a set with memory that is made smaller', () => {
     ['where nobody has any', smaller, makeSlot({ ...lease0, kept: [] }, []), 'Normal', /no node has/],
   ])('forgets it %s, and says so', (_, wish, slot, type, note) => {
     const before = makeMemorySnapshot(wish, [cheap, p1, h0], [slot, slot1])
-    expect(ofType(before, 'assign').filter(({ lease }) => lease.slot === 0)).toEqual([])
+    expect(ofType(before, 'writeSlot').filter(({ lease }) => lease.slot === 0)).toEqual([])
     expect(ofType(before, 'delete')).toHaveLength(1)
     const after = makeMemorySnapshot(wish, [p1, h0], [slot, slot1])
-    expect(ofType(after, 'forget')).toMatchObject([{ slot: 0, told: { type } }])
-    expect(ofType(after, 'forget')[0]?.told?.note).toMatch(note)
+    expect(ofType(after, 'deleteSlot')).toMatchObject([{ slot: 0, told: { type } }])
+    expect(ofType(after, 'deleteSlot')[0]?.told?.note).toMatch(note)
   })
 })
 
@@ -99,7 +99,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
   /** A pod that is called to the slot of `p0`, which is gone. */
   const called = (over = {}) =>
     makeUnderstudy('h1', { kind: 'primary', slot: 0, epoch: 2, ready: false, waking: true, ...over }, on)
-  const on = { summoned: true }
+  const on = { promoting: true }
   const won = makeLease(called(), { holders: ['n-h0'] })
   const slot = makeSlot(won, [makeCopy(won, h0, 'Staged')])
   const at = (wish: object, pods: readonly PodView[], given: SlotMemory = slot) =>
@@ -113,7 +113,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
     const cheap = [p1, p2].map(pod => ({ ...pod, deletionCost: -9 }))
     for (const seed of seeds) {
       const all = actionsOf(decide(at(two, [called(), ...cheap]), seededRandom(seed)))
-      const [mark, ...others] = all.filter(({ type }) => type === 'assign')
+      const [mark, ...others] = all.filter(({ type }) => type === 'writeSlot')
       expect(mark).toMatchObject({ lease: { slot: 0, retainedSince: since }, retention: { type: 'begins' } })
       expect(others).not.toContainEqual(expect.objectContaining({ retention: expect.anything() }))
       // The promotion is left alone until it has ended.
@@ -122,7 +122,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
   })
 
   it('with checkpoint.retain: 0s is called off, too, and nothing is said of memory that is kept', () => {
-    const [mark] = ofType(at({ ...two, ...without }, [called(), p1, p2]), 'assign')
+    const [mark] = ofType(at({ ...two, ...without }, [called(), p1, p2]), 'writeSlot')
     expect(mark).toMatchObject({ lease: { slot: 0, retainedSince: since } })
     expect(mark).not.toHaveProperty('retention')
   })
@@ -134,7 +134,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
       const slots = [off, makeSlot(next, [makeCopy(next, h0, 'Staged')]), slot2]
       const s = makeMemorySnapshot(two, [called(), other, p2, h0], slots)
       const all = actionsOf(decide(s, seededRandom(seed)))
-      expect(all.filter(action => action.type === 'assign' && action.retention !== undefined)).toEqual([])
+      expect(all.filter(action => action.type === 'writeSlot' && action.retention !== undefined)).toEqual([])
     }
     // The pod came on stage all the same.
     const there = called({ ready: true, waking: false })
@@ -150,7 +150,7 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
   })
 
   it('goes on as soon as there is a place for its slot again', () => {
-    const [back, ...more] = ofType(at(three, [called(), p1, p2], off), 'assign').filter(
+    const [back, ...more] = ofType(at(three, [called(), p1, p2], off), 'writeSlot').filter(
       ({ lease }) => lease.slot === 0,
     )
     expect(more).toEqual([])
@@ -171,9 +171,9 @@ describe('a slot that the set has no place for', () => {
 
   it('is left alone until its time is over, and then forgotten', () => {
     expect(plan(at(0, 1_000, 1_000))).toMatchObject({ requeueAfterMs: 600_000 })
-    expect(ofType(at(599_000, 600_000, 1_000), 'forget')).toEqual([])
+    expect(ofType(at(599_000, 600_000, 1_000), 'deleteSlot')).toEqual([])
     expect(plan(at(599_000, 600_000, 1_000)).requeueAfterMs).toBe(1_000)
-    expect(ofType(at(600_000, 601_000, 1_000), 'forget')).toMatchObject([
+    expect(ofType(at(600_000, 601_000, 1_000), 'deleteSlot')).toMatchObject([
       { slot: 0, told: { type: 'Normal' } },
     ])
   })
@@ -205,7 +205,7 @@ describe('a slot that the set has no place for', () => {
   it('comes back when there is a place for it: first the mark goes, then it is a slot like any other', () => {
     const s = at(1_000, 2_000, 1_000, larger)
     expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
-    const [first] = ofType(s, 'assign')
+    const [first] = ofType(s, 'writeSlot')
     expect(first).toMatchObject({ lease: { slot: 0, life: lease0.life }, retention: { type: 'ends' } })
     expect(first?.lease).not.toHaveProperty('retainedSince')
     const next = makeMemorySnapshot(larger, [p1, h0], [makeSlot(first?.lease ?? lease0, slot0.copies), slot1])
@@ -217,7 +217,7 @@ describe('a slot that the set has no place for', () => {
   it('comes after those that only lost their primary', () => {
     const s = makeMemorySnapshot(smaller, [h0], [marked, slot1])
     expect(ofType(s, 'promote')).toMatchObject([{ role: { slot: 1 } }])
-    expect(ofType(s, 'assign')).toEqual([])
+    expect(ofType(s, 'writeSlot')).toEqual([])
   })
 
   it('D6.errand: leaves what was made for it to other slots', () => {
@@ -233,8 +233,8 @@ describe('a slot that the set has no place for', () => {
   it('is forgotten once all who kept its memory say that they have none', () => {
     const none = makeSlot({ ...marked.lease, kept: [] }, [])
     const s = makeMemorySnapshot(larger, [p1, h0], [none, slot1])
-    expect(ofType(s, 'forget')).toMatchObject([{ slot: 0 }])
-    expect(ofType(s, 'assign').map(({ lease }) => lease.slot)).toEqual([1])
+    expect(ofType(s, 'deleteSlot')).toMatchObject([{ slot: 0 }])
+    expect(ofType(s, 'writeSlot').map(({ lease }) => lease.slot)).toEqual([1])
   })
 })
 
@@ -247,7 +247,7 @@ it('whatever it is scaled to and back in time, every slot that comes back goes o
       const settle = () => {
         for (let passes = 0; passes < 40; passes += 1) {
           const next = decide(s, draws)
-          expect(actionsOf(next).filter(({ type }) => type === 'forget')).toEqual([])
+          expect(actionsOf(next).filter(({ type }) => type === 'deleteSlot')).toEqual([])
           if (next.stages.length === 0) return
           s = played(s, next, { comes: () => true })
           const slots = [...(s.memory?.slots.values() ?? [])].map(slot => ({

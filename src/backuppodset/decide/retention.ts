@@ -88,7 +88,7 @@ const assign = (
   lease: SlotLease,
   retention: { readonly type: 'begins' | 'ends'; readonly note: string } | undefined,
 ): Action => ({
-  ...{ type: 'assign', lease, version: resourceVersion, restarts, stateLost: false },
+  ...{ type: 'writeSlot', lease, version: resourceVersion, restarts, stateLost: false },
   ...(retention && { retention }),
 })
 
@@ -101,7 +101,7 @@ function forget(s: Snapshot, slot: SlotMemory): Action {
       : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
   return {
-    ...{ type: 'forget', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },
+    ...{ type: 'deleteSlot', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },
     told: { type: isGone(slot) || isRetained(slot) ? 'Normal' : 'Warning', note },
   }
 }

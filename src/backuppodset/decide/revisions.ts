@@ -65,7 +65,7 @@ export function revisionActions(s: Snapshot): Action[] {
   if (s.revisions === undefined) return []
   const { current, stored } = s.revisions
   const isKept = stored.some(({ templateHash }) => templateHash === current.templateHash)
-  if (!isKept) return [{ type: 'record', revision: current, number: (stored[0]?.number ?? 0) + 1 }]
+  if (!isKept) return [{ type: 'saveRevision', revision: current, number: (stored[0]?.number ?? 0) + 1 }]
   const alive = new Set([...s.pods, ...(s.retired ?? []), ...s.finished].map(pod => pod.templateHash))
   const remembered = new Set(
     [...(s.memory?.slots.values() ?? [])].map(({ lease }) => revisionFor(s, lease.restoreHash ?? '')),
@@ -74,5 +74,5 @@ export function revisionActions(s: Snapshot): Action[] {
     .filter(
       it => it.templateHash !== current.templateHash && !alive.has(it.templateHash) && !remembered.has(it),
     )
-    .map(revision => ({ type: 'prune', revision }))
+    .map(revision => ({ type: 'deleteRevision', revision }))
 }

@@ -166,7 +166,7 @@ describe('a template that memory fits', () => {
     }
     const back = edited(s, 'a1')
     expect(actionsOf(decide(back, random))).toMatchObject([
-      { type: 'assign', lease: { handover: undefined } },
+      { type: 'writeSlot', lease: { handover: undefined } },
     ])
   })
 })
@@ -211,7 +211,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
         created.find(it => it.name === name)?.successorOf?.slot ?? 'another'
       for (const it of step.actions) {
         if (it.type === 'promote') expect(slotOf(it.pod.name)).toBe(it.role.slot)
-        if (it.type === 'assign' && it.lease.heir) expect(slotOf(it.lease.heir.name)).toBe(it.lease.slot)
+        if (it.type === 'writeSlot' && it.lease.heir) expect(slotOf(it.lease.heir.name)).toBe(it.lease.slot)
       }
       s = arrive(step.end)
     }

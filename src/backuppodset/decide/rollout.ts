@@ -2,9 +2,9 @@ import type { Random } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
+import { partitionPrimaries, roleIn } from './primary-sets.ts'
 import { mayRoll, withState } from './pulled.ts'
 import { type Policies, type Purpose, rankForDeletion, readinessForConversion, take } from './select.ts'
-import { castOf, roleIn } from './slots.ts'
 import { isGated, remove } from './tools.ts'
 
 /**
@@ -18,7 +18,7 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
   const backups = rollBackups(s, random, policies)
   if (backups !== undefined) return backups
 
-  const { primaries, superseded } = castOf(ofKind('primary'))
+  const { primaries, superseded } = partitionPrimaries(ofKind('primary'))
   const failed = (pod: PodView) => isOld(pod) && !pod.ready
   // A successor is on its way: wait for it, unless its own template has been taken back.
   const awaited = superseded.some(({ slot }) => !primaries.some(pod => pod.slot === slot && failed(pod)))
@@ -40,7 +40,7 @@ export function rollout(s: Snapshot, random: Random, policies: Policies): Action
     ...next(ofKind('hotbackup'), 'hotbackupToReplicas', 'convert'),
     ...next(ofKind('coldbackup'), 'coldbackupToReplicas', 'convert'),
   ]
-  // A later pass deletes the loser, when its successor serves: `castOf` recognizes it by its older epoch.
+  // A later pass deletes the loser, when its successor serves: `partitionPrimaries` recognizes it by its older epoch.
   return successor === undefined
     ? [
         withState(s, {

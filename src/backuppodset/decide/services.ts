@@ -1,5 +1,5 @@
 import { isEqual } from '../../kube/equal.ts'
-import type { Action, Stage } from '../plan.ts'
+import type { Action, Tier } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -10,7 +10,7 @@ import { isGated } from './tools.ts'
  * Returns the changes to a set's Services and endpoints. A slot whose successor is on its way keeps its present
  * endpoint: removing that first would be a second change, and proxies sync once a second at most.
  */
-export function services(s: Snapshot, present: ServicesView, stages: readonly Stage[]): Action[] {
+export function services(s: Snapshot, present: ServicesView, stages: readonly Tier[]): Action[] {
   const actions = stages.flatMap(stage => stage.actions)
   const primaries = s.pods
     .filter(pod => pod.kind === 'primary')
@@ -26,16 +26,16 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
   for (const { name, slot, ports } of wanted) {
     const service = present.services.find(each => each.name === name)
     if (service === undefined || !isEqual(service.ports, ports))
-      changes.push({ type: 'serve', service: name, ports, slot, version: service?.resourceVersion })
+      changes.push({ type: 'applyService', service: name, ports, slot, version: service?.resourceVersion })
   }
   // The address of a slot's Service outlives its primary: the Service is deleted only with the slot.
   const isWhole = !isBusy && new Set(primaries.map(({ slot }) => slot)).size >= s.set.replicas
   const isWanted = (name: string) => wanted.some(each => each.name === name)
   const goes = (name: string) => !isWanted(name) && (isWhole || s.set.service?.perSlot !== true)
   for (const { name, resourceVersion } of present.services)
-    if (goes(name)) changes.push({ type: 'withdraw', what: 'service', name, resourceVersion })
+    if (goes(name)) changes.push({ type: 'deleteService', what: 'service', name, resourceVersion })
   for (const { name, service, resourceVersion } of present.slices)
-    if (goes(service)) changes.push({ type: 'withdraw', what: 'slice', name, resourceVersion })
+    if (goes(service)) changes.push({ type: 'deleteService', what: 'slice', name, resourceVersion })
 
   const held = slotsInTransition(s, actions)
   const onStage = new Map<number, Endpoint>()
@@ -58,7 +58,7 @@ export function services(s: Snapshot, present: ServicesView, stages: readonly St
       if (known && isEqual([known.endpoints, known.ports], [list, shape])) continue
       const family = known?.family ?? familyOf(list[0]?.ip ?? '')
       const version = known?.resourceVersion
-      changes.push({ type: 'publish', slice, service: name, family, ports, endpoints: list, version })
+      changes.push({ type: 'applyEndpoints', slice, service: name, family, ports, endpoints: list, version })
     }
   }
   return changes
@@ -84,7 +84,7 @@ function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet
       held.add(action.role.slot)
   }
   for (const pod of s.pods)
-    if (pod.slot !== undefined && (pod.stage?.summoned || (pod.waking && pod.stage?.understudy)))
+    if (pod.slot !== undefined && (pod.stage?.promoting || (pod.waking && pod.stage?.understudy)))
       hold(pod.slot, pod)
   for (const [number, slot] of s.memory?.slots ?? []) if (isGoing(s, slot)) held.add(number)
   return held

@@ -7,7 +7,7 @@ import {
   podConditions,
   savedAnnotation,
   spoiledReason,
-} from '../../api/stage.ts'
+} from '../../api/pod-contract.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -16,7 +16,7 @@ import { viewOf } from '../pod/view.ts'
 import { makeCopy, makeLease, makePrimary, makeSlot, makeUnderstudy } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { takenAt } from './age.ts'
-import { memoryNotices } from './notices.ts'
+import { memoryEvents } from './memory-events.ts'
 import { createReports, reportIndexes, setsIn } from './reports.ts'
 import { withStage } from './stage.ts'
 import { checkpointReadiness, slotFacts } from './status.ts'
@@ -150,9 +150,9 @@ describe('what a pod with memory is good for', () => {
       kind: 'primary',
       slot: 3,
       epoch: 7,
-      stage: { summoned: true },
+      stage: { promoting: true },
     })
-    const failed = { kind: 'hotbackup', slot: undefined, stage: { summoned: false } }
+    const failed = { kind: 'hotbackup', slot: undefined, stage: { promoting: false } }
     expect(stage(pod('hotbackup', true, [holding, torn]), true)).toMatchObject(failed)
     expect(stage(called, true, 'too late')).toMatchObject(failed)
     expect(stage(pod('hotbackup', true, [dead]), true)).toMatchObject(failed)
@@ -429,8 +429,8 @@ describe('status', () => {
         },
       ],
     })
-    const reasonsOf = (previous: Parameters<typeof memoryNotices>[0], over: Partial<MemoryView>) =>
-      memoryNotices(previous, { ...view, ...over }).map(({ reason }) => reason)
+    const reasonsOf = (previous: Parameters<typeof memoryEvents>[0], over: Partial<MemoryView>) =>
+      memoryEvents(previous, { ...view, ...over }).map(({ reason }) => reason)
     const all = { refused, caveats: [caveat] }
     expect(reasonsOf(undefined, all)).toEqual(['Refused', 'Caveat'])
     expect(reasonsOf(saying('all well; the disk is ahead'), all)).toEqual(['Refused'])

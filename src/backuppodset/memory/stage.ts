@@ -1,6 +1,4 @@
 import { annotations, labels } from '../../api/labels.ts'
-import { servingRecordOf } from '../../api/serving-record.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
 import {
   containerIdsOf,
   isUnderstudy,
@@ -10,7 +8,9 @@ import {
   servingReasons,
   spoiledReason,
   successorAnnotation,
-} from '../../api/stage.ts'
+} from '../../api/pod-contract.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { natural } from '../pod/view.ts'
 import type { PodView } from '../snapshot.ts'
@@ -43,7 +43,7 @@ export function stageOf(pod: Pod): StageView {
     serving,
     unpublishedMs: undefined,
     selectable: conditionOf(pod, 'Ready')?.status === 'True',
-    summoned: false,
+    promoting: false,
     spoiled: understudy?.status === 'False' && understudy.reason === spoiledReason,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
@@ -141,7 +141,7 @@ export function withStage(
   const isLost = unpublishedMs !== undefined && unpublishedMs > publishedMs
   const whole: StageView = {
     ...stage,
-    ...{ unpublishedMs, failed: why, summoned: isSummoned },
+    ...{ unpublishedMs, failed: why, promoting: isSummoned },
     ...(isCalled && stage.understudy && isUntold && why !== undefined && why === failed && { late: true }),
   }
   const kind = isSummoned ? 'primary' : view.kind

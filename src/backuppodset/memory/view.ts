@@ -1,6 +1,6 @@
 import type { SlotReport } from '../../api/node-report.ts'
+import type { BroughtBack } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { BroughtBack } from '../../api/stage.ts'
 import type { Machine } from '../../succession/placement.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -34,7 +34,7 @@ export interface StageView {
   /** The kubelet reports it Ready, too: Services that select the pod lead to it. */
   readonly selectable: boolean
   /** The Lease of a slot names this pod, but its label does not say so yet. */
-  readonly summoned: boolean
+  readonly promoting: boolean
   /** The agent cannot restore anything in it any more. */
   readonly spoiled: boolean
   /** Why it did not come on stage when it was last called; undefined if it was not called, or came. */

@@ -1,6 +1,6 @@
 import { digestArguments, gateContainerName, gatePort } from '../../api/gate.ts'
 import type { InjectedResources } from '../../api/injected-resources.ts'
-import { gateSocket } from '../../api/stage.ts'
+import { gateSocket } from '../../api/pod-contract.ts'
 import { type Container, injectedContainer } from './injected-container.ts'
 
 export { gateContainerName, gatePort }

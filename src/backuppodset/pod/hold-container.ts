@@ -1,5 +1,5 @@
 import type { InjectedResources } from '../../api/injected-resources.ts'
-import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../api/stage.ts'
+import { holdDirectory, holdInitContainer, holdPath, holdVolume } from '../../api/pod-contract.ts'
 import { type Container, injectedContainer } from './injected-container.ts'
 import { signalNumber } from './stop-signal.ts'
 

@@ -1,6 +1,6 @@
 import type { V1PodSpec } from '@kubernetes/client-node'
 import type { InjectedResources } from '../../api/injected-resources.ts'
-import { podConditions } from '../../api/stage.ts'
+import { podConditions } from '../../api/pod-contract.ts'
 import type { Wire } from '../../kube/object.ts'
 import { heldContainer, holdInit, holdPodVolume } from './hold-container.ts'
 import { preferStage, requireStage } from './stage-affinity.ts'

@@ -7,7 +7,7 @@ import {
   probeKinds,
   probesAnnotation,
   savedAnnotation,
-} from '../../api/stage.ts'
+} from '../../api/pod-contract.ts'
 import { restoreHash } from '../../checkpoint/restore-hash.ts'
 
 /**

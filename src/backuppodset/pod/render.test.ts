@@ -3,7 +3,7 @@ import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/back
 import { gatePort } from '../../api/gate.ts'
 import type { PodKind } from '../../api/labels.ts'
 import { type ParsedSet, parseSet } from '../../api/parse.ts'
-import { isUnderstudy } from '../../api/stage.ts'
+import { isUnderstudy } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { renderPod } from './render.ts'
 import { signalNumber } from './stop-signal.ts'

@@ -4,7 +4,7 @@ import { type InjectedResources, injectedResources } from '../../api/injected-re
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { successorAnnotation } from '../../api/stage.ts'
+import { successorAnnotation } from '../../api/pod-contract.ts'
 import type { Wire } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'

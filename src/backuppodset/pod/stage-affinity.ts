@@ -1,5 +1,5 @@
 import type { V1Affinity, V1NodeSelectorTerm, V1PreferredSchedulingTerm } from '@kubernetes/client-node'
-import { stageLabel, stageReady } from '../../api/stage.ts'
+import { stageLabel, stageReady } from '../../api/pod-contract.ts'
 import type { Wire } from '../../kube/object.ts'
 
 type Affinity = Wire<V1Affinity>

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { memoryKept } from '../../api/stage.ts'
+import { memoryKept } from '../../api/pod-contract.ts'
 
 /** JSON with sorted keys: equal values give equal text, whichever client wrote them. */
 function canonical(value: unknown): string {

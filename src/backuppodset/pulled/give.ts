@@ -7,7 +7,7 @@ import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { ReadPod } from '../act/read-pod.ts'
-import { isFinished } from '../losses.ts'
+import { isFinished } from '../lost-primaries.ts'
 import { containerOf } from './container.ts'
 import type { SavedState } from './states.ts'
 

@@ -9,9 +9,9 @@ import { sliceView } from './observe.ts'
 import { familyOf, sliceName } from './shape.ts'
 import type { Endpoint, ServicePort } from './view.ts'
 
-type Serve = Extract<Action, { type: 'serve' }>
-type Publish = Extract<Action, { type: 'publish' }>
-type Withdraw = Extract<Action, { type: 'withdraw' }>
+type Serve = Extract<Action, { type: 'applyService' }>
+type Publish = Extract<Action, { type: 'applyEndpoints' }>
+type Withdraw = Extract<Action, { type: 'deleteService' }>
 type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteSlice' | 'wroteService' | 'sliceOf'>
 
 const managedBy = 'endpointslice.kubernetes.io/managed-by'

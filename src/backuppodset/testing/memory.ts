@@ -32,7 +32,7 @@ const stage = (over: Partial<StageView> = {}): StageView => ({
   serving: false,
   unpublishedMs: undefined,
   selectable: false,
-  summoned: false,
+  promoting: false,
   spoiled: false,
   failed: undefined,
   ip: '10.0.0.1',
@@ -223,7 +223,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         pods.delete(action.pod.uid)
         retired = retired.filter(({ uid }) => uid !== action.pod.uid)
         break
-      case 'assign': {
+      case 'writeSlot': {
         const { lease, restarts } = action
         const { copies = [], unasked = [] } = slots.get(lease.slot) ?? {}
         const isSameLife = slots.get(lease.slot)?.lease.life === lease.life
@@ -233,16 +233,16 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         )
         break
       }
-      case 'forget':
+      case 'deleteSlot':
         slots.delete(action.slot)
         break
-      case 'record': {
+      case 'saveRevision': {
         const { revision, number } = action
         const name = `bps-${revision.templateHash}`
         revisions = [{ ...revision, number, name, uid: name, resourceVersion: '1' }, ...revisions]
         break
       }
-      case 'prune':
+      case 'deleteRevision':
         revisions = revisions.filter(({ name }) => name !== action.revision.name)
         break
       case 'giveUp':
@@ -252,9 +252,9 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       case 'restore':
       case 'adopt':
       case 'release':
-      case 'serve':
-      case 'publish':
-      case 'withdraw':
+      case 'applyService':
+      case 'applyEndpoints':
+      case 'deleteService':
         break
       default:
         action satisfies never

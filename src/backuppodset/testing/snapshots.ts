@@ -124,14 +124,14 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'release':
       case 'promote':
       case 'retire':
-      case 'assign':
-      case 'forget':
-      case 'serve':
-      case 'publish':
-      case 'record':
-      case 'prune':
+      case 'writeSlot':
+      case 'deleteSlot':
+      case 'applyService':
+      case 'applyEndpoints':
+      case 'saveRevision':
+      case 'deleteRevision':
       case 'giveUp':
-      case 'withdraw':
+      case 'deleteService':
         break
       default:
         action satisfies never

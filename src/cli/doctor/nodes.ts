@@ -1,5 +1,5 @@
 import type { NodeReport } from '../../api/node-report.ts'
-import { stageLabel, stageReady } from '../../api/stage.ts'
+import { stageLabel, stageReady } from '../../api/pod-contract.ts'
 import type { Node } from '../../kube/resources.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation } from './installation.ts'

@@ -1,6 +1,6 @@
 import { isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
-import { holdInitContainer, podConditions } from '../../api/stage.ts'
+import { holdInitContainer, podConditions } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 
 /** The facts about a pod of a set that a user needs. */

@@ -1,6 +1,6 @@
 import { backupPodSets } from '../../api/backuppodset.ts'
 import { type NodeReport, nodeReports, retireRequested } from '../../api/node-report.ts'
-import { stageLabel } from '../../api/stage.ts'
+import { stageLabel } from '../../api/pod-contract.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { listAll } from '../../kube/list-all.ts'
 import { nodes } from '../../kube/resources.ts'

@@ -1,21 +1,21 @@
 /** The agent of one machine: all real code that decides and acts, over a driver and a sentinel of the model. */
 import type { PodCondition } from '../../../src/agent/conditions.ts'
 import { patchCondition } from '../../../src/agent/conditions.ts'
-import { createArrivals } from '../../../src/agent/duties/arrivals.ts'
-import { endGone } from '../../../src/agent/duties/bury.ts'
 import { createDeaths, lostPagesWhat } from '../../../src/agent/duties/deaths.ts'
 import { isKeptElsewhere } from '../../../src/agent/duties/duties-of.ts'
 import { createEngine } from '../../../src/agent/duties/engine.ts'
 import { createHandoverPauses } from '../../../src/agent/duties/handover-pauses.ts'
-import { createNews } from '../../../src/agent/duties/news.ts'
+import { createKeyedSignal } from '../../../src/agent/duties/keyed-signal.ts'
+import { createLazyPages } from '../../../src/agent/duties/lazy-pages.ts'
 import { createObserver } from '../../../src/agent/duties/observe.ts'
 import { createPaces } from '../../../src/agent/duties/paces.ts'
 import { perform } from '../../../src/agent/duties/perform.ts'
 import { createProgress } from '../../../src/agent/duties/progress.ts'
 import { dropWatch, release } from '../../../src/agent/duties/remains.ts'
 import type { PodView } from '../../../src/agent/duties/snapshot.ts'
+import { endGone } from '../../../src/agent/duties/stop-primary.ts'
+import type { TaskContext } from '../../../src/agent/duties/task-context.ts'
 import { createUnderstudies } from '../../../src/agent/duties/understudies.ts'
-import type { Work } from '../../../src/agent/duties/work.ts'
 import { createInquiry } from '../../../src/agent/inquiry.ts'
 import type { AgentMetrics } from '../../../src/agent/metrics.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
@@ -138,15 +138,15 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   await clock.sleep(random.next() * startMs, signal)
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
   const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
-  const generations = createNews()
-  const requests = createNews()
+  const generations = createKeyedSignal()
+  const requests = createKeyedSignal()
   const changed = () => engine.changed()
   const driver = createModelDriver({
     ...{ machine, time, clock, random, clones: volatile.clones },
     ended: (pod, _, app) => options.discarded(pod, app),
     thawed: (pod, clone) => options.thawed(pod, clone),
   })
-  const arrivals = createArrivals({
+  const arrivals = createLazyPages({
     ...{ driver, store, clock, log },
     metrics: { arrived: () => undefined },
     onLost: (uid, container) => {
@@ -185,7 +185,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       changed()
     },
   }
-  const work: Work = {
+  const work: TaskContext = {
     node: machine.name,
     driver,
     sentinel,
@@ -223,8 +223,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       },
     },
     understudies,
-    arrivals,
-    partings: { begin: () => undefined },
+    lazyPages: arrivals,
+    inheritedConnections: { begin: () => undefined },
     gates: {
       async tell({ uid }, containerId, line) {
         await clock.sleep(1)
@@ -232,7 +232,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       },
       refused: async () => 0,
     },
-    proven,
+    restorableKinds: proven,
     progress,
     handoverPauses,
     paces,

@@ -115,7 +115,7 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
     room: 1e9,
     lend: () => () => undefined,
     retain: slot => hold(`${slotName(slot)} read`),
-    claim: slot => hold(slotName(slot)),
+    announceReader: slot => hold(slotName(slot)),
     unread: (slot, signal) =>
       new Promise((resolve, reject) => {
         const name = slotName(slot)

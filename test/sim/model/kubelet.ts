@@ -4,7 +4,7 @@
  */
 import { gateContainerName, gateOf } from '../../../src/api/gate.ts'
 import { labels } from '../../../src/api/labels.ts'
-import { isUnderstudy, savedAnnotation } from '../../../src/api/stage.ts'
+import { isUnderstudy, savedAnnotation } from '../../../src/api/pod-contract.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import { silentLog } from '../../../src/kube/log.ts'
 import type { Random } from '../../../src/kube/random.ts'

@@ -1,6 +1,6 @@
 /** The sentinel of a machine, as an agent uses it. Its watches outlive the agent. */
 import { parseWatchName } from '../../../src/agent/duties/deaths.ts'
-import type { Work } from '../../../src/agent/duties/work.ts'
+import type { TaskContext } from '../../../src/agent/duties/task-context.ts'
 import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
@@ -72,7 +72,7 @@ export function letLost(machine: Machine, time: VirtualTime): void {
 
 const probedMs = 500
 
-type Sentinel = Work['sentinel'] & Pick<SentinelClient, 'exhume'>
+type Sentinel = TaskContext['sentinel'] & Pick<SentinelClient, 'undoRedirect'>
 
 export function createModelSentinel(
   machine: Machine,
@@ -124,7 +124,7 @@ export function createModelSentinel(
       await answer()
       return [...machine.watches.values()].map(watch => watchedOf(time, watch))
     },
-    async grave({ name, netns, heir, lastsMs }) {
+    async prepareRedirect({ name, netns, heir, lastsMs }) {
       await answer()
       const watch = known(name)
       if (netns === undefined && watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
@@ -137,14 +137,14 @@ export function createModelSentinel(
       if (isClosed || watch.diedAt !== undefined) closeGrave(machine, time, watch)
       else watch.grave = 'ready'
     },
-    async bury(name) {
+    async redirect(name) {
       await answer()
       const watch = known(name)
       if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
       closeGrave(machine, time, watch)
       return { microseconds: 1 }
     },
-    async exhume(name) {
+    async undoRedirect(name) {
       await answer()
       const watch = known(name)
       if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')

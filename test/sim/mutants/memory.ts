@@ -112,7 +112,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a container that is not saved counts as one that is',
     mutations: [
       {
-        file: 'src/api/stage.ts',
+        file: 'src/api/pod-contract.ts',
         find: '.map(({ name }) => name).filter(name => saved?.includes(name) ?? true)',
         replace: '.map(({ name }) => name).filter(name => saved !== undefined || name !== undefined)',
       },

@@ -28,21 +28,21 @@ import { createAgentMetrics } from '../../metrics.ts'
 import type { Obstacle } from '../../obstacles/obstacle.ts'
 import type { Probe } from '../../probe/probe.ts'
 import type { Death, ProcessRef, Watched } from '../../sentinel.ts'
-import { createArrivals } from '../arrivals.ts'
-import { endGone } from '../bury.ts'
 import { createDeaths, lostPagesWhat } from '../deaths.ts'
 import { isKeptElsewhere } from '../duties-of.ts'
 import { createEngine } from '../engine.ts'
 import { createHandoverPauses } from '../handover-pauses.ts'
-import { createNews } from '../news.ts'
+import type { Predecessor } from '../inherited-connections.ts'
+import { createKeyedSignal } from '../keyed-signal.ts'
+import { createLazyPages } from '../lazy-pages.ts'
 import { createObserver } from '../observe.ts'
 import { createPaces } from '../paces.ts'
-import type { Predecessor } from '../partings.ts'
 import { perform } from '../perform.ts'
 import { createProgress } from '../progress.ts'
 import type { PodView } from '../snapshot.ts'
+import { endGone } from '../stop-primary.ts'
+import type { TaskContext } from '../task-context.ts'
 import { createUnderstudies } from '../understudies.ts'
-import type { Work } from '../work.ts'
 
 /** The state of the API server, which all nodes see. */
 export interface FakeCluster {
@@ -212,12 +212,12 @@ export async function startFakeAgent(
   await store.load()
   cluster.stores.set(node, store)
   const stop = new AbortController()
-  const generations = createNews()
-  const requests = createNews()
+  const generations = createKeyedSignal()
+  const requests = createKeyedSignal()
   const kinds = new Set<string>()
   const changed = () => engine.changed()
   const driver = fakeDriver(memory)
-  const arrivals = createArrivals({
+  const arrivals = createLazyPages({
     driver,
     store,
     metrics: { arrived: () => undefined },
@@ -269,7 +269,7 @@ export async function startFakeAgent(
     if (watch === undefined) throw new AgentError('SentinelRefused', 'unknown-name')
     return watch
   }
-  const inquiry: Work['inquiry'] = {
+  const inquiry: TaskContext['inquiry'] = {
     lease: async ({ namespace, set, slot }) => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       const lease = cluster.truth.get(`${namespace}/${slotLeaseName(set, slot)}`)
@@ -284,7 +284,7 @@ export async function startFakeAgent(
       return cluster.operatorLeads
     },
   }
-  const sentinel: Work['sentinel'] = {
+  const sentinel: TaskContext['sentinel'] = {
     watch: async (name, process) => {
       const fresh: FakeWatch = { process, heir: undefined, isClosed: false, died: false }
       memory.watches.set(name, memory.watches.get(name) ?? fresh)
@@ -295,20 +295,20 @@ export async function startFakeAgent(
       memory.watches.delete(name)
     },
     watches: async () => watchesOf(memory),
-    grave: async ({ name, heir, netns, lastsMs }) => {
+    prepareRedirect: async ({ name, heir, netns, lastsMs }) => {
       if (memory.noGraves) throw new AgentError('SentinelRefused', 'grave: no nftables')
       const watch = watchNamed(name)
       if (netns === undefined && watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
       memory.watches.set(name, { ...watch, heir, lastsMs, isClosed: watch.isClosed || watch.died })
     },
-    bury: async name => {
+    redirect: async name => {
       const watch = watchNamed(name)
       if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
       memory.watches.set(name, { ...watch, isClosed: true })
       memory.burials.push(name)
       return { microseconds: 1 }
     },
-    exhume: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
+    undoRedirect: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
     stop: async ({ name }) => {
       if (memory.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       memory.stops.add(name)
@@ -332,7 +332,7 @@ export async function startFakeAgent(
       return { count: 1 }
     },
   }
-  const work: Work = {
+  const work: TaskContext = {
     node,
     driver,
     sentinel,
@@ -340,13 +340,13 @@ export async function startFakeAgent(
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
-    arrivals,
-    partings: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
+    lazyPages: arrivals,
+    inheritedConnections: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
     gates: {
       tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
       refused: async () => 0,
     },
-    proven: {
+    restorableKinds: {
       kinds,
       add: async kind => {
         kinds.add(kind)

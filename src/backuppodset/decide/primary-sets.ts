@@ -2,7 +2,7 @@ import type { Role } from '../plan.ts'
 import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
 
 /** Primaries, sorted into current and superseded ones. */
-export interface Cast {
+export interface PrimarySets {
   /** One primary per slot, plus primaries that still need a slot. */
   readonly primaries: readonly PodView[]
   /** Primaries without a slot of their own: they have none, or another pod of the same epoch holds it. */
@@ -14,7 +14,7 @@ export interface Cast {
 }
 
 /** Splits primaries by slot: the highest epoch of a slot is its primary. */
-export function castOf(primaries: readonly PodView[]): Cast {
+export function partitionPrimaries(primaries: readonly PodView[]): PrimarySets {
   const bySlot = Map.groupBy(
     primaries.filter(pod => pod.slot !== undefined),
     pod => pod.slot,
@@ -53,7 +53,7 @@ export function roleGiver(s: Snapshot, taken: Iterable<number>, failing: readonl
 }
 
 /**
- * Returns a role with the next epoch of one slot. Only a forged annotation lets the epoch reach its maximum; `castOf`
+ * Returns a role with the next epoch of one slot. Only a forged annotation lets the epoch reach its maximum; `partitionPrimaries`
  * then tells equal epochs apart by readiness.
  */
 export const roleIn = (s: Snapshot, slot: number, replaces: LostPrimary | undefined): Role => ({

@@ -5,7 +5,7 @@ import type { Change } from '../kube/store.ts'
  * Pods whose deletion we have requested, kept until the cache shows it. Without them, a pass that runs before the watch
  * event would count such a pod as alive, and a release would look like a loss.
  */
-export interface Tombstones {
+export interface PendingDeletions {
   /** Call before the request is sent: the watch event may arrive before the response. */
   add(pod: { readonly namespace: string; readonly name: string; readonly uid: string }): void
   /** The API server rejected the deletion: the pod lives. */
@@ -16,9 +16,9 @@ export interface Tombstones {
 }
 
 /** @param cachedUid uid of the pod in the cache under a name. A pod that is not in the cache needs no entry. */
-export function createTombstones(
+export function createPendingDeletions(
   cachedUid: (ref: { readonly namespace: string; readonly name: string }) => string | undefined,
-): Tombstones {
+): PendingDeletions {
   const uids = new Set<string>()
   return {
     add: pod => {

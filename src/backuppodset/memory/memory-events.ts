@@ -1,16 +1,16 @@
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import { conditionTypes } from '../../api/reasons.ts'
-import type { Notice } from '../notices.ts'
+import type { SetEvent } from '../set-events.ts'
 import type { MemoryView } from './view.ts'
 
 /**
  * Returns a notice for each message that the condition `CheckpointReady` carries for the first time: why no memory is
  * saved, and warnings about memory that is. To be emitted once a status with that condition has been written.
  */
-export function memoryNotices(
+export function memoryEvents(
   previous: BackupPodSetStatus | undefined,
   memory: MemoryView | undefined,
-): readonly Notice[] {
+): readonly SetEvent[] {
   const told = previous?.conditions?.find(({ type }) => type === conditionTypes.checkpointReady)?.message
   return [...(memory?.refused ? [memory.refused] : []), ...(memory?.caveats ?? [])]
     .filter(({ message }) => told?.includes(message) !== true)

@@ -2,14 +2,18 @@ import { AgentError } from '../../api/agent-errors.ts'
 import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { letEarlierGo } from './hand-over.ts'
-import { graveLastsMs, unwatch } from './remains.ts'
-import type { Work } from './work.ts'
+import { redirectLastsMs, unwatch } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this
  * task ends: the sentinel keeps them, and the next guard or the next agent takes them over.
  */
-export async function guard(work: Work, duty: DutyOf<'guard'>, signal: AbortSignal): Promise<void> {
+export async function watchPrimary(
+  work: TaskContext,
+  duty: DutyOf<'watchPrimary'>,
+  signal: AbortSignal,
+): Promise<void> {
   const { pod, way } = duty
   const { sentinel, understudies, deaths } = work
   try {
@@ -28,7 +32,10 @@ export async function guard(work: Work, duty: DutyOf<'guard'>, signal: AbortSign
     deaths.guarded(pod)
     if (way !== undefined)
       for (const { watch, init } of containers)
-        await sentinel.grave({ name: watch, netns: init, heir: way, lastsMs: graveLastsMs }, signal)
+        await sentinel.prepareRedirect(
+          { name: watch, netns: init, heir: way, lastsMs: redirectLastsMs },
+          signal,
+        )
     await letEarlierGo(work, duty, signal)
   } catch (error) {
     understudies.lookAgain(pod.uid)

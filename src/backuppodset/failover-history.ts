@@ -8,7 +8,7 @@ import type { WriteBehind } from '../state-store/write-behind.ts'
  * history as far as the status or the state store still has it. Only one decision uses it: the delay before a slot
  * whose primaries keep failing gets another one.
  */
-export interface Ledger {
+export interface FailoverHistory {
   /** Call before the first status is written. Reads the store once, in the background. */
   open(setUid: string, status: BackupPodSetStatus | undefined): void
   note(setUid: string, failovers: readonly LastFailover[]): void
@@ -24,10 +24,10 @@ const retryMs = 1_000
 /** Entries kept for each set; the status shows the newest of them. */
 const mostEntries = 100
 
-export function createLedger(
+export function createFailoverHistory(
   store: WriteBehind,
   { clock, changed }: { readonly clock: Clock; readonly changed: (setUid: string) => void },
-): Ledger {
+): FailoverHistory {
   const sets = new Map<string, readonly LastFailover[]>()
   // Sets whose stored entries have been read; before that they must not be overwritten.
   const read = new Set<string>()

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { KubeError } from '../../kube/errors.ts'
 import { silentLog } from '../../kube/log.ts'
-import { createPartings } from './partings.ts'
+import { createInheritedConnections } from './inherited-connections.ts'
 
 const from = { namespace: 'default', name: 'p', uid: 'uid-p', ip: '10.0.0.1' }
 
@@ -12,7 +12,7 @@ async function stand(isThere: (ms: number) => boolean, sever = async (): Promise
   const told: unknown[] = []
   const warned: unknown[] = []
   const stop = new AbortController()
-  const partings = createPartings({
+  const partings = createInheritedConnections({
     inquiry: { isThere: async () => isThere(now) },
     sever: async (pid, address) => {
       expect([pid, address]).toEqual([7, '10.0.0.1'])

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
-import { createLedger } from './ledger.ts'
+import { createFailoverHistory } from './failover-history.ts'
 
 it('a store that never came keeps nothing waiting after the term', async () => {
   const clock = createFakeClock()
@@ -11,7 +11,7 @@ it('a store that never came keeps nothing waiting after the term', async () => {
     throw new Error('no Redis')
   }
   const store = { store: { durable: true, get }, keep() {}, drop() {} } as unknown as WriteBehind
-  const ledger = createLedger(store, { clock, changed: () => {} })
+  const ledger = createFailoverHistory(store, { clock, changed: () => {} })
   ledger.open('uid', undefined)
   await clock.advance(5_000)
   expect([reads, clock.sleepers()]).toEqual([6, 1])

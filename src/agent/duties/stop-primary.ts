@@ -7,7 +7,7 @@ import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import type { PodView } from './snapshot.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Stops a primary that is being deleted or has been replaced, so that it does not run beside its successor.
@@ -15,7 +15,11 @@ import type { Work } from './work.ts'
  * @throws AgentError StillCalled if the API server says that the pod is no longer to be ended: it answers again, and
  * our cache is stale.
  */
-export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: AbortSignal): Promise<void> {
+export async function stopPrimary(
+  work: TaskContext,
+  { pod, lease }: DutyOf<'stopPrimary'>,
+  signal: AbortSignal,
+): Promise<void> {
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
     throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
@@ -26,7 +30,7 @@ export async function bury(work: Work, { pod, lease }: DutyOf<'bury'>, signal: A
 
 /** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */
 async function isSpared(
-  { inquiry }: Work,
+  { inquiry }: TaskContext,
   { uid }: PodView,
   lease: SlotLease,
   signal: AbortSignal,
@@ -50,7 +54,7 @@ const killPatienceMs = 1_000
  * process that cannot be found does not run.
  */
 export async function endPod(
-  work: Work,
+  work: TaskContext,
   pod: PodView,
   container: string,
   what: string,
@@ -77,7 +81,7 @@ export async function endPod(
  * for that grace period.
  */
 export async function endGone(
-  { sentinel, inquiry, log }: Pick<Work, 'sentinel' | 'inquiry' | 'log'>,
+  { sentinel, inquiry, log }: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
   uid: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -87,7 +91,7 @@ export async function endGone(
   if (!(await inquiry.isHere(uid, signal))) {
     // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
     for (const { name, grave } of watches)
-      if (grave !== 'none') await unlessRefused(sentinel.grave({ name, heir: nowhere }, signal))
+      if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, heir: nowhere }, signal))
     await close(sentinel, watches, signal)
     await endWatched(sentinel, watches)
     log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')

@@ -13,7 +13,7 @@ import { controllerOf } from './pod/owner.ts'
  * looks like a deletion in the watch. Such a pod still has the set as its owner, so the garbage collector would delete
  * it together with the set.
  */
-export interface Departed {
+export interface UnlabelledPods {
   /** Call with every change of a pod, before the tombstones forget our own deletions. */
   note(change: Change<Pod>): void
   /** Until the signal fires, asks the API server about each pod that leaves, and about those that left before. */
@@ -26,7 +26,7 @@ export interface Departed {
   lookAgain(uid: string): void
 }
 
-export interface DepartedOptions {
+export interface UnlabelledPodsOptions {
   readonly api: Pick<Api, 'get'>
   readonly clock: Clock
   readonly log: Log
@@ -48,7 +48,7 @@ const retryMs = 1_000
 /** So many at once is not manual editing. The garbage collector handles pods above this limit. */
 const atMost = 1_000
 
-export function createDeparted(options: DepartedOptions): Departed {
+export function createUnlabelledPods(options: UnlabelledPodsOptions): UnlabelledPods {
   const { api, clock, log, isDeleted, changed } = options
   const left = new Map<string, Left>()
   const asking = new Set<string>()

@@ -8,19 +8,19 @@ import type { PodView, RetiredPod } from '../snapshot.ts'
  * Records since when this process has seen the successor of each retired pod on stage. A new leader starts to count
  * from zero: the pods are deleted a bit later.
  */
-export interface Farewells {
+export interface RetirementDelay {
   of(pod: Pod, live: readonly PodView[]): RetiredPod[]
   forget(uid: string): void
 }
 
-export function createFarewells(clock: Clock): Farewells {
+export function createRetirementDelay(clock: Clock): RetirementDelay {
   const since = new Map<string, number>()
   return {
     of(pod, live) {
       const { uid, labels: own } = pod.metadata
       const slot = slotOf(pod)
       const successor = live.some(
-        each => each.kind === 'primary' && each.slot === slot && each.ready && !each.stage?.summoned,
+        each => each.kind === 'primary' && each.slot === slot && each.ready && !each.stage?.promoting,
       )
       if (!successor) since.delete(uid)
       else if (!since.has(uid)) since.set(uid, clock.monotonic())

@@ -11,7 +11,7 @@ import type { LossReason, LostPrimary } from './snapshot.ts'
  * Remembers which primary a slot lost and when this process first saw the loss, to report the takeover as a failover
  * with its duration. For display only: a new leader that knows less makes the same decisions.
  */
-export interface Losses {
+export interface LostPrimaries {
   /** Call with every change of a pod, before the pass that repairs it. */
   note(change: Change<Pod>): void
   of(setKey: string): ReadonlyMap<number, LostPrimary>
@@ -26,11 +26,11 @@ export interface Losses {
  * @param setUid uid of the set that exists under a key. Only that set's own pods count, not those of an earlier set of
  *   the same name or of another client that uses our labels.
  */
-export function createLosses(
+export function createLostPrimaries(
   clock: Clock,
   isOurs: (uid: string) => boolean,
   setUid: (setKey: string) => string | undefined,
-): Losses {
+): LostPrimaries {
   const bySet = new Map<string, Map<number, LostPrimary>>()
   // Based on watched changes, not only on our own actions: a new leader must not count losses that others repaired.
   const repair = ({ type, object }: Change<Pod>) => {

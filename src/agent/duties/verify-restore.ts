@@ -4,14 +4,14 @@ import { bringBack, generationsOf } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
 import { takeOffStage } from './off-stage.ts'
 import { restoreHashOf } from './settings.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Restores memory of a kind once, to see whether this node can, and discards it. The clone stays frozen and never runs.
  */
-export async function trial(
-  work: Work,
-  { pod, lease, settings }: DutyOf<'trial'>,
+export async function verifyRestore(
+  work: TaskContext,
+  { pod, lease, settings }: DutyOf<'verifyRestore'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, store, driver, progress } = work
@@ -24,5 +24,5 @@ export async function trial(
   const clone = await bringBack(work, place, newest, signal)
   place.put(undefined)
   await driver.discard(clone)
-  progress.well(slotName(lease))
+  progress.succeeded(slotName(lease))
 }

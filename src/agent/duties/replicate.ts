@@ -4,19 +4,19 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { DutyOf, Elsewhere, Peer } from './duty.ts'
 import { fetchNewest } from './fetch.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /** Fetches each new generation of a slot from its source. */
-export async function hold(
-  work: Work,
-  { lease, settings, source, others, missed }: DutyOf<'hold'>,
+export async function replicate(
+  work: TaskContext,
+  { lease, settings, source, others, missed }: DutyOf<'replicate'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {
   const { namespace, set, slot, life } = lease
   const key = { namespace, set, slot, life }
   const keep = async () => {
-    work.progress.well(slotName(key))
+    work.progress.succeeded(slotName(key))
     await work.store.prune(key, settings.keep)
     succeeded()
   }
@@ -32,7 +32,7 @@ export async function hold(
 
 /** Pulls from the source; if the source is gone, from any node with a newer generation than this node's. */
 async function pull(
-  work: Work,
+  work: TaskContext,
   lease: SlotLease,
   source: Peer,
   others: readonly Elsewhere[],

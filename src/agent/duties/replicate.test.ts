@@ -7,9 +7,9 @@ import { silentLog } from '../../kube/log.ts'
 import { dutiesOf } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { fetchNewest } from './fetch.ts'
-import { hold } from './hold.ts'
+import { replicate } from './replicate.ts'
+import type { TaskContext } from './task-context.ts'
 import { kept, lease, nameOf, peer, snapshot } from './testing/snapshots.ts'
-import type { Work } from './work.ts'
 
 const held = lease({ node: 'b', holders: ['a', 'c'] })
 
@@ -24,14 +24,14 @@ const saying = (name: string, said: Partial<SlotReport>, slotsKnown = true) => {
 }
 
 /** The duty of node `a`, which keeps generation 2 of a slot with its primary on `b`, now or before. */
-function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'hold'> {
+function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'replicate'> {
   const world = snapshot({
     slots: [held],
     reports: new Map(reports),
     kept: new Map([[nameOf(), kept({ generation: 2 })]]),
   })
-  const duty = dutiesOf(world).find(({ type }) => type === 'hold')
-  if (duty?.type !== 'hold') throw new Error('it does not hold')
+  const duty = dutiesOf(world).find(({ type }) => type === 'replicate')
+  if (duty?.type !== 'replicate') throw new Error('it does not hold')
   return duty
 }
 
@@ -76,11 +76,11 @@ describe('a holder', () => {
       store: { list: () => [] },
       peers: {
         pull: (_slot, _peer, _epoch, signal) => unlessAborted(new Promise<never>(() => undefined), signal),
-      } satisfies Work['peers'],
+      } satisfies TaskContext['peers'],
       ...{ clock, log: silentLog },
-    } as unknown as Work
+    } as unknown as TaskContext
     const duty = dutyWhere(saying('b', { role: 'source' }), another)
-    const ended = hold(work, duty, new AbortController().signal, () => undefined)
+    const ended = replicate(work, duty, new AbortController().signal, () => undefined)
     const refused = expect(ended).rejects.toMatchObject({ code: 'PeerSilent' })
     await clock.advance(5_000)
     await refused
@@ -96,11 +96,11 @@ describe('a holder', () => {
           await clock.sleep(60_000, signal)
           return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
         },
-      } satisfies Work['peers'],
+      } satisfies TaskContext['peers'],
       metrics: { received: () => undefined },
       announce: () => undefined,
       ...{ clock, log: silentLog },
-    } as unknown as Work
+    } as unknown as TaskContext
     const { lease, others } = dutyWhere(saying('b', { role: 'source' }), another)
     const fetched = fetchNewest(work, lease, others, new AbortController().signal)
     await clock.advance(60_000)
@@ -119,15 +119,15 @@ describe('a holder', () => {
           if (address === 'b:9443') return unlessAborted(new Promise<never>(() => undefined), signal)
           return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
         },
-      } satisfies Work['peers'],
-      progress: { well: (slot: string) => well.push(slot) },
+      } satisfies TaskContext['peers'],
+      progress: { succeeded: (slot: string) => well.push(slot) },
       metrics: { received: () => undefined },
       announce: () => undefined,
       clock: createFakeClock(),
       log: silentLog,
-    } as unknown as Work
+    } as unknown as TaskContext
     const duty = dutyWhere(saying('b', { role: 'source' }), another)
-    const ended = hold(work, duty, over.signal, () => undefined)
+    const ended = replicate(work, duty, over.signal, () => undefined)
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toEqual(['c:9443', 'b:9443'])
     expect(well).toEqual([nameOf()])

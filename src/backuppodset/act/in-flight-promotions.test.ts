@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import { makePod } from '../testing/snapshots.ts'
+import { createInFlightPromotions } from './in-flight-promotions.ts'
 import type { Outcome } from './outcome.ts'
-import { createWakes } from './wakes.ts'
 
 it('a primary that is woken again keeps its slot meanwhile', async () => {
   const pod = makePod('p', 'primary', { slot: 3, epoch: 7, gate: 'waiting', ready: false })
-  const wakes = createWakes(() => Promise.resolve())
+  const wakes = createInFlightPromotions(() => Promise.resolve())
   const ended = Promise.withResolvers<Outcome>()
   const late = Promise.withResolvers<Outcome>()
   const outcome = await wakes.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
@@ -24,7 +24,7 @@ it('once the gate has answered, the pass waits for what is left to write', async
     answered()
     return written.promise
   }
-  const wakes = createWakes(() => patience.promise)
+  const wakes = createInFlightPromotions(() => patience.promise)
   const waited = wakes.start(pod, 'hotbackup', undefined, conversion, () => {})
   patience.resolve()
   await patience.promise

@@ -5,7 +5,7 @@ import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog } from '../kube/log.ts'
 import type { Pod } from '../kube/resources.ts'
-import { createDeparted } from './departed.ts'
+import { createUnlabelledPods } from './unlabelled-pods.ts'
 
 const owner = {
   ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', name: 'bps', uid: 'set' },
@@ -32,7 +32,7 @@ function setup() {
     asked.push(name)
     return answer()
   }) as unknown as Api['get']
-  const departed = createDeparted({
+  const departed = createUnlabelledPods({
     ...{ api: { get }, clock, log: silentLog },
     isDeleted: uid => deleted.has(uid),
     changed: key => news.push(key),

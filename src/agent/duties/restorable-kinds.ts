@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { Log } from '../../kube/log.ts'
 
-export interface Proven {
+export interface RestorableKinds {
   readonly kinds: ReadonlySet<string>
   /** @param kind restore hash. */
   add(kind: string): Promise<void>
@@ -15,12 +15,12 @@ const kindPattern = /^[0-9a-f]{16}$/
  * @param file where a later agent finds the kinds; a reboot deletes it, after which kernel and CRIU may be others.
  * @param programs version of the programs that restore: another version has proven nothing.
  */
-export async function loadProven(
+export async function loadRestorableKinds(
   file: string,
   programs: string,
   log: Log,
   changed: () => void,
-): Promise<Proven> {
+): Promise<RestorableKinds> {
   const kinds = new Set<string>()
   const [first, ...lines] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
   if (first === programs) for (const line of lines) if (kindPattern.test(line)) kinds.add(line)

@@ -1,12 +1,12 @@
 import type { DutyOf } from './duty.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 const everyMs = 10_000
 
 /** Polls a gate for the number of messages it has refused. They change nothing, but a client sends them. */
-export async function attend(
-  work: Work,
-  { pod }: DutyOf<'attend'>,
+export async function watchGate(
+  work: TaskContext,
+  { pod }: DutyOf<'watchGate'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {

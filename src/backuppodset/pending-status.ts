@@ -4,7 +4,7 @@ import type { Outcome, Phases } from './act/outcome.ts'
 import type { Action } from './plan.ts'
 
 /** The last transition and failover that no written status contains yet. */
-export interface News {
+export interface PendingNews {
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
 }
@@ -13,20 +13,20 @@ export interface News {
  * Keeps the news of a set until a status with it is written: a write may meet a conflict, and a wake-up may end after
  * its pass.
  */
-export interface NewsDesk {
+export interface PendingStatus {
   /** @returns the failovers in `outcomes`, in order. */
   note(setKey: string, outcomes: readonly Outcome[]): readonly LastFailover[]
-  of(setKey: string): News
+  of(setKey: string): PendingNews
   /** A status with exactly this news is written; news that arrived since stays. */
-  told(setKey: string, news: News): void
+  told(setKey: string, news: PendingNews): void
   forget(setKey: string): void
 }
 
-const none: News = Object.freeze({ lastTransition: undefined, lastFailover: undefined })
+const none: PendingNews = Object.freeze({ lastTransition: undefined, lastFailover: undefined })
 
-export function createNewsDesk(clock: Clock): NewsDesk {
-  const bySet = new Map<string, News>()
-  const of = (setKey: string): News => bySet.get(setKey) ?? none
+export function createPendingStatus(clock: Clock): PendingStatus {
+  const bySet = new Map<string, PendingNews>()
+  const of = (setKey: string): PendingNews => bySet.get(setKey) ?? none
   return {
     note(setKey, outcomes) {
       const transition = lastTransition(outcomes, clock)

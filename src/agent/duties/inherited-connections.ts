@@ -19,7 +19,7 @@ export interface Predecessor {
  * again and again, for a quarter of an hour. So the successor's node ends them before that path is gone and once there
  * is a shorter one; each side sees that at once.
  */
-export interface Partings {
+export interface InheritedConnections {
   /** @param pid a process of the successor. */
   begin(pod: { readonly name: string }, pid: number, from: Predecessor): void
 }
@@ -27,7 +27,7 @@ export interface Partings {
 /** Ends the connections of a process's network with an address. @returns how many. */
 export type Sever = (pid: number, address: string, signal: AbortSignal) => Promise<number>
 
-export interface PartingsOptions {
+export interface InheritedConnectionsOptions {
   readonly inquiry: Pick<Inquiry, 'isThere'>
   readonly sever: Sever
   readonly clock: Pick<Clock, 'sleep' | 'monotonic'>
@@ -43,7 +43,13 @@ const lookMs = 300
 const lastsMs = 3_000
 const patienceMs = 60_000
 
-export function createPartings({ inquiry, sever, clock, log, signal }: PartingsOptions): Partings {
+export function createInheritedConnections({
+  inquiry,
+  sever,
+  clock,
+  log,
+  signal,
+}: InheritedConnectionsOptions): InheritedConnections {
   const isThere = async (from: Predecessor): Promise<boolean> => {
     try {
       return await inquiry.isThere(from, signal)

@@ -10,11 +10,11 @@ const lingerMs = 2_000
  * Deletes retired pods whose successors have been on stage for long enough, and retired pods without a successor to
  * come.
  */
-export const farewells = (s: Snapshot): Action[] =>
+export const retirements = (s: Snapshot): Action[] =>
   (s.retired ?? []).filter(pod => msLeft(s, pod) <= 0).map(pod => remove(pod, 'Retired'))
 
 /** Returns the ms until the next retired pod may be deleted. */
-export function untilFarewell(s: Snapshot): number | undefined {
+export function untilRetirementDelay(s: Snapshot): number | undefined {
   const left = (s.retired ?? []).map(pod => msLeft(s, pod)).filter(ms => ms > 0 && Number.isFinite(ms))
   return left.length === 0 ? undefined : Math.min(...left)
 }

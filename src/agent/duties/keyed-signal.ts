@@ -1,11 +1,11 @@
 /** Wakes the tasks that wait for news of a name. News from before a wait began does not count. */
-export interface News {
+export interface KeyedSignal {
   tell(name: string): void
   /** @throws the signal's reason. */
   wait(name: string, signal: AbortSignal): Promise<void>
 }
 
-export function createNews(): News {
+export function createKeyedSignal(): KeyedSignal {
   const waiting = new Map<string, Set<() => void>>()
   return {
     tell(name) {

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { annotations, labels } from '../api/labels.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
-import { createLosses } from './losses.ts'
-import { createTombstones } from './tombstones.ts'
+import { createLostPrimaries } from './lost-primaries.ts'
+import { createPendingDeletions } from './pending-deletions.ts'
 
 const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
   metadata: {
@@ -28,7 +28,7 @@ const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
 const deleted = (object: Pod) => ({ type: 'deleted', object, old: object, initial: false }) as const
 const added = (object: Pod) => ({ type: 'added', object, initial: false }) as const
 const make = () =>
-  createLosses(
+  createLostPrimaries(
     createFakeClock(),
     () => false,
     key => (key === 'default/bps' ? 'live' : undefined),
@@ -54,7 +54,7 @@ describe('losses', () => {
 })
 
 it('a pod that the cache has let go already gets no tombstone: nothing would ever clear it', () => {
-  const tombstones = createTombstones(({ name }) => (name === 'shown' ? 'shown' : undefined))
+  const tombstones = createPendingDeletions(({ name }) => (name === 'shown' ? 'shown' : undefined))
   tombstones.add({ namespace: 'default', name: 'gone', uid: 'gone' })
   tombstones.add({ namespace: 'default', name: 'shown', uid: 'shown' })
   expect([tombstones.has('gone'), tombstones.has('shown')]).toEqual([false, true])

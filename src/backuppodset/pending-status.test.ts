@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Outcome } from './act/outcome.ts'
-import { createNewsDesk } from './news.ts'
+import { createPendingStatus } from './pending-status.ts'
 import { makePod } from './testing/snapshots.ts'
 
 const promoted = (name: string): Outcome => ({
@@ -11,7 +11,7 @@ const promoted = (name: string): Outcome => ({
 })
 
 it('keeps what happened until a status has told exactly that', () => {
-  const desk = createNewsDesk(createFakeClock())
+  const desk = createPendingStatus(createFakeClock())
   desk.note('set', [promoted('a')])
   const news = desk.of('set')
   expect(news.lastTransition).toMatchObject({ pod: 'a', from: 'hotbackup', to: 'primary' })

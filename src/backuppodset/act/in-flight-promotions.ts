@@ -8,7 +8,7 @@ import type { Outcome } from './outcome.ts'
  * for the following write. A gate that does not answer is tried here for up to `wakeupTimeout`, so that it delays only
  * its own pod.
  */
-export interface Wakes {
+export interface InFlightPromotions {
   of(uid: string): Wakening | undefined
   /**
    * Runs `conversion` for the pod; `finished` is called afterwards, when `of` no longer knows the pod.
@@ -26,7 +26,7 @@ export interface Wakes {
   settled(): Promise<void>
 }
 
-export function createWakes(patience: () => Promise<void>): Wakes {
+export function createInFlightPromotions(patience: () => Promise<void>): InFlightPromotions {
   const underWay = new Map<string, { wakening: Wakening; done: Promise<Outcome> }>()
   return {
     of: uid => underWay.get(uid)?.wakening,

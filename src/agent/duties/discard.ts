@@ -1,14 +1,14 @@
 import type { DutyOf } from './duty.ts'
 import { takeOffStage } from './off-stage.ts'
-import type { Work } from './work.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Empties an understudy whose content no slot needs: the memory of a slot that has another heir now, or an app that was
  * put on stage for a slot which then went to another pod.
  */
-export async function clear(
-  work: Work,
-  { pod, frozenToo }: DutyOf<'clear'>,
+export async function discard(
+  work: TaskContext,
+  { pod, frozenToo }: DutyOf<'discard'>,
   signal: AbortSignal,
 ): Promise<void> {
   const place = await work.understudies.enter(pod, signal)

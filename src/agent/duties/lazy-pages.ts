@@ -9,7 +9,7 @@ import type { Clone, MemoryDriver } from '../driver/memory-driver.ts'
 import { hasLostPages } from '../driver/pages.ts'
 import type { AgentMetrics } from '../metrics.ts'
 
-export interface Arrivals {
+export interface LazyPages {
   /** Notes the clone in a pod; undefined: none. A repeated clone with the same pages changes nothing. */
   note(podUid: string, clone: Clone | undefined): void
   isComing(podUid: string): boolean
@@ -19,7 +19,7 @@ export interface Arrivals {
   wasLost(podUid: string): boolean
 }
 
-export interface ArrivalsOptions {
+export interface LazyPagesOptions {
   readonly driver: Pick<MemoryDriver, 'settle'>
   readonly store: Pick<GenerationStore, 'retain'>
   readonly metrics: Pick<AgentMetrics, 'arrived'>
@@ -40,7 +40,7 @@ interface Entry {
 const againMs = 1_000
 
 /** Each clone is followed until its pages have arrived or it is gone, also a clone of an earlier agent. */
-export function createArrivals(options: ArrivalsOptions): Arrivals {
+export function createLazyPages(options: LazyPagesOptions): LazyPages {
   const { driver, clock, log } = options
   const entries = new Map<string, Entry>()
 

@@ -4,7 +4,7 @@ import { PodChangedError } from './act/write-pod.ts'
 import type { StateRef } from './pulled/view.ts'
 
 /** An event about a set. */
-export interface Notice {
+export interface SetEvent {
   readonly type: 'Normal' | 'Warning'
   readonly reason: string
   readonly action: string
@@ -14,10 +14,10 @@ export interface Notice {
 const listed = 5
 
 /** Returns the events of a pass, one for each kind of action: a thousand creations are one event. */
-export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): Notice[] {
-  const groups = new Map<string, { notice: Omit<Notice, 'note'>; text: string; pods: string[] }>()
-  const single: Notice[] = []
-  const tell = (type: Notice['type'], reason: string, action: string, text: string, pod: string) => {
+export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): SetEvent[] {
+  const groups = new Map<string, { notice: Omit<SetEvent, 'note'>; text: string; pods: string[] }>()
+  const single: SetEvent[] = []
+  const tell = (type: SetEvent['type'], reason: string, action: string, text: string, pod: string) => {
     const key = `${reason} ${text}`
     const group = groups.get(key) ?? { notice: { type, reason, action }, text, pods: [] }
     group.pods.push(pod)
@@ -118,7 +118,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
       case 'retire':
         tell('Normal', eventReasons.retired, 'Retire', 'Retired', action.pod.name)
         break
-      case 'assign':
+      case 'writeSlot':
         if (action.retention) {
           const { type, note } = action.retention
           const reason = type === 'begins' ? eventReasons.slotRetained : eventReasons.slotReclaimed
@@ -129,20 +129,20 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
           single.push({ type: 'Warning', reason: eventReasons.stateLost, action: 'Restart', note })
         }
         break
-      case 'serve':
+      case 'applyService':
         tell('Normal', eventReasons.served, 'Serve', 'Service', action.service)
         break
-      case 'withdraw':
+      case 'deleteService':
         if (action.what === 'service')
           tell('Normal', eventReasons.served, 'Withdraw', 'Removed Service', action.name)
         break
-      case 'forget':
+      case 'deleteSlot':
         if (action.told) single.push({ ...action.told, reason: eventReasons.slotForgotten, action: 'Scale' })
         break
       // The action that caused these has its own event.
-      case 'publish':
-      case 'record':
-      case 'prune':
+      case 'applyEndpoints':
+      case 'saveRevision':
+      case 'deleteRevision':
       // The code that does this sends the event before it acts.
       case 'giveUp':
         break
@@ -150,7 +150,7 @@ export function noticesOf(outcomes: readonly Outcome[], monotonicNow: number): N
         action satisfies never
     }
   }
-  const grouped = [...groups.values()].map(({ notice, text, pods }): Notice => {
+  const grouped = [...groups.values()].map(({ notice, text, pods }): SetEvent => {
     const more = pods.length > listed ? ` and ${pods.length - listed} more` : ''
     return { ...notice, note: `${text} ${pods.slice(0, listed).join(', ')}${more}` }
   })
@@ -190,7 +190,7 @@ export function failureOf(outcomes: readonly Outcome[]): string | undefined {
  * Returns the series of an event, without the names and numbers that differ: a lasting failure is one event, whichever
  * and however many pods it concerns.
  */
-export const seriesOf = ({ reason, note }: Pick<Notice, 'reason' | 'note'>): string =>
+export const seriesOf = ({ reason, note }: Pick<SetEvent, 'reason' | 'note'>): string =>
   reason === eventReasons.actionFailed
     ? note.replaceAll(/-[0-9a-f]{12}\b/g, '-*').replaceAll(/\d+/g, '#')
     : note
@@ -199,7 +199,7 @@ export const seriesOf = ({ reason, note }: Pick<Notice, 'reason' | 'note'>): str
  * Separate lanes: neither a rollout of some hundred pods nor a repeating failure may use up the budget of failover
  * events.
  */
-export function laneOf({ reason, type }: Pick<Notice, 'reason' | 'type'>): string {
+export function laneOf({ reason, type }: Pick<SetEvent, 'reason' | 'type'>): string {
   if (reason === eventReasons.failedOver || reason === eventReasons.replaced) return 'failover'
   return reason === eventReasons.actionFailed ? reason : type
 }

@@ -3,7 +3,7 @@ import { AgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import type { Clone } from '../driver/memory-driver.ts'
-import { createArrivals } from './arrivals.ts'
+import { createLazyPages } from './lazy-pages.ts'
 
 const clone = (directory: string | undefined): Clone => ({
   ...{ podUid: 'p', slot: { namespace: 'n', set: 's', slot: 0, life: '0' }, generation: 1, epoch: 1 },
@@ -17,7 +17,7 @@ function stand(retain: () => () => void = () => () => undefined) {
   const settles: { readonly signal: AbortSignal; end(error?: unknown): void }[] = []
   const lost: string[] = []
   const seconds: number[] = []
-  const arrivals = createArrivals({
+  const arrivals = createLazyPages({
     driver: {
       settle: (of, signal) =>
         new Promise((resolve, reject) => {

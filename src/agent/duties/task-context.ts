@@ -14,29 +14,29 @@ import type { Obstacle } from '../obstacles/obstacle.ts'
 import type { PeerClient } from '../peers/client.ts'
 import type { Probe } from '../probe/probe.ts'
 import type { SentinelClient } from '../sentinel.ts'
-import type { Arrivals } from './arrivals.ts'
 import type { Deaths } from './deaths.ts'
 import type { HandoverPauses } from './handover-pauses.ts'
-import type { News } from './news.ts'
+import type { InheritedConnections } from './inherited-connections.ts'
+import type { KeyedSignal } from './keyed-signal.ts'
+import type { LazyPages } from './lazy-pages.ts'
 import type { Paces } from './paces.ts'
-import type { Partings } from './partings.ts'
 import type { Progress } from './progress.ts'
-import type { Proven } from './proven.ts'
+import type { RestorableKinds } from './restorable-kinds.ts'
 import type { MemorySettings, PodView } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
 import type { DraftBytes } from './watched-draft.ts'
 
-export interface Work {
+export interface TaskContext {
   readonly node: string
   readonly driver: MemoryDriver
   readonly sentinel: Pick<
     SentinelClient,
     | 'watch'
     | 'unwatch'
-    | 'grave'
-    | 'bury'
-    | 'exhume'
+    | 'prepareRedirect'
+    | 'redirect'
+    | 'undoRedirect'
     | 'treeKill'
     | 'watches'
     | 'stop'
@@ -51,11 +51,11 @@ export interface Work {
   /** Signs the manifest of a generation that this node has saved. */
   readonly sign?: (manifest: Manifest) => Manifest
   /** Memory in transit into apps that already run. */
-  readonly arrivals: Arrivals
+  readonly lazyPages: LazyPages
   /** Connections that reach a successor through a dead primary. */
-  readonly partings: Partings
+  readonly inheritedConnections: InheritedConnections
   readonly gates: Gates
-  readonly proven: Proven
+  readonly restorableKinds: RestorableKinds
   readonly progress: Progress
   readonly handoverPauses: Pick<HandoverPauses, 'begin'>
   readonly paces: Pick<Paces, 'of'>
@@ -71,7 +71,7 @@ export interface Work {
   /** Whether another pod could continue with this pod's memory; see `Deaths`. */
   readonly matters: (pod: PodView) => boolean
   /** Tells the name of a slot when this node has another generation of it. */
-  readonly generations: News
+  readonly generations: KeyedSignal
   /** The present settings of a set (`namespace/name`); undefined: it keeps no memory. */
   readonly settingsOf: (set: string) => MemorySettings | undefined
   /** Whether another of the slot's holders reports this generation, or a newer one. */
@@ -79,7 +79,7 @@ export interface Work {
   /**
    * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its set.
    */
-  readonly requests: News
+  readonly requests: KeyedSignal
   /** Announces a new generation on this node, also to peers that wait for it. */
   readonly announce: (slot: SlotKey) => void
   /** Keeps probes of this pod from counting until the returned function is called. */
