@@ -613,6 +613,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     if (held?.retainedSince !== undefined) return
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return
+    // The operator decided by the spec before the last edit.
+    if (time.now() - changedAt < newsMs) return
     const { hotBackups = 0 } = set.spec
     // The operator cannot know yet of pods whose termination began just now.
     const live = server
