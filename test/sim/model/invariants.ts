@@ -48,8 +48,11 @@ const boundsOf = (slack: number) => ({
   soundMs: 12_000 * slack,
   /** Maximum time for which an app started in place of one whose memory is kept may answer on a working node, ms. */
   impostorMs: 5_000 * slack,
-  /** Maximum time without service of a slot that has a ready backup while everything needed works, ms. */
-  outageMs: 35_000 * slack,
+  /**
+   * Maximum time without service of a slot that has a ready backup while everything needed works, ms, beside the
+   * `unreadySeconds` of its set.
+   */
+  outageMs: 31_000 * slack,
   /** Maximum delay of Leases at an agent that the operator waits for, ms. */
   lateMs: 5_000,
   /** Time between two checks, ms. */
@@ -63,6 +66,8 @@ const boundsOf = (slack: number) => ({
   actMs: 300 * slack,
   /** An operator need not know of events that are more recent than this, ms. */
   newsMs: 500 * slack,
+  /** From an edit to the end of the pass that has not seen it yet, ms. */
+  passMs: 50 * slack,
   /** From the API server to an operator and back, ms. */
   wayMs: 10 * slack,
 })
@@ -79,7 +84,7 @@ export interface Observer {
 export function createObserver(cluster: Cluster, intervalMs: number, slack: number): Observer {
   const bounds = boundsOf(slack)
   const { twoRunMs, wrongSlotMs, fetchMs, soundMs, impostorMs, outageMs, lateMs } = bounds
-  const { actMs, newsMs, wayMs, lookMs, firstWordMs } = bounds
+  const { actMs, newsMs, passMs, wayMs, lookMs, firstWordMs } = bounds
   const { time, server, nodes } = cluster
   const parseSlotLease = createMemo(parse)
   const violations: Violation[] = []
@@ -444,7 +449,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
       const isOut = works && answer === undefined && set.spec.paused !== true && hasBackup(lease)
       const outFor = isOut ? (outages.get(name) ?? 0) + elapsed : 0
       outages.set(name, outFor)
-      if (outFor > outageMs)
+      const patienceMs = (set.spec.failover?.unreadySeconds ?? 0) * 1_000
+      if (outFor > outageMs + patienceMs)
         violate(
           'LongOutage',
           name,
@@ -614,7 +620,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return
     // The operator decided by the spec before the last edit.
-    if (time.now() - changedAt < newsMs) return
+    if (time.now() - changedAt < passMs) return
     const { hotBackups = 0 } = set.spec
     // The operator cannot know yet of pods whose termination began just now.
     const live = server
