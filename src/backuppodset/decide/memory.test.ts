@@ -1085,8 +1085,10 @@ describe('D7.kept: a copy is let go only for one that is as new', () => {
       if (s.memory === undefined) throw new Error('a set without memory')
       return ofType({ ...s, memory: { ...s.memory, copies: 1, ...memory } }, 'writeSlot')[0]?.lease.kept
     }
-    expect(keptNext({ stale: true })).toEqual(['n-h0'])
-    expect(keptNext({ stale: true }, {}, { fetching: ['b', 'n-h0'] })).toEqual(['n-h0', 'b'])
+    expect(keptNext({ stale: true, silent: true })).toEqual(['n-h0'])
+    // Its agent only starts.
+    expect(keptNext({ stale: true }, { copies: 2 })).toEqual(['n-h0', 'a'])
+    expect(keptNext({ stale: true, silent: true }, {}, { fetching: ['b', 'n-h0'] })).toEqual(['n-h0', 'b'])
     const refused = { refused: { reason: 'r', message: 'm' }, refusedForLong: true }
     expect(keptNext({}, refused)).toEqual([])
   })

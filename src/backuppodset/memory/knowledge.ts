@@ -121,7 +121,7 @@ export function keptNow(
   if (holders === 'nobody')
     return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [node] : []
   const former = slot.copies.flatMap(copy =>
-    copy.stale || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
+    copy.silent || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
   )
   // A fetch may end after the last report of a node that is let go in this moment.
   const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)

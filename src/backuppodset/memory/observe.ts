@@ -151,6 +151,7 @@ export function observeMemory(
           report: slot,
           seenAt,
           stale: !isFresh(node) || deps.reports.knows(node) === false,
+          silent: !isFresh(node),
           timely: isTimely(node),
         }),
       )

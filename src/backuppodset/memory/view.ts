@@ -120,6 +120,8 @@ export interface Copy {
   readonly seenAt: number
   /** The agent is silent, or starts: its last report may not be true any more. */
   readonly stale: boolean
+  /** The agent has not written for a while. An agent that only starts is stale, and not silent. */
+  readonly silent?: boolean
   /** The agent has written so recently that it could have withdrawn its report. */
   readonly timely: boolean
 }

@@ -104,6 +104,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const holders = new Map<string, { readonly at: number; readonly uid: string; readonly epoch: number }[]>()
   const impostors = new Map<string, number>()
   const outages = new Map<string, number>()
+  /** When the Lease of a removed slot that named a pod was deleted, by the uid of the pod. */
+  const letGoAt = new Map<string, number>()
   /** Pods that were deleted or whose app ended by itself or hung: another pod is to succeed them. */
   const broken = new Set<string>()
   /**
@@ -564,6 +566,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     const before = old && parseSlotLease(old as Lease)
     const lease = parseSlotLease(object as Lease)
     if (lease === undefined) return
+    if (type === 'DELETED' && lease.retainedSince !== undefined) letGoAt.set(lease.holder.uid, time.now())
     const owner = object.metadata.ownerReferences?.[0]?.uid
     const list = holders.get(keyOf(object)) ?? []
     holders.set(keyOf(object), list)
@@ -617,6 +620,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     if (servingOf(pod).death !== undefined) return
     // It was called to a slot for which the set has no place any more, and it could take no other one.
     if (held?.retainedSince !== undefined) return
+    if (time.now() - (letGoAt.get(uid) ?? Number.NEGATIVE_INFINITY) < passMs) return
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return
     // The operator decided by the spec before the last edit.

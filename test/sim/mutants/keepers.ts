@@ -12,7 +12,7 @@ const editOfTemplate: Command = {
 
 const letGoUnasked: Mutation = {
   file: 'src/backuppodset/memory/knowledge.ts',
-  find: 'copy.stale || holders.includes(copy.node)',
+  find: 'copy.silent || holders.includes(copy.node)',
   replace: 'copy.node !== undefined || holders.includes(copy.node)',
 }
 
@@ -258,6 +258,23 @@ export const ofKeepers: readonly Mutant[] = [
       [0, { type: 'powerOff', node: 0, forMs: 2_000 }],
       [0, { type: 'powerOff', node: 5, forMs: 2_000 }],
       [0, hangApp(2_000, 0)],
+    ]),
+  },
+  {
+    finding: 'found 22',
+    name: 'starts-unasked',
+    what: 'a holder that was let go is forgotten while its agent starts',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'copy.silent || holders.includes(copy.node)',
+        replace: 'copy.stale || holders.includes(copy.node)',
+      },
+    ],
+    scenarios: bySeeds([1066652169], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
+      [0, { type: 'rollAgents' }],
+      [7_082, { type: 'powerOff', node: 5, forMs: 2_000 }],
+      [18, { type: 'powerOff', node: 0, forMs: 5_159 }],
     ]),
   },
 ]
