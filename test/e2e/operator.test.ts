@@ -175,7 +175,10 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     const { namespace, name = '' } = (before as Pod).metadata
     const asked = { metadata: { annotations: { [annotations.handoverRequested]: 'now' } } }
     await world.api.patch(pods, { namespace, name }, { type: 'merge', body: asked })
-    await eventually(async () => expect((await set.get()).status?.lastFailover?.from).toBe(name))
+    await eventually(async () => {
+      const slot = (await set.get()).status?.slots?.[0]
+      expect(slot?.pod, JSON.stringify(slot)).not.toBe(name)
+    })
     await eventually(isProtected)
     await set.patch({ service: { ports: ports(8081) } })
     const service = async () =>
