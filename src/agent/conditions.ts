@@ -53,8 +53,8 @@ export async function patchCondition(
   const text = record ? formatServingRecord(record, condition.message) : null
   try {
     await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch((error: unknown) => {
-      // The admission policies are those of the version before, which let agents write no annotation.
-      if (!isServing || !isKubeError(error, 'Forbidden')) throw error
+      // The policies of the version before let agents write no annotation, and a pod may have no room for one more.
+      if (!isServing || !isKubeError(error, 'Forbidden', 'Invalid')) throw error
       return patch({})
     })
     return true

@@ -245,12 +245,15 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
       understudyUid,
       answeredRequest,
       final,
+      standsForHandover,
       handoverPaused,
       reason,
     }: SlotReport) => ({
       ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest },
-      ...{ final, handoverPaused, reason },
+      ...{ final, standsForHandover, handoverPaused, reason },
       any: generation > 0,
+      // A primary is stopped until its successor has this one.
+      last: final ? generation : undefined,
     }),
   ),
 })

@@ -1,6 +1,6 @@
 /**
- * The version before this one writes the facts behind the condition `serving` into its message, and reads them there. The
- * next version can do without this file.
+ * The version before this one writes the facts behind the condition `serving` into its message, and reads them there. This
+ * file can go once no pod on stage is without the annotation.
  */
 import type { BroughtBack, ServingRecord } from './pod-contract.ts'
 

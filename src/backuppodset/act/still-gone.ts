@@ -23,7 +23,9 @@ export async function requireGone(
     }),
   )
   const keepers = answers.flatMap(({ node, report }) => (report && isKept(report) ? [node] : []))
-  const unasked = unaskedOf(lease, answers, { isVacant: true, isDeath: false }).map(({ node }) => node)
+  const unasked = unaskedOf(lease, answers, { isVacant: true, isDeath: false, isLong: true }).map(
+    ({ node }) => node,
+  )
   const nodes = [...new Set([...keepers, ...unasked])]
   if (nodes.length === 0) return
   throw new KubeError(

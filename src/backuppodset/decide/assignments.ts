@@ -232,7 +232,9 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const end = ending.has(number) ? rest.holder.uid : undefined
     // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
     // with the pod. Therefore the Lease names the node.
-    const open = slot.unasked.flatMap(each => (rest.kept?.includes(each.node) === false ? [each.node] : []))
+    const open = slot.unasked.flatMap(each =>
+      rest.kept?.includes(each.node) === false && !each.isGuess ? [each.node] : [],
+    )
     if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
     const kept = rest.kept && [...rest.kept, ...open]

@@ -144,6 +144,8 @@ const marginMs = 2_000
  */
 export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
   const { source, sourceSeenAt } = slot
+  // The stop lasts from the request at least: a report that arrives late may be of a primary that runs again.
+  const { handoverSince = sourceSeenAt ?? 0 } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (
     successor !== undefined &&
@@ -153,7 +155,7 @@ export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapsh
     (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
     source.standsForSeconds !== undefined &&
     sourceSeenAt !== undefined &&
-    sourceSeenAt + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
+    Math.min(sourceSeenAt, handoverSince) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
     copy?.report.final === true &&
     !copy.stale &&
     copy.report.generation === source.generation &&

@@ -44,6 +44,8 @@ export interface Vacancy {
    * its copies may come later.
    */
   readonly isDeath: boolean
+  /** The slot has been vacant for so long that holders which never reported a copy do not count any more. */
+  readonly isLong: boolean
 }
 
 /**
@@ -54,17 +56,18 @@ export interface Vacancy {
 export function unaskedOf(
   lease: SlotLease,
   answers: readonly Answer[],
-  { isVacant, isDeath }: Vacancy,
+  { isVacant, isDeath, isLong }: Vacancy,
 ): readonly Unasked[] {
   const { node: source } = lease
   const keepers = [...mayKeep(lease), ...(isDeath && source !== undefined ? [source] : [])]
-  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...lease.holders])] : mayKeep(lease)
+  const others = isLong ? [] : lease.holders
+  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...others])] : mayKeep(lease)
   return nodes.flatMap((node): Unasked[] => {
     if (node === source && !isVacant) return []
     const answer = answers.find(each => each.node === node)
     if (answer?.report !== undefined && isKept(answer.report)) return []
     if (answer?.fresh && hasNothing(answer.status, answer.report)) return []
-    return [{ node, why: whyUnasked(answer) }]
+    return [{ node, why: whyUnasked(answer), ...(!keepers.includes(node) && { isGuess: true }) }]
   })
 }
 
@@ -117,7 +120,8 @@ export function keptNow(
   node: string | undefined,
 ): readonly string[] {
   const shown = new Set(slot.copies.map(copy => copy.node))
-  const open = new Set(slot.unasked.map(each => each.node))
+  // A holder that never reported a copy is waited for, but not for ever: the Lease does not name it.
+  const open = new Set(slot.unasked.flatMap(each => (each.isGuess ? [] : [each.node])))
   if (holders === 'nobody')
     return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [node] : []
   const former = slot.copies.flatMap(copy =>
@@ -125,6 +129,10 @@ export function keptNow(
   )
   // A fetch may end after the last report of a node that is let go in this moment.
   const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)
-  const kept = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former, ...fetching]
-  return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [...kept, node] : kept
+  // While such a holder is waited for, the Lease does not forget that there was memory.
+  const before = slot.unasked.some(({ isGuess }) => isGuess) ? mayKeep(slot.lease) : []
+  const named = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former, ...fetching]
+  const kept = [...new Set([...named, ...before.filter(each => each !== node)])]
+  const isSource = node !== undefined && node === slot.lease.node
+  return isSource && (slot.sourceKeeps || before.includes(node)) ? [...kept, node] : kept
 }

@@ -222,7 +222,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   it('D7.holder-asked: so is every holder, which may have fetched it after its last word', async () => {
     const unasked = async (of: SlotLease, silentMs: number) =>
       (await observed(of, with1(nothing), { status, silentMs }))?.unasked
-    expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2' }])
+    expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2', isGuess: true }])
     // No node ever had memory that a holder could have fetched.
     expect(await unasked({ ...lease, kept: [] }, 1)).toEqual([])
   })

@@ -195,10 +195,18 @@ export function observeMemory(
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
         calledSince: since(`called/${uid}/${lease.life}/${lease.epoch}`, isCalled),
         comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
+        handoverSince: since(
+          `handover/${uid}/${lease.life}/${lease.handovers}`,
+          lease.handover !== undefined,
+        ),
         settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
         fetching,
-        unasked: unaskedOf(lease, answers, { isVacant: isAsked, isDeath: stage?.died === true }),
+        unasked: unaskedOf(lease, answers, {
+          isVacant: isAsked,
+          isDeath: stage?.died === true,
+          isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
+        }),
       },
     ]
   })

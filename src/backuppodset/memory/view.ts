@@ -93,6 +93,8 @@ export interface SlotMemory {
   readonly calledSince?: number | undefined
   /** The same, but counted over all pods that were called to the slot one after the other. */
   readonly comingSince?: number | undefined
+  /** Monotonic ms since which this process has seen that its Lease asks for this handover. */
+  readonly handoverSince?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
   /** Nodes that keep memory of this life, whether it could be restored now or not. */
@@ -110,6 +112,8 @@ export interface Unasked {
   readonly node: string
   /** Why nothing is known, as a phrase to follow the node's name. */
   readonly why: string
+  /** No report, and not the Lease, says that the node has ever had a copy; it is a holder, and may have fetched one. */
+  readonly isGuess?: boolean
 }
 
 /** The memory of one slot on one node. */

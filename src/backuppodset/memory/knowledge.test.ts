@@ -1,0 +1,36 @@
+import { expect, it } from 'vitest'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { makeSlot } from '../testing/memory.ts'
+import { keptNow, unaskedOf } from './knowledge.ts'
+
+const lease = {
+  ...{
+    namespace: 'default',
+    set: 'web',
+    slot: 0,
+    life: 'aaaaaaaa',
+    epoch: 1,
+    holder: { name: 'p', uid: 'u' },
+  },
+  ...{ node: 'n1', holders: ['n2'], kept: ['n1'] },
+} as unknown as SlotLease
+const nothing = { node: 'n1', status: { slotsKnown: true, slots: [] }, report: undefined, fresh: true }
+
+it('D7.holder-asked: a holder that never reported a copy is waited for, and not for ever', () => {
+  const vacancy = { isVacant: true, isDeath: false, isLong: false }
+  expect(unaskedOf(lease, [nothing], vacancy)).toMatchObject([{ node: 'n2', isGuess: true }])
+  expect(unaskedOf(lease, [nothing], { ...vacancy, isLong: true })).toEqual([])
+  // A node that the Lease names is waited for however long it takes.
+  const named = { ...lease, kept: ['n2'] }
+  const [unasked] = unaskedOf(named, [nothing], { ...vacancy, isLong: true })
+  expect(unasked).toMatchObject({ node: 'n2' })
+  expect(unasked).not.toHaveProperty('isGuess')
+})
+
+it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget that there was memory', () => {
+  const guess = { node: 'n2', why: 'silent', isGuess: true }
+  const keptOf = (unasked: readonly (typeof guess)[]) =>
+    keptNow(makeSlot(lease, [], { unasked }), lease.holders, 'n1')
+  expect(keptOf([guess])).toEqual(['n1'])
+  expect(keptOf([])).toEqual([])
+})
