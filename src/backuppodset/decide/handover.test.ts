@@ -101,6 +101,10 @@ describe('a slot that somebody wants to go to another pod', () => {
     // The primary stays stopped for sixty seconds, and the swap needs some time to reach its node.
     expect(swaps(seenAt(monotonicNow - 57_000))).toBe(1)
     expect(swaps(seenAt(monotonicNow - 58_000))).toBe(0)
+    // The report is new to this operator, but the request is older: the primary may run again.
+    const askedAt = (at: number) => withSlots(standing, it => ({ ...it, handoverSince: at }))
+    expect(swaps(askedAt(monotonicNow - 57_000))).toBe(1)
+    expect(swaps(askedAt(monotonicNow - 58_000))).toBe(0)
     // The agent has not written for a while, so it could not have withdrawn its report.
     expect(swaps(seenAt(undefined))).toBe(0)
     // An agent of an earlier version does not report how long the stop lasts.
