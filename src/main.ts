@@ -201,7 +201,7 @@ program
   )
   .option(
     '--state-directory <path>',
-    "directory of programs on the node, and of the agent's key",
+    "directory on the node's disk for programs, the agent's key and encrypted generations",
     agentDefaults.stateDirectory,
   )
   .option('--binaries <path>', 'directory of native programs in the image', agentDefaults.binaries)

@@ -64,11 +64,11 @@ export const agentErrors = Object.freeze({
   ),
   DumpExpired: entry(
     'saving the memory took longer than allowed, so the agent resumed the pod',
-    'raise checkpoint.maxFreezePercent, or give the node faster memory',
+    'make the memory or the files of the container smaller, or give the node faster memory',
   ),
   HandoverExpired: entry(
     'the primary was stopped for its successor, which was not ready in time; the primary runs again',
-    'see what the node of the successor reports; raise hotBackups if the memory does not fit there',
+    'see what the node of the successor reports; if the memory does not fit there, raise the memory limit of the container',
   ),
   LayerFailed: entry(
     'the writable layer or a volume could not be saved',

@@ -37,7 +37,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.rollWaits]:
     'see the message for the slot that waits: the roll needs its memory and a hot backup of the new template on one node, which is not the node of its primary',
   [reasons.updateWouldLoseState]:
-    'set updateStrategy.allowStateLoss if the memory may be lost, or revert the change of the template',
+    'set updateStrategy.allowStateLoss if you accept the loss of the memory, or revert the change of the template',
   [reasons.memoryNotAllowed]: `run \`kubectl label namespace NAME ${memoryPermission.label}=${memoryPermission.value}\`, if agents, which are root on their nodes, may save and restore its pods`,
   [reasons.claimNotShared]: 'use a ReadWriteMany claim or an emptyDir, or set hotBackup.mode to Warm',
   [reasons.claimMissing]: 'create the claim, with access mode ReadWriteMany',
@@ -45,7 +45,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.diskAheadOfMemory]: 'no action needed if the application reads shared files again',
   [reasons.environmentOfDeadPod]: 'no action needed if the application does not use these variables',
   [reasons.notOnDisk]:
-    'repair the disks of the nodes that the message names: until then memory does not survive a reboot of these nodes',
+    'follow the cure that the message names for each node; until then newer memory does not survive a reboot',
   [reasons.pullFailed]:
     'find out why the application does not answer at checkpoint.http, and let the operator reach its pods',
   [reasons.stateBudgetExceeded]:
@@ -60,8 +60,8 @@ const cures: Readonly<Record<string, string>> = {
   NoGeneration:
     'no action needed in the first seconds; after that, let the agents reach each other on TCP port 9443',
   NoUnderstudy:
-    'raise hotBackups, or let the pods run on more nodes: an understudy never runs on the node of its primary',
-  TemplateChanged: 'delete the pods of the older template once their memory may be lost',
+    'raise hotBackups, or let the pods run on more nodes: a hot backup on the node of a primary does not protect that primary',
+  TemplateChanged: 'delete the pods of the older template, if you accept the loss of their memory',
   SpecUnreadable: 'install agents of the same version as the CRDs, or revert the change of the spec',
   Unproven: 'no action needed: the agent verifies one restore on this node first',
   UnderstudyTooSmall:

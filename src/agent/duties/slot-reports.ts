@@ -193,7 +193,8 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
     return {
       usable: 'Staged',
       reason: 'UnderstudyTooSmall',
-      message: 'frozen, it would leave less than 10 % of the memory limit; raise the limit',
+      message:
+        'the memory and 10 % more do not fit the memory limit of the understudy, so it stays Staged; raise the limit of the container',
     }
   return { usable: 'Staged' }
 }

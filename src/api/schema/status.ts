@@ -127,7 +127,7 @@ const failover = (description: string) =>
       },
       at: time('Time of the takeover, RFC 3339.'),
       how: choice(
-        'With checkpoint: how the successor got the memory. Frozen: it was already in the successor. Staged: from its own node. Fetched: from another node. Warm: the running successor got a pulled state. Cold: a cold backup was woken for it. Created: a pod was created for it. Empty: no node had it.',
+        'With checkpoint: how the successor got the memory. Frozen: it was already in the successor. Staged: from its own node. Fetched: from another node. Warm: the running successor got a pulled state. Cold: a cold backup was woken for it. Created: a pod was created for it. Empty: the successor started with empty memory; the event RestoredEmpty says why.',
         origins,
       ),
       generation: count('With checkpoint: number of the saved state that the successor resumed with.'),

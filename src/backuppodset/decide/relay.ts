@@ -102,9 +102,9 @@ function wordOf(facts: Facts, slot: SlotMemory, { name }: PodView): string | und
   const { source, lease } = slot
   const waits = `slot ${lease.slot} (${name}) waits`
   if (facts.memory?.refused !== undefined)
-    return `${waits}: its last checkpoint failed: ${facts.memory.refused.message}`
+    return `${waits}: its primary cannot be saved for the handover: ${facts.memory.refused.message}`
   if (source?.reason !== undefined)
-    return `${waits}: its last checkpoint failed: ${source.message ?? source.reason}`
+    return `${waits}: its primary cannot be saved for the handover: ${source.message ?? source.reason}`
   if (source?.handoverPaused)
     return `${waits}: its primary was stopped and no successor was ready in time; a pause follows. See the events of the hot backups, or start it with "kubectl understudy promote"`
   const successors = couldTake(facts, slot)

@@ -255,7 +255,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
     ],
     [
       'it cannot be saved',
-      /its last checkpoint failed: too large/,
+      /its primary cannot be saved for the handover: too large/,
       s => withSlot(s, { source: { ...sourceOf(s), reason: 'VolumesTooLarge', message: 'too large' } }),
     ],
     [
@@ -265,7 +265,7 @@ describe('D3.relay: slots that no hot backup can take', () => {
     ],
     [
       'nothing may be saved',
-      /its last checkpoint failed: ask somebody/,
+      /its primary cannot be saved for the handover: ask somebody/,
       s => ({ ...s, memory: { ...s.memory, refused: { reason: 'R', message: 'ask somebody' } } }) as Snapshot,
     ],
   ])('are told with the cure where %s, and nothing is made', (_, why, change) => {

@@ -29,7 +29,7 @@ export function nodesFindings(seen: Seen): readonly Finding[] {
             : broken(
                 metadata.name,
                 'no agent reports from this node: it keeps no memory',
-                'check its pod of the DaemonSet understudy-agent; image, taints and pod security are the usual causes',
+                'check its pod of the DaemonSet understudy-agent; image and pod security are the usual causes',
               ),
         )
     : []
