@@ -17,7 +17,7 @@ import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { limitConnections, plainAddress } from '../../kube/connection-limits.ts'
 import type { Log } from '../../kube/log.ts'
-import { createAnnouncements } from './announcements.ts'
+import { createKeyedSignal } from '../keyed-signal.ts'
 import type { Encode } from './codec.ts'
 import type { Identity } from './identity.ts'
 import { keepAlive } from './keep-alive.ts'
@@ -92,7 +92,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
   const { bytesPerSecond } = options
   const encode = shareEncoding(options.encode ?? encodeDelta, clock)
-  const announcements = createAnnouncements()
+  const announcements = createKeyedSignal()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
   const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
   /** Oldest first. */
@@ -227,7 +227,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     })
     try {
       while (newest(store, request) === undefined && !patience.signal.aborted)
-        await announcements.next(request.slot, patience.signal).catch(() => {})
+        await announcements.wait(slotName(request.slot), patience.signal).catch(() => {})
       gone.throwIfAborted()
       return newest(store, request) !== undefined
     } finally {
@@ -247,7 +247,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
 
   return {
     port: (server.address() as AddressInfo).port,
-    announce: announcements.announce,
+    announce: slot => announcements.tell(slotName(slot)),
     close: () =>
       new Promise(resolve => {
         server.close(() => resolve())

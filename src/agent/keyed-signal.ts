@@ -1,4 +1,7 @@
-/** Wakes the tasks that wait for news of a name. News from before a wait began does not count. */
+/**
+ * Wakes the tasks that wait for news of a name. News from before a wait began does not count: a caller that reads the
+ * state and then waits, without an await in between, misses none.
+ */
 export interface KeyedSignal {
   tell(name: string): void
   /** @throws the signal's reason. */
@@ -20,6 +23,7 @@ export function createKeyedSignal(): KeyedSignal {
         waiting.set(name, waiters)
         const onAbort = () => {
           waiters.delete(wake)
+          if (waiters.size === 0 && waiting.get(name) === waiters) waiting.delete(name)
           reject(signal.reason)
         }
         const wake = () => {
