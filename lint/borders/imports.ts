@@ -1,6 +1,6 @@
 /** Reads the imports of source files, and finds those that the table of rooms does not allow. */
 import { dirname, join } from 'node:path/posix'
-import { parseSync } from 'oxc-parser'
+import { parseTypeScript } from '../parse.ts'
 import type { Room } from './rooms.ts'
 
 export interface Import {
@@ -10,9 +10,7 @@ export interface Import {
 
 /** Relative imports and re-exports of one file, dynamic ones with a literal name included; paths from the root of the repository. */
 export function importsOf(path: string, source: string): readonly Import[] {
-  const { module, errors } = parseSync(path, source)
-  const [error] = errors
-  if (error !== undefined) throw new Error(`${path}: ${error.message}`)
+  const { module } = parseTypeScript(path, source)
   const names = [
     ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
     ...module.staticExports.flatMap(({ entries }) =>

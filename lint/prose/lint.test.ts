@@ -19,7 +19,7 @@ const a = /\\/\\/ nobody/u // What is kept here.
   expect(await found('a.ts', source)).toEqual([
     [3, 'Whoever reads it knows that.'],
     [6, "pod nobody's"],
-    [8, 'What is kept here. '.trim()],
+    [8, 'What is kept here.'],
     [9, 'Two lines of one sentence, so that nobody misses it.'],
   ])
 })

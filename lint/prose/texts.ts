@@ -1,5 +1,5 @@
 /** Finds the prose of a source file: its comments, laid out as Markdown with every line where it stands in the file. */
-import { parseSync } from 'oxc-parser'
+import { parseTypeScript } from '../parse.ts'
 
 interface Span {
   readonly start: number
@@ -9,14 +9,7 @@ interface Span {
 /** @throws Error where the file cannot be parsed. */
 export function proseOf(path: string, source: string): string {
   if (path.endsWith('.md')) return source
-  return layOut(source, path.endsWith('.ts') ? commentsOfTypeScript(path, source) : commentsOfC(source))
-}
-
-function commentsOfTypeScript(path: string, source: string): readonly Span[] {
-  const { comments, errors } = parseSync(path, source)
-  const [error] = errors
-  if (error !== undefined) throw new Error(`${path}: ${error.message}`)
-  return comments
+  return layOut(source, path.endsWith('.ts') ? parseTypeScript(path, source).comments : commentsOfC(source))
 }
 
 /** Strings are matched, too, so that `"//"` begins no comment. */
