@@ -25,7 +25,11 @@ const written = (said: SlotLease) => slotLeaseBody(said) as unknown as Lease
 it('a Lease says what was written into it', () => {
   expect(parseSlotLease(written(lease))).toEqual(lease)
   expect(parseSlotLease(written({ ...lease, kept: [] }))?.kept).toEqual([])
-  const asked = { ...lease, atLeast: { epoch: 2, generation: 57 }, unsaved: true }
+  const asked = {
+    ...lease,
+    atLeast: { epoch: 2, generation: 57, takenAt: Date.parse('2026-11-25T12:00:00.250Z') },
+    unsaved: true,
+  }
   expect(parseSlotLease(written(asked))).toEqual(asked)
   const retained = { ...lease, retainedSince: '2030-01-01T00:00:00.000Z' }
   expect(parseSlotLease(written(retained))).toEqual(retained)

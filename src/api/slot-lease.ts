@@ -32,6 +32,13 @@ export interface Signer {
   readonly fingerprint: string | undefined
 }
 
+export interface Least {
+  readonly epoch: number
+  readonly generation: number
+  /** Wall clock of its source, ms; 0: unknown, as in Leases of earlier versions. */
+  readonly takenAt: number
+}
+
 export interface SlotLease extends SlotKey {
   /** The primary. */
   readonly holder: PodName
@@ -66,10 +73,11 @@ export interface SlotLease extends SlotKey {
    */
   readonly handovers?: number
   /**
-   * The generation with which the slot's primary must continue at least (one generation behind is tolerated): a node
-   * has it and could restore it. Absent once any generation will do, and in Leases of earlier versions.
+   * The generation with which the slot's primary must continue at least: a node has it and could restore it. The one
+   * before it will do if it was taken one interval earlier (see `stepsBehind`). Absent once any generation will do, and
+   * in Leases of earlier versions.
    */
-  readonly atLeast?: { readonly epoch: number; readonly generation: number }
+  readonly atLeast?: Least
   /** Its memory must not be saved for now: copies stay, but agents add no generations. */
   readonly unsaved?: boolean
   /** Template hash of the pods for which its memory is given up; written after the event that announces it. */
@@ -104,6 +112,7 @@ export const slotAnnotations = {
   handover: `${prefix}handover`,
   handovers: `${prefix}handovers`,
   atLeast: `${prefix}at-least`,
+  atLeastTakenAt: `${prefix}at-least-taken-at`,
   unsaved: `${prefix}unsaved`,
   givenUpFor: `${prefix}given-up-for`,
   retainedSince: `${prefix}retained-since`,
@@ -150,6 +159,10 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.handovers]: String(lease.handovers ?? ''),
         [slotAnnotations.atLeast]: lease.atLeast ? `${lease.atLeast.epoch}.${lease.atLeast.generation}` : '',
+        // Apart from it, because agents of earlier versions read the annotation above as it is.
+        [slotAnnotations.atLeastTakenAt]: lease.atLeast?.takenAt
+          ? new Date(lease.atLeast.takenAt).toISOString()
+          : '',
         [slotAnnotations.unsaved]: lease.unsaved ? 'true' : '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
@@ -201,7 +214,13 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
-    ...(epoch !== undefined && { atLeast: { epoch: Number(epoch), generation: Number(generation) } }),
+    ...(epoch !== undefined && {
+      atLeast: {
+        epoch: Number(epoch),
+        generation: Number(generation),
+        takenAt: Date.parse(note('atLeastTakenAt') ?? '') || 0,
+      },
+    }),
     ...(handovers !== undefined && { handovers: Number(handovers) }),
     ...(note('unsaved') === 'true' && { unsaved: true }),
     ...(retainedSince !== undefined && { retainedSince }),

@@ -25,11 +25,22 @@ describe('which memory is newer', () => {
   })
 
   it('the generation that may just be on its way is not missed; two are, and so is an epoch', () => {
-    expect(stepsBehind(told(2, 60), told(2, 60))).toBe(0)
-    expect(stepsBehind(told(2, 59), told(2, 60))).toBe(0)
-    expect(stepsBehind(told(2, 58), told(2, 60))).toBe(1)
-    expect(stepsBehind(told(2, 60), told(2, 58))).toBe(0)
-    expect(stepsBehind(told(1, 60), told(2, 60))).toBe(1)
-    expect(stepsBehind(told(1, 61), told(2, 60))).toBe(1)
+    expect(stepsBehind(told(2, 60), told(2, 60), 3_000)).toBe(0)
+    expect(stepsBehind(told(2, 59), told(2, 60), 3_000)).toBe(0)
+    expect(stepsBehind(told(2, 58), told(2, 60), 3_000)).toBe(1)
+    expect(stepsBehind(told(2, 60), told(2, 58), 3_000)).toBe(0)
+    expect(stepsBehind(told(1, 60), told(2, 60), 3_000)).toBe(1)
+    expect(stepsBehind(told(1, 61), told(2, 60), 3_000)).toBe(1)
+  })
+
+  it('the one before the newest is missed if more than an interval lies between them', () => {
+    const before = told(2, 59, 10_000)
+    expect(stepsBehind(before, told(2, 60, 13_000), 3_000)).toBe(0)
+    expect(stepsBehind(before, told(2, 60, 14_500), 3_000)).toBe(0)
+    expect(stepsBehind(before, told(2, 60, 14_501), 3_000)).toBe(1)
+    expect(stepsBehind(before, told(2, 62, 19_000), 3_000)).toBe(3)
+    // One of the times is unknown.
+    expect(stepsBehind(before, told(2, 60, 0), 3_000)).toBe(0)
+    expect(stepsBehind(told(2, 59, 0), told(2, 60, 14_501), 3_000)).toBe(0)
   })
 })

@@ -274,7 +274,7 @@ describe('the agents of two nodes', () => {
     await untilFrozen('one')
     await stop(agentB)
     for (const agent of [...agents]) await stop(agent)
-    const least = { epoch: 1, generation: 900 }
+    const least = { epoch: 1, generation: 900, takenAt: 0 }
     cluster.setLease({ ...called(), atLeast: least })
     await start('b', b)
     await vi.waitFor(
@@ -291,6 +291,28 @@ describe('the agents of two nodes', () => {
       timeout: 10_000,
     })
     expect(b.running.get('uid-h')).toBe('one')
+  }, 30_000)
+
+  it('D7.newest: do not go on stage if the Lease asks for newer memory in the last moment', async () => {
+    await start('a', a)
+    const agentB = await start('b', b)
+    await untilFrozen('one')
+    await stop(agentB)
+    for (const agent of [...agents]) await stop(agent)
+    const lease = { ...called(), atLeast: { epoch: 1, generation: 900, takenAt: 0 } }
+    cluster.setLease(called())
+    // The agent's cache has the Lease as it was before.
+    cluster.setLease(lease, false)
+    await start('b', b)
+    await vi.waitFor(
+      () =>
+        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+          reason: 'RestoreFailed',
+          message: expect.stringContaining('newer memory'),
+        }),
+      { timeout: 10_000 },
+    )
+    expect(b.running.get('uid-h')).toBeUndefined()
   }, 30_000)
 
   describe('hand a slot over', () => {

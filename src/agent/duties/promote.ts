@@ -153,14 +153,14 @@ async function onStage(
     await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
   }
-  await haveMemory(work, { pod, lease, others }, place, signal)
+  await haveMemory(work, { pod, lease, settings, others }, place, signal)
   timeline.mark('fetch')
   let failure: unknown = new AgentError('RestoreFailed', 'this node has no generation of the slot')
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
     const { generation } = stored.manifest
     try {
-      await insist(work, lease, stored, signal)
+      await insist(work, { lease, settings }, stored, signal)
       const lies = place.clone
       let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
       if (clone === undefined) {
@@ -169,7 +169,9 @@ async function onStage(
         clone = await bringBack(work, place, stored, signal, lazily)
         timeline.mark('restore')
       }
-      await confirm(work, lease, signal)
+      const { atLeast } = await confirm(work, lease, signal)
+      // The operator may have heard of newer memory since this node read the Lease.
+      if (isTooOld(stored, atLeast, settings)) throw newerElsewhere(stored)
       timeline.mark('confirm')
       await watchThaw(work, pod, clone, signal)
       const thawed = await driver.thaw(clone)
@@ -201,23 +203,29 @@ async function onStage(
  */
 async function insist(
   { inquiry }: TaskContext,
-  lease: SlotLease,
-  { manifest }: Stored,
+  { lease, settings }: Pick<DutyOf<'promote'>, 'lease' | 'settings'>,
+  stored: Stored,
   signal: AbortSignal,
 ): Promise<void> {
-  const isTooOld = (atLeast: SlotLease['atLeast']) =>
-    atLeast !== undefined && stepsBehind(toldOf(manifest), { ...atLeast, takenAt: 0 }) > 0
-  if (!isTooOld(lease.atLeast)) return
-  if (!isTooOld((await inquiry.lease(lease, signal))?.atLeast)) return
-  throw new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
+  if (!isTooOld(stored, lease.atLeast, settings)) return
+  if (isTooOld(stored, (await inquiry.lease(lease, signal))?.atLeast, settings)) throw newerElsewhere(stored)
 }
+
+const isTooOld = (
+  { manifest }: Stored,
+  atLeast: SlotLease['atLeast'],
+  { intervalMs }: DutyOf<'promote'>['settings'],
+): boolean => atLeast !== undefined && stepsBehind(toldOf(manifest), atLeast, intervalMs) > 0
+
+const newerElsewhere = ({ manifest }: Stored) =>
+  new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
 
 const confirmAgainMs = 200
 
 /**
- * Makes sure, by the API server, that the slot still belongs to this pod; asks until it gets an answer. A restore takes
- * seconds and a cache can be stale: another pod may have the slot and run by now. This is the last moment to detect
- * that.
+ * Makes sure, by the API server, that the slot still belongs to this pod, and returns its Lease; asks until it gets an
+ * answer. A restore takes seconds and a cache can be stale: another pod may have the slot and run by now. This is the
+ * last moment to detect that.
  *
  * @throws AgentError NotCalled, the signal's reason.
  */
@@ -225,14 +233,14 @@ async function confirm(
   { inquiry, clock, log }: TaskContext,
   lease: SlotLease,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<SlotLease> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       const now = await inquiry.lease(lease, signal)
       const isCalled =
         now?.holder.uid === lease.holder.uid && now.life === lease.life && now.epoch === lease.epoch
       if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
-      return
+      return now
     } catch (error) {
       signal.throwIfAborted()
       if (!isKubeError(error)) throw error
@@ -250,12 +258,12 @@ async function* candidates(work: TaskContext, lease: SlotLease, signal: AbortSig
 
 /**
  * Fetches newer memory from other nodes if it is worth the time. A hot backup is promoted where its slot's memory is,
- * and time counts: it fetches only if more than one generation would be lost. A pod that was woken or made for the slot
+ * and time counts: it fetches only if more than one interval would be lost. A pod that was woken or made for the slot
  * may be on a node without any.
  */
 async function haveMemory(
   work: TaskContext,
-  { pod, lease, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'others'>,
+  { pod, lease, settings, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'settings' | 'others'>,
   place: Place,
   signal: AbortSignal,
 ): Promise<void> {
@@ -264,7 +272,7 @@ async function haveMemory(
   if (isFrozen || (newest !== undefined && pod.kind === 'hotbackup' && !pod.madeForSlot)) {
     const [best] = others
     if (best === undefined || newest === undefined) return
-    if (stepsBehind(toldOf(newest.manifest), best) === 0) return
+    if (stepsBehind(toldOf(newest.manifest), best, settings.intervalMs) === 0) return
   }
   try {
     await fetchNewest(work, lease, others, signal)

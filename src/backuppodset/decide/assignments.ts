@@ -12,7 +12,7 @@ import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { turnOf } from './handover.ts'
-import { stillAskedFor } from './successors.ts'
+import { nowAskedFor, stillAskedFor } from './successors.ts'
 import { isGivenUp } from './update.ts'
 
 export interface Players {
@@ -165,16 +165,18 @@ function signersOf(
 }
 
 /**
- * Returns the nodes whose copy is as new as any, except for the one generation that may be in transit, and whose agents
+ * Returns the nodes whose copy is as new as any, except for a generation that may be in transit, and whose agents
  * report in time. Other nodes may drop their copies only while such nodes exist. Empty once the kubelet has started
  * another app in the primary: its memory is gone, and the copies on the nodes are all that is left.
  */
 function newestOn(slot: SlotMemory | undefined): readonly string[] {
   if (slot === undefined || slot.replacedSince !== undefined) return []
-  const { copies, lease } = slot
+  const { copies, lease, intervalMs } = slot
   const [newest] = [...copies].sort(newestOf(lease))
   return copies.flatMap(copy =>
-    newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0
+    newest !== undefined &&
+    copy.timely &&
+    stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0
       ? [copy.node]
       : [],
   )
@@ -215,8 +217,8 @@ export interface Vacancy {
 
 /**
  * Returns the writes for slots without a primary. The node of a pod that was made for a slot becomes a holder as soon
- * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less. The Lease
- * tells a pod that did not answer in time to end, as long as another pod could be called.
+ * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less; if a pod is
+ * called and newer memory turns up, for more. The Lease tells a pod that did not answer in time to end, as long as another pod could be called.
  */
 export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy): Action[] {
   const { hot, expecting, ending, called } = vacancy
@@ -227,7 +229,7 @@ export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy):
     const { atLeast: before, ...rest } = slot.lease
     const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
     const isExpecting = expecting.has(number)
-    const atLeast = isExpecting ? stillAskedFor(slot, s) : before
+    const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
     const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
     const end = ending.has(number) ? rest.holder.uid : undefined
     // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes

@@ -1125,10 +1125,21 @@ describe('D7.newest: who cannot get the newest memory', () => {
   const leastOf = (s: Snapshot) => ofType(s, 'promote').map(({ lease: next }) => next.atLeast)
 
   it('is called with what it has to go on with, as long as somebody says so who could bring it back', () => {
-    expect(leastOf(world([here(), far]))).toEqual([{ epoch: 1, generation: 57 }])
-    expect(leastOf(world([here(), { ...far, timely: false }]))).toEqual([{ epoch: 1, generation: 3 }])
+    expect(leastOf(world([here(), far]))).toMatchObject([{ epoch: 1, generation: 57 }])
+    expect(leastOf(world([here(), { ...far, timely: false }]))).toMatchObject([{ epoch: 1, generation: 3 }])
     const unusable = { ...far, report: makeCopy(lease, h0, undefined, { epoch: 1, generation: 57 }).report }
-    expect(leastOf(world([here(), unusable]))).toEqual([{ epoch: 1, generation: 3 }])
+    expect(leastOf(world([here(), unusable]))).toMatchObject([{ epoch: 1, generation: 3 }])
+  })
+
+  it('is not called either if one save after another failed before the newest', () => {
+    const at = (generation: number, takenAt: string) => ({ epoch: 1, generation, takenAt })
+    const before = at(56, '2026-11-25T12:00:00.000Z')
+    const stuck = here({ ...before, reason: 'PeerUnreachable' })
+    const last = (takenAt: string) => ({ ...far, report: { ...far.report, ...at(57, takenAt) } })
+    expect(leastOf(world([stuck, last('2026-11-25T12:00:03.000Z')]))).toEqual([
+      { epoch: 1, generation: 57, takenAt: Date.parse('2026-11-25T12:00:03.000Z') },
+    ])
+    expect(leastOf(world([stuck, last('2026-11-25T12:00:07.000Z')]))).toEqual([])
   })
 
   it.each(['StoreFull', 'PeerUnreachable'])(
@@ -1138,7 +1149,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
       expect(ofType(s, 'promote')).toEqual([])
       expect(ofType(s, 'create')).toMatchObject([{ successorOf: { slot: 0, near: ['a'] } }])
       // The generations that it lacks exist nowhere any more.
-      expect(leastOf(world([here({ reason })]))).toEqual([{ epoch: 1, generation: 3 }])
+      expect(leastOf(world([here({ reason })]))).toMatchObject([{ epoch: 1, generation: 3 }])
     },
   )
 
@@ -1171,7 +1182,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
       node: 'n-h0',
       holder: { name: 'h0', uid: torn.uid },
     })
-    const asked = { ...called, atLeast: { epoch: 1, generation: 57 } }
+    const asked = { ...called, atLeast: { epoch: 1, generation: 57, takenAt: 0 } }
     const told = (copies: readonly Copy[], monotonicNow = 9_000) => {
       const s = makeMemorySnapshot(wish, [torn], [makeSlot(asked, copies, { vacantSince: 0 })], {
         monotonicNow,
@@ -1179,8 +1190,32 @@ describe('D7.newest: who cannot get the newest memory', () => {
       return ofType(s, 'writeSlot').map(({ lease: next }) => next.atLeast)
     }
     expect(told([here(), far])).toEqual([])
-    expect(told([here(), { ...far, timely: false }])).toEqual([{ epoch: 1, generation: 3 }])
+    expect(told([here(), { ...far, timely: false }])).toMatchObject([{ epoch: 1, generation: 3 }])
     expect(told([here(), far], 120_000)).toEqual([undefined])
+  })
+
+  it('and was called before the newest was reported is told to have it', () => {
+    const comes = makeUnderstudy('h0', { kind: 'primary', slot: 0, epoch: 2 }, { promoting: true })
+    const called = makeLease(comes, {
+      ...lease,
+      epoch: 2,
+      node: 'n-h0',
+      holder: { name: 'h0', uid: comes.uid },
+    })
+    const least = { epoch: 1, generation: 3, takenAt: 0 }
+    const told = (last: Copy, asked: object = { atLeast: least }) => {
+      const slot = makeSlot({ ...called, ...asked }, [here(), last], {
+        ...{ vacantSince: 8_000, calledSince: 8_000, comingSince: 8_000 },
+      })
+      const s = makeMemorySnapshot(wish, [comes], [slot], { monotonicNow: 9_000 })
+      return ofType(s, 'writeSlot').map(({ lease: next }) => next.atLeast)
+    }
+    const next = { ...far, report: { ...far.report, generation: 4 } }
+    expect(told(far)).toMatchObject([{ epoch: 1, generation: 57 }])
+    // The one that may be in transit.
+    expect(told(next)).toEqual([])
+    // A Lease that asks for nothing does so after a long time without success.
+    expect(told(far, {})).toEqual([])
   })
 })
 

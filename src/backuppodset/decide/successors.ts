@@ -1,6 +1,6 @@
 import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { stepsBehind } from '../../succession/age.ts'
+import { isNewerTold, stepsBehind } from '../../succession/age.ts'
 import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
@@ -16,8 +16,8 @@ import { isGated } from './tools.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and
- * within a kind pods that have the memory at hand come first. A pod whose copy is older than another, by more than the
- * one generation that may be in transit, has to fetch the newer one first; a pod whose node has reported that it cannot
+ * within a kind pods that have the memory at hand come first. A pod whose copy is older than another, by more than a
+ * generation that may be in transit, has to fetch the newer one first; a pod whose node has reported that it cannot
  * is called after all others. Fractions tell equals apart.
  */
 const ranks = {
@@ -46,14 +46,13 @@ const sourceSaysMs = 2_000
 
 /**
  * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
- * that node has not reported usable memory yet, and the node with the newest other copy has reported that nothing newer
- * reaches it. How much is missing is not known: agents report progress every ten seconds.
+ * that node has not reported usable memory yet, and some other node has reported that nothing newer reaches it: that
+ * node might be called. How much is missing there is not known: agents report progress every few seconds.
  */
 function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
-  const { lease, source, sourceSeenAt, vacantSince } = slot
+  const { source, sourceSeenAt, vacantSince } = slot
   if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
-  const [newest] = [...usableOf(slot)].sort(newestOf(lease))
-  const isStuck = newest !== undefined && stuckReasons.has(newest.report.reason ?? '')
+  const isStuck = usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))
   if (source.usable !== undefined || !isKept(source) || !isStuck) return 0
   return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
 }
@@ -62,7 +61,7 @@ function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
   const usable = usableOf(slot)
   if (slot === undefined || usable.length === 0) return []
-  const { lease } = slot
+  const { lease, intervalMs } = slot
   const told = (copy: Copy) => toldOf(copy, lease)
   const inOrder = [...usable].sort(newestOf(lease))
   // The copy of a silent node may be out of reach.
@@ -84,7 +83,7 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
         99,
         inOrder.findIndex(each => newestOf(lease)(each, copy) === 0),
       ) / 100
-    const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest)) > 0
+    const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest), intervalMs) > 0
     if (isBehind && stuckReasons.has(copy.report.reason ?? '')) return [{ uid, rank: ranks.stuck + behind }]
     if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
     // Among equals the heir comes first: connections to the dead pod are redirected there already.
@@ -135,8 +134,10 @@ export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
   const [newest] = usableOf(slot)
     .filter(({ timely, report }) => timely && (report.epoch ?? lease.epoch) <= lease.epoch)
     .sort(newestOf(lease))
-  const { epoch, generation } = newest?.report ?? {}
-  return epoch === undefined || generation === undefined ? undefined : { epoch, generation }
+  const { epoch, generation, takenAt = '' } = newest?.report ?? {}
+  return epoch === undefined || generation === undefined
+    ? undefined
+    : { epoch, generation, takenAt: Date.parse(takenAt) || 0 }
 }
 
 /** Returns what the slot's Lease asks for, or less if that is not available any more. */
@@ -144,9 +145,19 @@ export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast
   const { atLeast } = slot.lease
   const least = leastFor(slot, s)
   if (atLeast === undefined || least === undefined) return undefined
+  return isNewerTold(least, atLeast) ? atLeast : least
+}
+
+/**
+ * Returns what a called pod that is not on stage yet must have: more than the Lease asks for, if a node has reported
+ * newer memory since. A node reports the last generation of a dead primary some milliseconds after the death is known.
+ */
+export function nowAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+  const { atLeast } = slot.lease
+  const least = leastFor(slot, s)
   const isMore =
-    least.epoch > atLeast.epoch || (least.epoch === atLeast.epoch && least.generation > atLeast.generation)
-  return isMore ? atLeast : least
+    atLeast !== undefined && least !== undefined && stepsBehind(atLeast, least, slot.intervalMs) > 0
+  return isMore ? least : atLeast
 }
 
 type Promotion = Extract<Action, { type: 'promote' }>
@@ -207,7 +218,8 @@ function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefin
   const { report } = copy
   const told = (it: Copy) => toldOf(it, slot.lease)
   // A newer copy from another node replaces a copy that is too far behind.
-  const moves = here === undefined || (newest !== undefined && stepsBehind(told(here), told(newest)) > 0)
+  const moves =
+    here === undefined || (newest !== undefined && stepsBehind(told(here), told(newest), slot.intervalMs) > 0)
   const isFrozen = report.usable === 'Frozen' && report.understudyUid === pod.uid
   return {
     how: howOf(pod, here),
@@ -311,12 +323,15 @@ export function untilTried(s: Snapshot): number | undefined {
 
 /** Returns the nodes that have the newest available memory of a slot, the newest first. */
 export function nodesWith(slot: SlotMemory): readonly string[] {
-  const { lease } = slot
+  const { lease, intervalMs } = slot
   const copies = [...usableOf(slot)].sort(
     (a, b) => Number(a.stale) - Number(b.stale) || newestOf(lease)(a, b),
   )
   const [newest] = copies
   return copies
-    .filter(copy => newest !== undefined && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0)
+    .filter(
+      copy =>
+        newest !== undefined && stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0,
+    )
     .map(({ node }) => node)
 }

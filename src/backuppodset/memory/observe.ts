@@ -179,6 +179,7 @@ export function observeMemory(
         uid,
         resourceVersion,
         restarts,
+        intervalMs: set.memory.intervalMs,
         replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
         // No slot waits for a primary if the set has no place for it.
         vacantSince: since(`vacant/${uid}/${lease.life}`, lease.retainedSince === undefined && isVacant),

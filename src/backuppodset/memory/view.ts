@@ -59,6 +59,8 @@ export interface SlotMemory {
   readonly resourceVersion: string
   /** Restarts of the primary's containers when this life began: after one more, another app runs in it. */
   readonly restarts: number | undefined
+  /** The interval that the set asks for. */
+  readonly intervalMs: number
   /**
    * Monotonic ms since which this process has seen that the primary runs other containers than those of this life, or
    * none of them. Its agent reports that sooner, if it runs.

@@ -108,6 +108,7 @@ export const makeSlot = (
   uid: `lease-${lease.slot}`,
   resourceVersion: '1',
   restarts: 0,
+  intervalMs: 3_000,
   replacedSince: undefined,
   vacantSince: undefined,
   holderGoesBy: undefined,

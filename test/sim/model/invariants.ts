@@ -466,8 +466,9 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   /** True if the slot has a hot backup on a working node, with memory of the slot, and no node has newer memory. */
   const hasBackup = (lease: SlotLease) => {
     const newestAt = (node: ModelNode | undefined) => {
-      const { epoch = 0, generation = 0 } = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest ?? {}
-      return { epoch, generation, takenAt: 0 }
+      const newest = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest
+      const { epoch = 0, generation = 0, takenAt = '' } = newest ?? {}
+      return { epoch, generation, takenAt: Date.parse(takenAt) || 0 }
     }
     const all = nodes.filter(({ machine }) => machine.up).map(newestAt)
     return server.list(pods).some(({ metadata, spec }) => {
@@ -481,7 +482,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
         since !== undefined &&
         time.now() - since > soundMs &&
         (node?.volatile.shelf.get(slotName(lease))?.length ?? 0) > 0 &&
-        all.every(other => stepsBehind(newestAt(node), other) === 0)
+        all.every(other => stepsBehind(newestAt(node), other, intervalMs) === 0)
       )
     })
   }

@@ -25,6 +25,13 @@ const waitsInVain: Mutation = {
   replace: 'if (source !== undefined) return',
 }
 
+/** A pod that was called goes on with what was known when it was called. */
+const leastAsCalled: Mutation = {
+  file: 'src/backuppodset/decide/successors.ts',
+  find: 'return isMore ? least : atLeast',
+  replace: 'return atLeast',
+}
+
 export const ofKeepers: readonly Mutant[] = [
   {
     finding: 'kept 1',
@@ -56,7 +63,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/assignments.ts',
-        find: 'newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease)) === 0',
+        find: 'newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0',
         replace: '!copy.stale',
       },
       letGoUnasked,
@@ -136,6 +143,7 @@ export const ofKeepers: readonly Mutant[] = [
         find: 'const sourceSaysMs = 2_000',
         replace: 'const sourceSaysMs = 0',
       },
+      leastAsCalled,
     ],
     // The death is reported some milliseconds before its node's report of its copies.
     scenarios: bySeeds([0, 1, 2], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
@@ -275,6 +283,58 @@ export const ofKeepers: readonly Mutant[] = [
       [0, { type: 'rollAgents' }],
       [7_082, { type: 'powerOff', node: 5, forMs: 2_000 }],
       [18, { type: 'powerOff', node: 0, forMs: 5_159 }],
+    ]),
+  },
+  {
+    finding: 'found 23',
+    name: 'one-generation',
+    what: 'a pod goes on one generation behind, although several intervals lie between the two',
+    mutations: [
+      {
+        file: 'src/succession/age.ts',
+        find: 'const intervalsApart = 1.5',
+        replace: 'const intervalsApart = 1e9',
+      },
+    ],
+    scenarios: bySeeds([0], { replicas: 2, hotBackups: 2, copies: 2, probes: false, unreadySeconds: 30 }, [
+      [0, { type: 'hangApp', primary: 1, forMs: 16_701 }],
+      [3_819, { type: 'endAgent', node: 4, how: 'stop', forMs: 39_184 }],
+      [8_321, { type: 'deletePod', pod: 2, force: true }],
+      [7_676, { type: 'pauseOperator', index: 2, forMs: 7_999 }],
+      [5, { type: 'powerOff', node: 2, forMs: 31_618 }],
+    ]),
+  },
+  {
+    finding: 'found 24',
+    name: 'stuck-called',
+    what: 'a pod that gets no newer memory is called before the node of the dead primary says what it has',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/successors.ts',
+        find: "usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))",
+        replace: 'usableOf(slot).length < 0',
+      },
+      leastAsCalled,
+    ],
+    scenarios: bySeeds([205_905_470], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
+      [2_235, { type: 'cutPeers', node: 0, forMs: 8_892 }],
+      [84, { type: 'scale', replicas: 1 }],
+      [7_690, { type: 'deletePod', pod: 3, force: false }],
+      [0, hangApp(2_000)],
+      [218, { type: 'editBackups', hot: 0, cold: 0 }],
+    ]),
+  },
+  {
+    finding: 'found 25',
+    name: 'least-as-called',
+    what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
+    mutations: [leastAsCalled],
+    scenarios: bySeeds([200_746_005], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
+      [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
+      [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
+      [3, { type: 'handOver', primary: 0 }],
+      [141, endApp(1)],
+      [111, endApp()],
     ]),
   },
 ]

@@ -244,8 +244,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/successors.ts',
-        find: 'stepsBehind(told(copy), told(newest)) > 0',
-        replace: 'stepsBehind(told(copy), told(newest)) > 1e9',
+        find: 'stepsBehind(told(copy), told(newest), intervalMs) > 0',
+        replace: 'stepsBehind(told(copy), told(newest), intervalMs) > 1e9',
       },
     ],
     // Operators that have received no agent's report for a while demand no age, so the called agent refuses no copy.
@@ -263,7 +263,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/promote.ts',
-        find: '    if (stepsBehind(toldOf(newest.manifest), best) === 0) return\n',
+        find: '    if (stepsBehind(toldOf(newest.manifest), best, settings.intervalMs) === 0) return\n',
         replace: '    return\n',
       },
     ],
