@@ -173,17 +173,16 @@ function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
   if (!memoryless.has(pod.set) || !pod.understudy || pod.apps === undefined) return []
   if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
-  const { serving } = pod
-  // The running containers are the ones that were put on stage, as far as the condition says.
-  const isOn =
-    serving?.status === 'True' &&
-    pod.containers.every(
-      ({ name, containerId }) =>
-        containerId !== undefined && serving.record.containers?.[name] === containerId,
-    )
-  if (!isOn && serving?.reason !== servingReasons.notAnswering) return []
+  if (!saysOnStage(pod) && pod.serving?.reason !== servingReasons.notAnswering) return []
   return [{ type: 'probe', key: `probe/${pod.uid}`, version: `without memory ${idsOf(pod)}`, pod }]
 }
+
+/** True if the running containers are the ones that were put on stage, as far as the condition says. */
+export const saysOnStage = ({ serving, containers }: PodView): boolean =>
+  serving?.status === 'True' &&
+  containers.every(
+    ({ name, containerId }) => containerId !== undefined && serving.record.containers?.[name] === containerId,
+  )
 
 const isOnStage = ({ stages }: Snapshot, lease: SlotLease, pod: PodView): boolean => {
   const stage = stages.get(pod.uid)

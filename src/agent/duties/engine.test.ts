@@ -389,6 +389,27 @@ describe('the agents of two nodes', () => {
       await vi.waitFor(() => expect([...a.stops]).toEqual([]))
     })
 
+    it('also a primary that was an understudy: the next agent does not resume it', async () => {
+      const agentA = await start('a', a)
+      const agentB = await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      cluster.setLease({ ...called(), holders: ['a'], handover: 'uid-next', handovers: 1 })
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true }), { timeout: 10_000 })
+      await stop(agentB)
+      expect([...b.stops]).toEqual(['handover-uid-h'])
+      const { dumps, thaws } = b.counts
+      await start('b', b)
+      await vi.waitFor(() => expect(b.counts.dumps).toBeGreaterThan(dumps), { timeout: 10_000 })
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true, role: 'source' }), {
+        timeout: 10_000,
+      })
+      expect([...b.stops]).toEqual(['handover-uid-h'])
+      expect(b.counts.thaws).toBe(thaws)
+      await stop(agentA)
+    })
+
     it('and its probes count again where it cannot be stopped', async () => {
       await start('a', a)
       await start('b', b)

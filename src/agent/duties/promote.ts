@@ -9,7 +9,7 @@ import type { Clone } from '../driver/memory-driver.ts'
 import { waitUntilAnswering } from '../probe/answering.ts'
 import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
 import { onStageOf } from './deaths.ts'
-import { fits } from './duties-of.ts'
+import { fits, saysOnStage } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { fetchNewest, toldOf } from './fetch.ts'
@@ -37,6 +37,13 @@ export async function promote(
   const timeline = createTimeline(() => clock.monotonic())
   const place = await understudies.enter(pod, signal)
   timeline.mark('enter')
+  const { clone } = place
+  // An earlier agent has put it on stage. It may have stopped it since for a handover on which an operator counts, so
+  // this one resumes nothing.
+  if (isOf(clone, lease) && clone.stage === 'Thawed' && saysOnStage(work.podOf(pod.uid) ?? pod)) {
+    arrive(work, duty, place, clone)
+    return
+  }
   let stage: Clone
   try {
     stage = await onStage(work, duty, place, timeline, signal)
@@ -108,16 +115,7 @@ export async function promote(
     )
   timeline.mark('told')
   // Only now: the work after a promotion must not delay its last step.
-  place.arrive(stage)
-  const source = brought?.manifest.source
-  const [first] = place.located.containers
-  if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
-    work.inheritedConnections.begin(pod, first.init.pid, {
-      namespace: pod.namespace,
-      name: source.pod,
-      uid: source.podUid,
-      ip: source.ip,
-    })
+  arrive(work, duty, place, stage)
   work.metrics.promoted(timeline.seconds())
   log.info(
     {
@@ -135,6 +133,22 @@ export async function promote(
     'Promote',
     `took over slot ${lease.slot} with generation ${stage.generation}`,
   )
+}
+
+/** Notes that the clone is on stage, and looks after the connections that it inherited. */
+function arrive(
+  { store, inheritedConnections }: TaskContext,
+  { pod, lease }: DutyOf<'promote'>,
+  place: Place,
+  clone: Clone,
+): void {
+  place.arrive(clone)
+  const source = generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))?.manifest.source
+  const [first] = place.located.containers
+  if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
+    inheritedConnections.begin(pod, first.init.pid, {
+      ...{ namespace: pod.namespace, name: source.pod, uid: source.podUid, ip: source.ip },
+    })
 }
 
 /** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */

@@ -97,4 +97,22 @@ export const ofEnds: readonly Mutant[] = [
       [20_000, wait],
     ]),
   },
+  {
+    finding: 'found 26',
+    name: 'thawed-again',
+    what: 'a new agent resumes a primary that stands still for its successor',
+    mutations: [
+      {
+        file: 'src/agent/duties/promote.ts',
+        find: "clone.stage === 'Thawed' && saysOnStage(",
+        replace: "clone.stage !== 'Thawed' && saysOnStage(",
+      },
+    ],
+    scenarios: bySeeds([20], { copies: 2, probes: false, unreadySeconds: 4 }, [
+      [236, endApp()],
+      [538, { type: 'handOver', primary: 0 }],
+      [282, { type: 'rollAgents' }],
+      [0, { type: 'endAgent', node: 0, how: 'stop', forMs: 2_000 }],
+    ]),
+  },
 ]

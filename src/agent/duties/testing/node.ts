@@ -128,7 +128,7 @@ export interface FakeMemory {
   readonly mourned: string[]
   /** True if the kernel has no rules for redirects. */
   noGraves: boolean
-  readonly counts: { dumps: number; restores: number; discards: number }
+  readonly counts: { dumps: number; restores: number; thaws: number; discards: number }
   /** Names of the stops in effect. */
   readonly stops: Set<string>
   /** Names of stops that outlive the agent that requested them. */
@@ -178,7 +178,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     suspended: new Set(),
     refusesStops: false,
     mourned: [],
-    counts: { dumps: 0, restores: 0, discards: 0 },
+    counts: { dumps: 0, restores: 0, thaws: 0, discards: 0 },
     stops: new Set(),
     kept: new Set(),
     broken: new Map(),
@@ -546,6 +546,7 @@ function fakeDriver(memory: FakeMemory): MemoryDriver {
       alone(clone.podUid, async () => {
         const there = memory.clones.get(clone.podUid)
         if (there === undefined) throw new AgentError('CloneLost')
+        memory.counts.thaws += 1
         const thawed: Clone = { ...clone, stage: 'Thawed' }
         memory.clones.set(clone.podUid, { clone: thawed, word: there.word })
         memory.running.set(clone.podUid, there.word)
