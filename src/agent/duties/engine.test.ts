@@ -1243,10 +1243,11 @@ describe('the agents of two nodes', () => {
     await start('a', a, probe)
     await start('b', b, probe)
     await untilFrozen('one')
+    // Only then, because a dump may be between its probe and its freeze.
     sick = true
-    a.running.set('uid-p', 'sick')
     const report = () => cluster.reports.get('a')?.status?.slots[0]
     await vi.waitFor(() => expect(report()).toMatchObject({ role: 'source', reason: 'NotAnswering' }))
+    a.running.set('uid-p', 'sick')
     const { dumps } = a.counts
     await new Promise(resolve => setTimeout(resolve, 500))
     expect(a.counts.dumps).toBe(dumps)
