@@ -8,6 +8,13 @@ export function machineLine(): string {
   return `${cpus().length} x ${cpus()[0]?.model.trim() ?? 'CPU'}, ${gib} GiB, Linux ${release()}`
 }
 
+/** Figures from a busy machine are worth less; this note says so. */
+export function waitedNote(share: number | undefined): string {
+  return share === undefined
+    ? ''
+    : `; some process waited for a processor ${(share * 100).toFixed(0)} % of the time`
+}
+
 /**
  * Gives this process precedence over the machine's others: an observer that waits for a processor would add its own
  * wait to its measurements. Its probers inherit the priority. Does nothing for unprivileged users.

@@ -7,12 +7,14 @@ import type { Bench, BenchContext } from './bench.ts'
 import { benches } from './benches.ts'
 import { createUnixClock } from './clock.ts'
 import { type BenchCluster, openTarget, type Target } from './cluster.ts'
-import { machineLine, startPressure, takePrecedence } from './machine.ts'
+import { writeFigures } from './figures.ts'
+import { machineLine, startPressure, takePrecedence, waitedNote } from './machine.ts'
 import { startOperator } from './operator.ts'
-import { createSamples, type Report, renderReport } from './report.ts'
+import { createSamples, type Report, type Result, renderReport } from './report.ts'
 
 interface Options {
   readonly json?: string
+  readonly writeFigures?: boolean
   readonly n?: number
   readonly name: string
   readonly keep?: boolean
@@ -40,6 +42,7 @@ const program: Command = new Command('npm run bench --')
   .description('Measures the operator on a real cluster, beside stock Kubernetes in the same run.')
   .argument('[bench]', 'what to measure; if absent, list all')
   .option('--json <file>', 'also write the result to a file, in seconds and bytes')
+  .option('--write-figures', 'also put the result into bench/results, docs/figures.md and README.md')
   .option('--n <trials>', 'trials of each case', positive)
   .option(
     '--name <cluster>',
@@ -70,11 +73,22 @@ const program: Command = new Command('npm run bench --')
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
-    const { report, pressure } = await measure(bench, options, stop.signal)
-    console.log(`\n${bench.title}\n${machineLine()}${pressureNote(pressure)}\n\n${renderReport(report)}`)
+    const { report, waited } = await measure(bench, options, stop.signal)
+    const origin = {
+      command: commandOf(bench),
+      date: new Date().toISOString().slice(0, 10),
+      machine: machineLine(),
+      ...(waited !== undefined && { waited }),
+    }
+    const result: Result = { name: report.name, origin, cases: report.cases }
+    console.log(`\n${bench.title}\n${origin.machine}${waitedNote(waited)}\n\n${renderReport(report)}`)
     if (options.json !== undefined) {
-      await writeFile(options.json, `${JSON.stringify(report, undefined, 2)}\n`)
+      await writeFile(options.json, `${JSON.stringify(result, undefined, 2)}\n`)
       console.log(`\n${options.json}`)
+    }
+    if (options.writeFigures === true) {
+      writeFigures(result)
+      console.log(`\nbench/results/${result.name}.json, docs/figures.md, README.md`)
     }
   })
 
@@ -83,17 +97,26 @@ function list(): string {
   return benches.map(({ name, title }) => `${name.padEnd(width)}  ${title}`).join('\n')
 }
 
-/** Figures from a busy machine are worth less; this note says so. */
-function pressureNote(share: number | undefined): string {
-  return share === undefined
-    ? ''
-    : `; some process waited for a processor ${(share * 100).toFixed(0)} % of the time`
+/** Options that choose where a bench runs and what it writes; the others belong to its command. */
+const aside = new Set(['json', 'writeFigures', 'name', 'keep'])
+
+/** Returns the command that measures the same again. */
+function commandOf(bench: Bench): string {
+  const given = program.options.filter(
+    option =>
+      program.getOptionValueSource(option.attributeName()) === 'cli' && !aside.has(option.attributeName()),
+  )
+  const words = given.map(option => {
+    if (option.attributeName() === 'peer') return `${option.long} CHECKOUT`
+    return option.required ? `${option.long} ${program.getOptionValue(option.attributeName())}` : option.long
+  })
+  return ['npm run bench --', bench.name, ...words].join(' ')
 }
 
 interface Measured {
   readonly report: Report
   /** Share of the time in which a task waited for a processor. */
-  readonly pressure: number | undefined
+  readonly waited: number | undefined
 }
 
 async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Measured> {
@@ -132,7 +155,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
     const pressure = await startPressure()
     try {
       const report = await bench.run({ ...context, operator: started?.operator }, samples)
-      return { report, pressure: await pressure() }
+      return { report, waited: await pressure() }
     } finally {
       await started?.restore(AbortSignal.timeout(120_000))
     }

@@ -24,6 +24,21 @@ export interface Report {
   readonly cases: readonly Case[]
 }
 
+/** The run that a report comes from. */
+export interface Origin {
+  readonly command: string
+  /** Day in UTC, such as 2026-11-22. */
+  readonly date: string
+  readonly machine: string
+  /** Share of the time in which a task waited for a processor; absent if the kernel does not report it. */
+  readonly waited?: number
+}
+
+/** A report as a file holds it. */
+export interface Result extends Report {
+  readonly origin: Origin
+}
+
 export interface Sampler {
   /**
    * Notes one measurement.
