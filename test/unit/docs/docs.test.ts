@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 
 const root = new URL('../../..', import.meta.url).pathname
-const documents = ['.', 'docs', 'docs/adr', 'src/kube']
+const documents = ['.', 'docs', 'docs/adr', 'src/kube', 'bench']
   .flatMap(directory =>
     readdirSync(join(root, directory))
       .filter(name => name.endsWith('.md'))
@@ -55,8 +55,32 @@ test('the files that the lifecycle of a pass names exist', () => {
   expect(named.filter(file => !places.some(place => existsSync(join(place, file))))).toEqual([])
 })
 
-test("the README's object is the sample of the paper", () => {
-  const { text = '' } = documents.find(({ name }) => name === 'README.md') ?? {}
-  const [, yaml = ''] = /```yaml\n(.*?)```/s.exec(text) ?? []
-  expect(parse(yaml)).toEqual(parse(readFileSync(join(root, 'samples/paper.yaml'), 'utf8')))
+const textOf = (document: string) => documents.find(({ name }) => name === document)?.text ?? ''
+const firstYaml = (text: string): unknown => parse(/```yaml\n(.*?)```/s.exec(text)?.[1] ?? '')
+const sample = (name: string): unknown => parse(readFileSync(join(root, 'samples', name), 'utf8'))
+
+test('the object of docs/object.md is the sample of the paper', () => {
+  expect(firstYaml(textOf('docs/object.md'))).toEqual(sample('paper.yaml'))
+})
+
+test("the README's object is a part of the sample with memory", () => {
+  const object = firstYaml(textOf('README.md'))
+  expect(object).toMatchObject({ kind: 'BackupPodSet' })
+  expect(sample('memory.yaml')).toMatchObject(object as object)
+})
+
+test('the README has at most 130 lines', () => {
+  expect(textOf('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(130)
+})
+
+test('the README leads to every page of docs', () => {
+  const linked = [...textOf('README.md').matchAll(/\]\((docs\/[^)#]+)/g)].map(([, target]) => target)
+  const pages = documents.map(({ name }) => name).filter(name => /^docs\/[^/]+$/.test(name))
+  expect(pages.filter(name => !linked.includes(name))).toEqual([])
+})
+
+test.each(documents)('npm knows the commands of $name', ({ text }) => {
+  const { scripts } = parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: object }
+  const named = [...text.matchAll(/\bnpm run (?:-\S+ )*([a-z][a-z-]*)/g)].map(([, script = '']) => script)
+  expect(named.filter(script => !(script in scripts))).toEqual([])
 })
