@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { podConditions } from '../api/pod-contract.ts'
-import { formatServingRecord, servingRecordAnnotation } from '../api/serving-record.ts'
+import { formatServingRecord, longestRecord, servingRecordAnnotation } from '../api/serving-record.ts'
 import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
@@ -41,6 +41,14 @@ it('D7.record: a condition without facts removes those of the one before', async
   expect(written.map(({ metadata }) => metadata)).toEqual([
     { uid: 'u', annotations: { [servingRecordAnnotation]: null } },
     { uid: 'u', annotations: {} },
+  ])
+})
+
+it('D7.record: a record that no reader would accept is left out', async () => {
+  const { written, deps } = stand()
+  await patchCondition(deps, pod, { ...died, record: { diedWith: 'x'.repeat(longestRecord) } })
+  expect(written).toMatchObject([
+    { metadata: { annotations: { [servingRecordAnnotation]: null } }, status: { conditions: [died] } },
   ])
 })
 

@@ -50,7 +50,7 @@ export async function patchCondition(
     )
   const isServing = condition.type === podConditions.serving
   // Null removes the record of an earlier condition.
-  const text = record ? formatServingRecord(record, condition.message) : null
+  const text = (record && formatServingRecord(record, condition.message)) ?? null
   try {
     await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch((error: unknown) => {
       // The policies of the version before let agents write no annotation, and a pod may have no room for one more.

@@ -2,7 +2,12 @@ import { expect, it } from 'vitest'
 import type { Pod } from '../kube/resources.ts'
 import { legacyContainers, legacyDeath, legacyMemory } from './legacy-serving.ts'
 import { podConditions } from './pod-contract.ts'
-import { formatServingRecord, servingRecordAnnotation, servingRecordOf } from './serving-record.ts'
+import {
+  formatServingRecord,
+  longestRecord,
+  servingRecordAnnotation,
+  servingRecordOf,
+} from './serving-record.ts'
 
 const memory = { generation: 29, takenAt: '2026-01-01T00:00:01.250Z' }
 const containers = { app: 'containerd://1', side: 'containerd://2' }
@@ -40,8 +45,19 @@ it('D7.record: fields of another type count for nothing', () => {
   expect(recordIn('m', JSON.stringify(given))).toEqual({})
 })
 
+it('D7.record: a record that is too long counts for nothing, and no agent writes one', () => {
+  const given = formatServingRecord({ diedWith: 'x' }, 'm') ?? ''
+  const padded = (length: number) => `${given.slice(0, -1)}${' '.repeat(length - given.length)}}`
+  expect(recordIn('m', padded(longestRecord))).toEqual({ diedWith: 'x' })
+  expect(recordIn('m', padded(longestRecord + 1))).toEqual({})
+  expect(formatServingRecord({}, 'm'.repeat(longestRecord))).toBeUndefined()
+  const names = Array.from({ length: 50 }, (_, n) => `${n}`.padStart(63, 'a'))
+  const many = Object.fromEntries(names.map(name => [name, `containerd://${'0'.repeat(64)}`]))
+  expect(formatServingRecord({ containers: many, memory }, legacyContainers(many))).toBeDefined()
+})
+
 it('D7.record: a pod without the condition has no facts', () => {
-  const annotations = { [servingRecordAnnotation]: formatServingRecord({ diedWith: 'x' }, '') }
+  const annotations = { [servingRecordAnnotation]: formatServingRecord({ diedWith: 'x' }, '') ?? '' }
   expect(servingRecordOf({ metadata: { name: 'a', annotations } } as unknown as Pod)).toEqual({})
 })
 

@@ -12,12 +12,19 @@ export const servingRecordAnnotation = `${prefix}serving-record`
 
 const version = 1
 
+/** Characters. Readers parse a record at each look at its pod. The policy `understudy-marks` repeats this number. */
+export const longestRecord = 16_384
+
 /**
+ * Returns the text of the annotation; undefined if no reader would accept it, as for a pod with more than 50 containers.
+ *
  * @param message of the condition, by which a reader notices that an agent of an earlier version has written the condition
  * since, without the annotation.
  */
-export const formatServingRecord = (record: ServingRecord, message: string): string =>
-  JSON.stringify({ version, ...record, message })
+export function formatServingRecord(record: ServingRecord, message: string): string | undefined {
+  const text = JSON.stringify({ version, ...record, message })
+  return text.length > longestRecord ? undefined : text
+}
 
 /** Returns the facts behind the condition `serving` of a pod; empty if it has no such condition, or says nothing more. */
 export function servingRecordOf({ metadata, status }: Pod): ServingRecord {
@@ -29,7 +36,7 @@ export function servingRecordOf({ metadata, status }: Pod): ServingRecord {
 }
 
 function parse(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined) return undefined
+  if (text === undefined || text.length > longestRecord) return undefined
   try {
     const given = objectIn(JSON.parse(text))
     return given['version'] === version ? given : undefined

@@ -5,7 +5,7 @@ import { type ControlPlane, startControlPlane } from '../../playground/control-p
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
-import { servingRecordAnnotation } from '../../src/api/serving-record.ts'
+import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
 import { slotLeaseBody } from '../../src/api/slot-lease.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -108,6 +108,13 @@ beforeAll(async () => {
   const metadata = { annotations: { 'backup.example.com/new-key': 'ef'.repeat(32) } }
   await admin.patch(nodeReports, { name: 'n1' }, { type: 'merge', body: { metadata } })
   await admin.create(pods, newPod({ name: 'waiting', ...marked }), { namespace: 'shop' })
+  const long = { ...marked.annotations, [servingRecordAnnotation]: 'x'.repeat(longestRecord + 1) }
+  const spec = { nodeName: 'n1', containers }
+  await admin.create(
+    pods,
+    { metadata: { name: 'long-n1', ...marked, annotations: long }, spec },
+    { namespace: 'shop' },
+  )
   await admin.create(leases, lease, { namespace: 'shop' })
   users['agent of n1'] = await apiWithToken(cluster, admin, { ...agents, pod: 'agent-n1' })
   users['agent without a pod'] = await apiWithToken(cluster, admin, agents)
@@ -242,6 +249,12 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     status('agent of n1', 'web-n2', { metadata: { annotations: { [servingRecordAnnotation]: '{}' } } }),
   ],
   [
+    'an agent writes more facts than any pod has',
+    status('agent of n1', 'web-n1', {
+      metadata: { annotations: { [servingRecordAnnotation]: 'x'.repeat(longestRecord + 1) } },
+    }),
+  ],
+  [
     'a user writes the facts of an agent',
     patch('edit', pod('web-n1'), { metadata: { annotations: { [servingRecordAnnotation]: '{}' } } }),
   ],
@@ -356,6 +369,16 @@ const allowed: readonly (readonly [string, Attempt])[] = [
       ...serving,
       metadata: { annotations: { [servingRecordAnnotation]: '{}' } },
     }),
+  ],
+  [
+    'an agent writes as many facts as it may',
+    status('agent of n1', 'web-n1', {
+      metadata: { annotations: { [servingRecordAnnotation]: 'x'.repeat(longestRecord) } },
+    }),
+  ],
+  [
+    'an agent leaves facts of before as they are, however long',
+    status('agent of n1', 'long-n1', conditions('backup.example.com/understudy')),
   ],
   [
     'an agent says that a pod can take over',

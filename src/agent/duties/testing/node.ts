@@ -238,9 +238,10 @@ export async function startFakeAgent(
     if (current === undefined || current.metadata.uid !== pod.uid) return false
     const { record, ...said } = condition
     const rest = (current.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
+    const text = record && formatServingRecord(record, condition.message)
     const annotations = {
       ...current.metadata.annotations,
-      ...(record && { [servingRecordAnnotation]: formatServingRecord(record, condition.message) }),
+      ...(text !== undefined && { [servingRecordAnnotation]: text }),
     }
     cluster.put(node, {
       ...current,
