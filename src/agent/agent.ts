@@ -73,6 +73,7 @@ import { createKeyedSignal } from './keyed-signal.ts'
 import { thisMachine } from './machine.ts'
 import { sizeOfMemory } from './memory-size.ts'
 import { createAgentMetrics } from './metrics.ts'
+import { writeMissingRecords } from './missing-records.ts'
 import { enterNode, failedCheck, type Node, sentinelCgroup } from './node.ts'
 import { findObstacles } from './obstacles/find.ts'
 import type { AgentOptions } from './options.ts'
@@ -569,6 +570,7 @@ export async function runAgent(
       engine.run(signal),
       room.keeper?.run(signal),
       sentinel.run(signal),
+      writeMissingRecords({ pods: stores.pods.list, api, clock, log }, signal),
       prove(entered, state, changed),
       watchSentinel(entered, state, changed),
     ]

@@ -27,12 +27,33 @@ export function formatServingRecord(record: ServingRecord, message: string): str
 }
 
 /** Returns the facts behind the condition `serving` of a pod; empty if it has no such condition, or says nothing more. */
-export function servingRecordOf({ metadata, status }: Pod): ServingRecord {
+export function servingRecordOf(pod: Pod): ServingRecord {
+  const message = messageOf(pod)
+  if (message === undefined) return {}
+  const given = recordedFor(pod, message)
+  return given === undefined ? legacyRecord(message) : recordIn(given)
+}
+
+/**
+ * Returns the annotation of a pod whose facts only the message of its condition has, as the version before wrote them;
+ * undefined: nothing is missing.
+ */
+export function missingRecordOf(pod: Pod): string | undefined {
+  const message = messageOf(pod)
+  if (message === undefined || recordedFor(pod, message) !== undefined) return undefined
+  const record = legacyRecord(message)
+  return Object.keys(record).length === 0 ? undefined : formatServingRecord(record, message)
+}
+
+const messageOf = ({ status }: Pod): string | undefined => {
   const condition = status?.conditions?.find(({ type }) => type === podConditions.serving)
-  if (condition === undefined) return {}
-  const { message = '' } = condition
+  return condition && (condition.message ?? '')
+}
+
+/** Returns the pod's annotation, unless it belongs to an earlier condition. */
+function recordedFor({ metadata }: Pod, message: string): Readonly<Record<string, unknown>> | undefined {
   const given = parse(metadata.annotations?.[servingRecordAnnotation])
-  return given === undefined || given['message'] !== message ? legacyRecord(message) : recordIn(given)
+  return given?.['message'] === message ? given : undefined
 }
 
 function parse(text: string | undefined): Readonly<Record<string, unknown>> | undefined {

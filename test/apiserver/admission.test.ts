@@ -371,6 +371,15 @@ const allowed: readonly (readonly [string, Attempt])[] = [
     }),
   ],
   [
+    'an agent adds the facts to a condition of before',
+    status(
+      'agent of n1',
+      'web-n1',
+      { metadata: { annotations: { [servingRecordAnnotation]: '{}' } } },
+      'merge',
+    ),
+  ],
+  [
     'an agent writes as many facts as it may',
     status('agent of n1', 'web-n1', {
       metadata: { annotations: { [servingRecordAnnotation]: 'x'.repeat(longestRecord) } },
