@@ -15,6 +15,11 @@ export interface Peer {
 }
 
 const connectTimeoutMs = 5_000
+/**
+ * Seconds without a sign of life after which a source counts as dead: a slot may be waiting for its memory, and another
+ * node may have it.
+ */
+const sourceDiesAfter = 5
 /** Most bytes in flight: more than a fast network carries during one turn of the event loop. */
 const windowBytes = 8 * 1024 * 1024
 
@@ -44,7 +49,7 @@ export async function connectPeer(
     settings: { initialWindowSize: windowBytes, enablePush: false },
   })
   session.setLocalWindowSize(2 * windowBytes)
-  keepAlive(session, { clock })
+  keepAlive(session, { clock, looks: sourceDiesAfter })
   return session
 }
 

@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { connect, createServer } from 'node:http2'
 import { type AddressInfo, connect as connectTcp, createServer as createTcp, type Socket } from 'node:net'
 import { afterEach, expect, test } from 'vitest'
-import { systemClock } from '../../kube/clock.ts'
+import { createFakeClock, type FakeClock, systemClock } from '../../kube/clock.ts'
 import { keepAlive } from './keep-alive.ts'
 
 const closing: (() => unknown)[] = []
@@ -34,6 +35,8 @@ const startSession = async () => {
     },
     () => session.destroy(),
   )
+  // Afterwards the server sends only answers to pings.
+  await Promise.all([once(session, 'localSettings'), once(session, 'remoteSettings')])
   const hold = () => {
     for (const socket of sockets) {
       socket.unpipe()
@@ -43,19 +46,45 @@ const startSession = async () => {
   return { session, hold, pings: () => pings }
 }
 
+/** Lets one look happen, and then everything that the sockets have to deliver. */
+const tick = async (clock: FakeClock) => {
+  await clock.advance(1_000)
+  await systemClock.sleep(5)
+}
+
 test('a connection that answers is asked again and again and stays', async () => {
   const { session, pings } = await startSession()
-  keepAlive(session, { clock: systemClock, everyMs: 1, patienceMs: 60_000 })
-  await expect.poll(pings, { timeout: 30_000 }).toBeGreaterThan(5)
+  const clock = createFakeClock()
+  keepAlive(session, { clock, looks: 5 })
+  for (let round = 1; round <= 5; round += 1) {
+    const before = session.socket.bytesRead
+    // The second look without a byte sends a ping.
+    for (let look = 0; look < 2; look += 1) await clock.advance(1_000)
+    await expect.poll(() => session.socket.bytesRead, { timeout: 30_000 }).toBeGreaterThan(before)
+    expect(pings()).toBe(round)
+    await clock.advance(1_000)
+  }
   expect(session.destroyed).toBe(false)
 })
 
-test('a connection to nobody is given up, though nothing has closed it', async () => {
+test('D7.silent-source: a connection to nobody is given up after five looks, though nothing has closed it', async () => {
   const { session, hold, pings } = await startSession()
   const failed = new Promise<Error>(resolve => session.on('error', resolve))
-  keepAlive(session, { clock: systemClock, everyMs: 1, patienceMs: 200 })
-  await expect.poll(pings, { timeout: 30_000 }).toBeGreaterThan(1)
+  const clock = createFakeClock()
+  keepAlive(session, { clock, looks: 5 })
+  while (pings() < 1) await tick(clock)
   hold()
-  expect((await failed).message).toBe('no answer to pings for 200 ms')
-  expect(session.destroyed).toBe(true)
+  const heldAt = clock.monotonic()
+  while (!session.destroyed) await tick(clock)
+  expect((await failed).message).toBe('no byte and no answer to pings for 5000 ms')
+  // The answer to the ping may have arrived before the hold.
+  expect(clock.monotonic() - heldAt).toBeLessThanOrEqual(6_000)
+})
+
+test('a look after a long stop of this process is one look', async () => {
+  const { session } = await startSession()
+  const clock = createFakeClock()
+  keepAlive(session, { clock, everyMs: 3_600_000, looks: 2 })
+  await clock.advance(3_600_000)
+  expect(session.destroyed).toBe(false)
 })

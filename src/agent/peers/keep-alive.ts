@@ -1,43 +1,38 @@
 import type { Http2Session } from 'node:http2'
 import type { Clock } from '../../kube/clock.ts'
 
+export interface KeepAliveOptions {
+  readonly clock: Clock
+  /** Milliseconds between two looks at the connection. Default 1 s. */
+  readonly everyMs?: number | undefined
+  /** Looks in a row that find no new byte before the session is destroyed. */
+  readonly looks: number
+}
+
+/** Looks in a row without a byte after which each further one sends a ping. */
+const looksUntilPing = 2
+
 /**
- * Pings the other end at intervals while the session is open, and destroys the session if an answer does not arrive in
- * time. The kernel alone takes many minutes to notice that a machine it sent data to is gone.
+ * Destroys the session if the other end sends no byte and answers no ping. The kernel alone takes many minutes to
+ * notice that a machine it sent data to is gone. Every byte is a sign of life: where data fills the connection, the
+ * answer to a ping arrives late. The limit counts looks and not milliseconds, as a process that was itself stopped for a
+ * while has heard nothing.
  */
-export function keepAlive(
-  session: Http2Session,
-  {
-    clock,
-    everyMs = 5_000,
-    patienceMs = 10_000,
-  }: { readonly clock: Clock; readonly everyMs?: number; readonly patienceMs?: number },
-): void {
+export function keepAlive(session: Http2Session, { clock, everyMs = 1_000, looks }: KeepAliveOptions): void {
   const over = new AbortController()
   session.once('close', () => over.abort())
-  const ask = async () => {
-    for (;;) {
+  const watch = async () => {
+    let seen = session.socket.bytesRead
+    for (let silent = 0; silent < looks; ) {
       await clock.sleep(everyMs, over.signal)
-      const answered = Promise.withResolvers<'answered'>()
-      if (!session.ping(error => (error ? undefined : answered.resolve('answered')))) continue
-      const waiting = new AbortController()
-      const late = clock.sleep(patienceMs, waiting.signal).then(
-        () => 'late' as const,
-        () => 'answered' as const,
-      )
-      const closed = new Promise<'closed'>(resolve => {
-        over.signal.addEventListener('abort', () => resolve('closed'), { once: true, signal: waiting.signal })
-      })
-      const outcome = await Promise.race([answered.promise, late, closed])
-      waiting.abort()
-      if (outcome === 'closed') return
-      if (outcome === 'late') {
-        session.destroy(new Error(`no answer to pings for ${patienceMs} ms`))
-        return
-      }
+      const { bytesRead } = session.socket
+      silent = bytesRead === seen ? silent + 1 : 0
+      seen = bytesRead
+      if (silent >= looksUntilPing) session.ping(() => undefined)
     }
+    session.destroy(new Error(`no byte and no answer to pings for ${looks * everyMs} ms`))
   }
-  ask().catch(() => {
+  watch().catch(() => {
     // The session is closed.
   })
 }

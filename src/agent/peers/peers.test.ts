@@ -10,10 +10,12 @@ import type { Manifest } from '../../checkpoint/manifest.ts'
 import { createSigner, signerOf } from '../../checkpoint/signature.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
-import { systemClock } from '../../kube/clock.ts'
+import { createFakeClock, type FakeClock, systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { originFault } from '../../succession/origin.ts'
+import { fetchNewest } from '../duties/fetch.ts'
+import type { TaskContext } from '../duties/task-context.ts'
 import { createPeerClient, type PeerClientOptions } from './client.ts'
 import type { Encode } from './codec.ts'
 import { type Identity, loadIdentity } from './identity.ts'
@@ -605,7 +607,10 @@ describe('only those who may', () => {
 
 describe('what breaks', () => {
   /** Starts a proxy to the server that a test can cut. */
-  const startWire = async (address: string, onBytes: (total: number, cut: () => void) => void) => {
+  const startWire = async (
+    address: string,
+    onBytes: (total: number, cut: () => void, hold: () => void) => void,
+  ) => {
     const sockets = new Set<Socket>()
     const wire = createServer(near => {
       const far = connectTcp(Number(address.split(':')[1]), '127.0.0.1')
@@ -613,6 +618,11 @@ describe('what breaks', () => {
       const cut = () => {
         near.resetAndDestroy()
         far.destroy()
+      }
+      // As if the machine had lost its power: nothing arrives any more, and nothing says so.
+      const hold = () => {
+        near.unpipe().pause()
+        far.pause()
       }
       for (const socket of [near, far]) {
         sockets.add(socket)
@@ -622,7 +632,7 @@ describe('what breaks', () => {
       far.on('data', chunk => {
         total += chunk.length
         near.write(chunk)
-        onBytes(total, cut)
+        onBytes(total, cut, hold)
       })
     })
     await new Promise<void>(resolve => wire.listen(0, '127.0.0.1', resolve))
@@ -651,6 +661,60 @@ describe('what breaks', () => {
       expect(store.list()).toEqual([])
     }
     expect((await client.pull(slotKey, { ...peer, address }, epoch, never)).manifest.bytes).toBe(1_000_000)
+  })
+
+  /** A second by this clock, with enough turns of the event loop for an answer to a ping. */
+  const oneSecond = async (clock: FakeClock) => {
+    await clock.advance(1_000)
+    for (let turn = 0; turn < 20; turn += 1) await systemClock.sleep(1)
+  }
+
+  test('D7.silent-source: a source that dies in the middle costs five seconds, and the next one gives', async () => {
+    const { peer } = await startServer()
+    const second = await startServer({ identity: identities.stranger })
+    const clock = createFakeClock()
+    const { client, store } = await startClient({ clock })
+    const dead = Promise.withResolvers<void>()
+    const address = await startWire(peer.address, (total, _, hold) => {
+      if (total < 200_000) return
+      hold()
+      dead.resolve()
+    })
+    await commit(1, { 'pages-1.img': randomBytes(1_000_000) })
+    const told = { epoch: 1, generation: 1, takenAt: 0 }
+    const others = [
+      { ...peer, address, ...told },
+      { address: second.peer.address, fingerprint: identities.stranger.fingerprint, ...told },
+    ]
+    const metrics = { received: () => undefined }
+    const work = { store, peers: client, clock, log: silentLog, metrics, announce: () => undefined }
+    const lease = { ...slotKey, epoch } as SlotLease
+    const fetched = fetchNewest(work as unknown as TaskContext, lease, others, never)
+    await dead.promise
+    const diedAt = clock.monotonic()
+    let seconds: number | undefined
+    const over = fetched.finally(() => {
+      seconds = (clock.monotonic() - diedAt) / 1_000
+    })
+    while (seconds === undefined) await oneSecond(clock)
+    expect((await over)?.manifest.bytes).toBe(1_000_000)
+    expect(second.sent).toHaveLength(1)
+    // Five, and those in which the bytes that were on their way arrived and the second source answered.
+    expect(seconds).toBeLessThan(10)
+  })
+
+  test('D7.silent-source: a source that compares for half a minute before its next byte is not dead', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const clock = createFakeClock()
+    const { client } = await startClient({ clock, silenceMs: 60_000 })
+    await commit(1, { a: 'a' })
+    const answered = Promise.withResolvers<void>()
+    const pulled = client.pull(slotKey, peer, epoch, never, answered.resolve)
+    await answered.promise
+    for (let second = 0; second < 30; second += 1) await oneSecond(clock)
+    hold.go()
+    expect((await pulled).manifest.generation).toBe(1)
   })
 
   test('nobody at the address, or no address', async () => {

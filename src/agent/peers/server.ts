@@ -83,6 +83,8 @@ type Settling = Map<string, AbortController>
 /** Waiting requests cost little, but not nothing. */
 const maxStreams = 1024
 const handshakeTimeoutMs = 10_000
+/** Seconds without a sign of life after which a receiver counts as dead. It costs only a turn. */
+const receiverDiesAfter = 15
 /** A client uses one connection, but a connection that it lost silently may still be open here. */
 const connectionsOfPeer = 8
 
@@ -134,7 +136,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
 
   const serveSession = (session: ServerHttp2Session, fingerprint: string, address: string) => {
     session.on('error', error => log.debug({ err: error, fingerprint }, 'session broke'))
-    keepAlive(session, { clock })
+    keepAlive(session, { clock, looks: receiverDiesAfter })
     const settling: Settling = new Map()
     session.once('close', () => {
       for (const settled of settling.values()) settled.abort()
