@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type NodeReportStatus, reportLimits } from '../api/node-report.ts'
+import { diskUnreadReason, type NodeReportStatus, reportLimits, type SlotReport } from '../api/node-report.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog } from '../kube/log.ts'
@@ -168,6 +168,44 @@ describe('the report of a node', () => {
     expect(writes[1]?.slots).toHaveLength(reportLimits.slots)
     expect(hasNothing(writes[1], undefined)).toBe(true)
     await end()
+  })
+
+  describe('D10.bounds: of 2,000 slots', () => {
+    const slots = (count: number, more: Partial<SlotReport>, from = 0) =>
+      Array.from({ length: count }, (_, index) => ({ ...slot, slot: from + index, generation: 0, ...more }))
+    const written = async (list: readonly SlotReport[]) => {
+      const { clock, writer, writes, end } = stand()
+      writer.update({ ...content(1), slots: list })
+      await clock.advance(0)
+      await end()
+      expect(writes[0]?.slots).toHaveLength(reportLimits.slots)
+      return writes[0]
+    }
+    const nothing = slots(1_200, {}, 800)
+    const kept = { generation: 7 }
+
+    it('all that are kept are named, so that nothing is kept of any other', async () => {
+      const sources = slots(100, { role: 'source' })
+      const onDisk = slots(200, { onDisk: { generation: 3, takenAt: '2026-01-01T00:00:00Z' } }, 100)
+      const unread = slots(200, { reason: diskUnreadReason }, 300)
+      const said = await written([...nothing, ...slots(300, kept, 500), ...unread, ...onDisk, ...sources])
+      expect(said?.slots.filter(({ slot }) => slot < 800)).toHaveLength(800)
+      expect(hasNothing(said, undefined)).toBe(true)
+    })
+
+    it.each<[string, readonly SlotReport[]]>([
+      ['one copy has no room', [...nothing, ...slots(801, kept)]],
+      [
+        'one may be on the disk',
+        [...nothing, ...slots(800, kept), ...slots(1, { reason: diskUnreadReason }, 800)],
+      ],
+      [
+        'primaries without memory take its room',
+        [...slots(2, { role: 'source' }), ...nothing, ...slots(799, kept, 2)],
+      ],
+    ])('%s, so that a slot which is not named may be kept', async (_, list) => {
+      expect(hasNothing(await written(list), undefined)).toBe(false)
+    })
   })
 
   it('D10.bounds: checks beyond its room are summed up, those that failed last', async () => {

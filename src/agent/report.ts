@@ -13,6 +13,7 @@ import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import { cutTo } from '../kube/object.ts'
 import { apiVersionOf } from '../kube/resources.ts'
+import { mayBeKept } from '../succession/kept.ts'
 import type { NodeOwner } from './own-node.ts'
 
 export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
@@ -61,10 +62,6 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }
-    const listed = (list: readonly SlotReport[]) => ({
-      slots: listedSlots(list),
-      slotCount: list.length,
-    })
     const patch = (said: readonly SlotReport[] | undefined) => {
       // A merge patch leaves fields alone that it does not name.
       const status = { ...common, ...(said && listed(said)) }
@@ -204,19 +201,22 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
 }
 
 /**
- * Puts slots first that may be needed soon: primaries, then slots that could be restored here. The rest keeps its
- * order.
+ * Puts slots first that may be needed soon: primaries, slots that could be restored here, and other slots with memory
+ * here. A slot that is left out without any memory here does not count: the operator takes a slot for empty that the
+ * report does not name, unless the count says that there are more.
  */
-function listedSlots(slots: readonly SlotReport[]): readonly SlotReport[] {
-  const rank = ({ role, usable, generation }: SlotReport) =>
-    role === 'source' ? 0 : usable !== undefined ? 1 : generation > 0 ? 2 : 3
-  const room =
-    slots.length <= reportLimits.slots
-      ? slots
-      : [...slots].sort((a, b) => rank(a) - rank(b)).slice(0, reportLimits.slots)
-  return room.map(slot =>
-    slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
-  )
+function listed(slots: readonly SlotReport[]): Pick<NodeReportStatus, 'slots' | 'slotCount'> {
+  const rank = (slot: SlotReport) =>
+    slot.role === 'source' ? 0 : slot.usable !== undefined ? 1 : mayBeKept(slot) ? 2 : 3
+  const isWhole = slots.length <= reportLimits.slots
+  const sorted = isWhole ? slots : [...slots].sort((a, b) => rank(a) - rank(b))
+  const room = sorted.slice(0, reportLimits.slots)
+  return {
+    slots: room.map(slot =>
+      slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+    ),
+    slotCount: room.length + sorted.slice(reportLimits.slots).filter(mayBeKept).length,
+  }
 }
 
 const requestTimeoutMs = 10_000

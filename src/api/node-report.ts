@@ -124,7 +124,7 @@ export interface NodeReportStatus {
   /** The agents have removed everything of theirs from the node, as `retire-requested` asks. */
   readonly retired?: boolean
   /**
-   * If `slots` is not cut, it lists all copies on this node. An agent that has just started does not know them yet:
+   * If `slots` is as long as `slotCount` says, it lists all copies on this node. An agent that has just started does not know them yet:
    * then `slots` is the previous agent's last list, and a missing slot is not known to be gone. The same applies if
    * this is absent, in reports of an earlier version.
    */
@@ -134,8 +134,8 @@ export interface NodeReportStatus {
   /** The disk of generations; absent: the agent uses none. */
   readonly disk?: Budget
   /**
-   * Number of slots with a copy here, even if `slots` has no room for all: then a slot missing there is not known to be
-   * gone.
+   * Length of `slots`, and the number of slots with a copy here for which it has no room: then a slot missing there is not
+   * known to be gone.
    */
   readonly slotCount?: number
   /** RFC 3339. */
@@ -144,7 +144,7 @@ export interface NodeReportStatus {
 
 /** Limits of a report. The writer cuts at these, because the API server would reject the whole report. */
 export const reportLimits = Object.freeze({
-  /** Far more than a node can run. Beyond it, only `slotCount` grows. */
+  /** Far more than a node can run. Beyond it, slots without a copy are left out, and then only `slotCount` grows. */
   slots: 800,
   checks: 64,
   /** Linux has room for about 700 on x86, and fewer elsewhere. */

@@ -7,6 +7,9 @@ import type { SlotLease } from '../api/slot-lease.ts'
 
 export const isKept = ({ generation, onDisk }: SlotReport): boolean => generation > 0 || onDisk !== undefined
 
+/** True unless the report says that the node has no memory of its slot. */
+export const mayBeKept = (said: SlotReport): boolean => isKept(said) || said.reason === diskUnreadReason
+
 /**
  * Returns the nodes that may have memory of this life, by the Lease, which outlives reports. If the Lease has no `kept`
  * (an earlier version wrote it), all nodes that it names count. The last primary's node is one of them: it has the
@@ -24,11 +27,10 @@ export const mayKeep = ({
  * list.
  */
 export const hasNothing = (status: Completeness | undefined, said: SlotReport | undefined): boolean =>
-  status?.slotsKnown === true &&
-  (said === undefined ? !isCut(status) : !isKept(said) && said.reason !== diskUnreadReason)
+  status?.slotsKnown === true && (said === undefined ? !isCut(status) : !mayBeKept(said))
 
 /** The fields that tell whether a report names all slots that are kept on its node. */
 export type Completeness = Partial<Pick<NodeReportStatus, 'slotsKnown' | 'slots' | 'slotCount'>>
 
-/** The report had no room for all slots: the node may keep a slot that the report does not name. */
+/** The report had no room for all slots with memory: the node may keep a slot that the report does not name. */
 const isCut = ({ slots = [], slotCount = 0 }: Completeness): boolean => slotCount > slots.length

@@ -128,7 +128,7 @@ const status = (): SchemaOf<NodeReportStatus> =>
       ),
       ready: flag('True if every check passed: memory can be saved and restored on this node.'),
       slots: list(
-        `Slots with generations on this node; at most ${reportLimits.slots}, slotCount counts all.`,
+        `Slots that this node has or is to keep, those with generations first; at most ${reportLimits.slots}.`,
         slot,
         reportLimits.slots,
       ),
@@ -141,7 +141,7 @@ const status = (): SchemaOf<NodeReportStatus> =>
       memory: budget("The node's memory that generations use."),
       disk: budget("The node's disk space that generations use; absent: no disk is used."),
       slotCount: count(
-        'Number of slots with generations on this node, as kubectl get prints it. If slots lists fewer, the memory of a slot that is missing from it may still be here.',
+        'Length of slots, and the number of slots with generations for which it has no room, as kubectl get prints it. If slots lists fewer, the memory of a slot that is missing from it may still be here.',
       ),
       updatedAt: time('Time of the last write, RFC 3339. A working agent writes at least every few seconds.'),
     },

@@ -34,3 +34,17 @@ it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget t
   expect(keptOf([guess])).toEqual(['n1'])
   expect(keptOf([])).toEqual([])
 })
+
+it('D10.bounds: a slot that a full report does not name is empty there, unless the report says that there are more', () => {
+  const slots = Array.from({ length: 800 }, (_, slot) => ({
+    ...lease,
+    slot,
+    generation: 1,
+    role: 'holder' as const,
+  }))
+  const vacancy = { isVacant: true, isDeath: false, isLong: true }
+  const unasked = (slotCount: number) =>
+    unaskedOf(lease, [{ ...nothing, status: { slotsKnown: true, slots, slotCount } }], vacancy)
+  expect(unasked(800)).toEqual([])
+  expect(unasked(801)).toMatchObject([{ node: 'n1' }])
+})
