@@ -1212,7 +1212,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
     }
     const next = { ...far, report: { ...far.report, generation: 4 } }
     expect(told(far)).toMatchObject([{ epoch: 1, generation: 57 }])
-    // The one that may be in transit.
+    // Generation 4 may be in transit.
     expect(told(next)).toEqual([])
     // A Lease that asks for nothing does so after a long time without success.
     expect(told(far, {})).toEqual([])

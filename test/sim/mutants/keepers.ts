@@ -25,7 +25,7 @@ const waitsInVain: Mutation = {
   replace: 'if (source !== undefined) return',
 }
 
-/** A pod that was called goes on with what was known when it was called. */
+/** The operator asks no more of a called pod than it knew when it called it. */
 const leastAsCalled: Mutation = {
   file: 'src/backuppodset/decide/successors.ts',
   find: 'return isMore ? least : atLeast',
