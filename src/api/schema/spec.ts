@@ -33,7 +33,7 @@ import { templateSchema } from './template.ts'
 
 const choosing = (transition: string) =>
   choice(
-    `How the pod is chosen ${transition}: random, oldest, newest, spread (by the number of pods on its node), or annotated (by the number in its annotation backup.example.com/preference-requested, written by an external model: the highest is converted first, the lowest deleted first; no number counts as 0). Under every policy ready pods are converted first and deleted last. Default random.`,
+    `How the pod is chosen ${transition}: random, oldest, newest, spread (by the number of pods on its node), or annotated (by the number in its annotation backup.example.com/preference-requested, written by an external model: the highest is converted first, the lowest deleted first; no number counts as 0). With every policy, pods that are not ready are converted last and deleted first. Default random.`,
     strategies,
     defaults.strategy,
   )
@@ -205,7 +205,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             { description: 'Files that are saved together with the memory.', default: {} },
           ),
           copies: integer(
-            'Number of nodes that keep the memory of each primary, as far as other nodes have backups. Default 2.',
+            'Number of nodes, besides that of the primary, that keep the memory of each primary. Nodes with backups come first; nodes without backups keep it, too, if there are too few. Default 2.',
             limits.copies,
             defaults.checkpoint.copies,
           ),
