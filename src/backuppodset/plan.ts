@@ -18,14 +18,24 @@ export type DeleteReason =
   | 'Misfit'
   | 'Spoiled'
 
+/** Why a slot starts empty; `NoState` and `Refused` are about states over HTTP. */
+export type EmptyStart =
+  /** No node has its memory. */
+  | 'Gone'
+  /** Nodes keep its memory or may keep it, and `giveUpAfterSeconds` is over. */
+  | 'GivenUp'
+  | 'NoState'
+  /** Too many pods did not accept its state. */
+  | 'Refused'
+
 /** The slot that a pod takes. Slot and epoch change in the same write as its label. */
 export interface Role {
   readonly slot: number
   readonly epoch: number
   /** The lost primary that it replaces, if there is one. */
   readonly replaces: LostPrimary | undefined
-  /** The slot had a memory that no node can restore: its successor starts with an empty one. */
-  readonly startsEmpty?: boolean
+  /** The successor starts with an empty memory, and why. */
+  readonly startsEmpty?: EmptyStart
   /** The life that this ends because no node has a copy. The API server must confirm that before the action. */
   readonly ends?: SlotLease
 }

@@ -1,6 +1,7 @@
 import { eventReasons } from '../api/reasons.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
+import type { Action, EmptyStart } from './plan.ts'
 import type { StateRef } from './pulled/view.ts'
 
 /** An event about a set. */
@@ -46,7 +47,7 @@ export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): Se
     }
     if (outcome.type !== 'done') continue
     if ('role' in action && action.role?.startsEmpty) {
-      const note = `slot ${action.role.slot} starts empty in ${action.type === 'create' ? action.name : action.pod.name}: no node has its memory`
+      const note = `slot ${action.role.slot} starts empty in ${action.type === 'create' ? action.name : action.pod.name}: ${emptyBecause[action.role.startsEmpty]}`
       single.push({ type: 'Warning', reason: eventReasons.restoredEmpty, action: 'Promote', note })
     }
     switch (action.type) {
@@ -130,7 +131,13 @@ export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): Se
         }
         break
       case 'applyService':
-        tell('Normal', eventReasons.served, 'Serve', 'Service', action.service)
+        tell(
+          'Normal',
+          eventReasons.served,
+          'Serve',
+          `${action.version === undefined ? 'Created' : 'Changed'} Service`,
+          action.service,
+        )
         break
       case 'deleteService':
         if (action.what === 'service')
@@ -164,6 +171,13 @@ export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): Se
       ]
 }
 
+const emptyBecause: Readonly<Record<EmptyStart, string>> = {
+  Gone: 'no node has its memory',
+  GivenUp: 'no node could restore its memory within checkpoint.giveUpAfterSeconds',
+  NoState: 'the operator has no state of it',
+  Refused: 'pods did not accept its state',
+}
+
 const because = (reason: string, why: string | undefined): string =>
   why === undefined ? reason : `${reason}: ${why}`
 
@@ -182,8 +196,49 @@ export function failureOf(outcomes: readonly Outcome[]): string | undefined {
   const [first] = failures
   if (first === undefined) return undefined
   const message = first.error instanceof Error ? first.error.message : String(first.error)
-  const others = failures.length > 1 ? ` (and ${failures.length - 1} more)` : ''
-  return `${first.action.type} failed${others}: ${message}`
+  const others = failures.length > 1 ? ` (other failures: ${failures.length - 1})` : ''
+  return `could not ${wordsOf(first.action)}: ${message}${others}`
+}
+
+/** Without names of pods: they differ from try to try, and a status that changes each time is written each time. */
+function wordsOf(action: Action): string {
+  switch (action.type) {
+    case 'adopt':
+    case 'release':
+      return `${action.type} a pod`
+    case 'create':
+      return `create a ${action.kind}`
+    case 'convert':
+      return action.pod.kind === 'primary'
+        ? 'give a slot to a primary'
+        : `convert a ${action.pod.kind} to ${action.to}`
+    case 'restore':
+      return `give the app of slot ${action.slot} its state back`
+    case 'wake':
+      return `open the gate of a ${action.pod.kind} again`
+    case 'delete':
+      return `delete a ${action.pod.kind}`
+    case 'promote':
+      return `give slot ${action.role.slot} to a backup`
+    case 'retire':
+      return 'retire a former primary'
+    case 'writeSlot':
+      return `write the Lease of slot ${action.lease.slot}`
+    case 'deleteSlot':
+      return `delete the Lease of slot ${action.slot}`
+    case 'giveUp':
+      return `announce that slot ${action.lease.slot} loses its memory`
+    case 'saveRevision':
+      return 'save a revision of the template'
+    case 'deleteRevision':
+      return 'delete a revision of the template'
+    case 'applyService':
+      return `write Service ${action.service}`
+    case 'applyEndpoints':
+      return `write the endpoints of Service ${action.service}`
+    case 'deleteService':
+      return `delete ${action.what === 'service' ? 'Service' : 'EndpointSlice'} ${action.name}`
+  }
 }
 
 /**

@@ -145,7 +145,7 @@ describe('a primary that died', () => {
     const s = without(makeSlot(lease0, []))
     expect(ofType(s, 'promote')).toEqual([])
     expect(ofType(s, 'create')).toMatchObject([
-      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true, replaces: { reason: 'Died' } } },
+      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: 'Gone', replaces: { reason: 'Died' } } },
     ])
   })
 
@@ -172,7 +172,9 @@ describe('a primary that died', () => {
       makeMemorySnapshot({ ...wish, memory }, [p0, p1, h0, h1], [slot, other], { monotonicNow })
     expect(ofType(at(59_000), 'create')).toEqual([])
     expect(plan(at(59_000)).requeueAfterMs).toBe(1_000)
-    expect(ofType(at(60_000), 'create')).toMatchObject([{ kind: 'primary', role: { startsEmpty: true } }])
+    expect(ofType(at(60_000), 'create')).toMatchObject([
+      { kind: 'primary', role: { startsEmpty: 'GivenUp' } },
+    ])
     // Memory that can be restored at that very moment is restored.
     const back = makeSlot(lease0, [makeCopy(lease0, h0, 'Staged')], { vacantSince: 0 })
     const s = makeMemorySnapshot({ ...wish, memory }, [p0, p1, h0, h1], [back, other], {
@@ -452,7 +454,7 @@ describe('a primary that is being deleted', () => {
   it('is not waited for where nobody could go on with its memory', () => {
     const slot = makeSlot(lease, [], { holderGoesBy: 5_000 })
     expect(ofType(makeMemorySnapshot(wish, [h0], [slot]), 'create')).toMatchObject([
-      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: true } },
+      { kind: 'primary', role: { slot: 0, epoch: 2, startsEmpty: 'Gone' } },
     ])
   })
 

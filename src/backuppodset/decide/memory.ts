@@ -91,7 +91,8 @@ export function convergeWithMemory(
   const expecting = new Set<number>()
   const makeFor = (slot: SlotMemory, role: Role) => {
     const next = lastResort(s, slot, fit)
-    if (next === 'anew') vacant.push({ ...role, startsEmpty: true, ...endOf(memory, slot) })
+    if (next === 'anew')
+      vacant.push({ ...role, startsEmpty: isGone(slot) ? 'Gone' : 'GivenUp', ...endOf(memory, slot) })
     else expecting.add(slot.lease.slot)
     if (next !== 'make') return
     const { revision: _, ...made } = tools.creating('hotbackup', strategy.unallocatedToReplicas)
@@ -127,7 +128,7 @@ export function convergeWithMemory(
     } else if (reason === 'Died') {
       // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
       // does not come back.
-      if (slot === undefined) vacant.push({ ...role, startsEmpty: true })
+      if (slot === undefined) vacant.push({ ...role, startsEmpty: 'Gone' })
       else makeFor(slot, role)
       replaced.add(pod)
     }

@@ -74,7 +74,7 @@ describe('a successor is given the state of the primary that it succeeds', () =>
     expect(scaled[0]).not.toHaveProperty('state')
     const other = plan({}, backups(1, 0), [held(0, 'old')], { lost: new Map([lost(0, 'p0')]) })
     expect(other[0]).not.toHaveProperty('state')
-    expect(other[0]).toMatchObject({ pod: { name: 'h0' }, role: { startsEmpty: true } })
+    expect(other[0]).toMatchObject({ pod: { name: 'h0' }, role: { startsEmpty: 'NoState' } })
   })
 
   it('a lost slot comes before a free one of a lower number, where its state would be left behind', () => {
@@ -104,7 +104,7 @@ describe('a successor is given the state of the primary that it succeeds', () =>
     const third = plan({}, exhausted, [held(0, 'p0', { refusals: 2 })], over)[0]
     expect(third).toMatchObject({ type: 'create', kind: 'primary', state: { generation: 7 } })
     const last = plan({}, exhausted, [held(0, 'p0', { refusals: 3 })], over)[0]
-    expect(last).toMatchObject({ type: 'create', kind: 'primary', role: { slot: 0, startsEmpty: true } })
+    expect(last).toMatchObject({ type: 'create', kind: 'primary', role: { slot: 0, startsEmpty: 'Refused' } })
     expect(last).not.toHaveProperty('state')
   })
 })

@@ -34,7 +34,7 @@ export function withState<A extends Action>(s: Snapshot, action: A): A {
   const isWorn =
     action.type === 'create' && (s.pulled.slots.get(action.role.slot)?.refusals ?? 0) >= mostRefusals
   if (state !== undefined && !isWorn) return { ...action, state }
-  return { ...action, role: { ...action.role, startsEmpty: true } }
+  return { ...action, role: { ...action.role, startsEmpty: state === undefined ? 'NoState' : 'Refused' } }
 }
 
 const isTaking = (action: Action): action is Taking =>
