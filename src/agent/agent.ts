@@ -346,13 +346,13 @@ export async function runAgent(
       ...(disk && { disk: { ...budgetOf(disk), ...room.keeper?.trouble } }),
     })
 
-    const proven = await loadRestorableKinds(
+    const restorableKinds = await loadRestorableKinds(
       join(entered.volatile, 'proven'),
       entered.programs.digest,
       log,
       changed,
     )
-    const arrivals = createLazyPages({
+    const lazyPages = createLazyPages({
       driver: entered.driver,
       store,
       metrics: agentMetrics,
@@ -368,7 +368,7 @@ export async function runAgent(
       log,
     })
     room.notLazy = agentMetrics.notLazy
-    const understudies = createUnderstudies(entered.driver, changed, arrivals.note)
+    const understudies = createUnderstudies(entered.driver, changed, lazyPages.note)
     const progress = createProgress(changed)
     const handoverPauses = createHandoverPauses(clock)
     const paces = createPaces()
@@ -405,7 +405,7 @@ export async function runAgent(
       unwatch: takeAway,
       release: releaseAll,
       changed,
-      lostPages: arrivals.wasLost,
+      lostPages: lazyPages.wasLost,
       onDeclared: (pod, ms) => {
         if (ms !== undefined) agentMetrics.deathTold(ms / 1000)
         event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and with it the memory of the slot')
@@ -457,7 +457,7 @@ export async function runAgent(
       peers,
       understudies,
       sign: createSigner(identity.key),
-      lazyPages: arrivals,
+      lazyPages,
       inheritedConnections: createInheritedConnections({
         inquiry,
         sever: createSever(entered.programs.directory),
@@ -466,7 +466,7 @@ export async function runAgent(
         signal,
       }),
       gates: createGates({ fs: hostProcFs, clock }),
-      restorableKinds: proven,
+      restorableKinds,
       progress,
       handoverPauses,
       paces,
@@ -512,7 +512,7 @@ export async function runAgent(
       reports: stores.reports,
       store,
       understudies,
-      proven: proven.kinds,
+      proven: restorableKinds.kinds,
       dead: deaths.dead,
       handoverPauses,
     })

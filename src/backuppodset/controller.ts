@@ -136,10 +136,10 @@ const graceMs = 500
 /** Creates the controller of BackupPodSets. It watches from the start and reconciles while `run` runs. */
 export function createSetController(options: SetControllerOptions): SetController {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, settings, clock, random, log } = options
-  const tombstones = createPendingDeletions(ref => pods.get(keyOfRef(ref))?.metadata.uid)
-  const losses = createLostPrimaries(clock, tombstones.has, key => sets.get(key)?.metadata.uid)
-  const news = createPendingStatus(clock)
-  const wakes = createInFlightPromotions(() => clock.sleep(wakePatienceMs))
+  const pendingDeletions = createPendingDeletions(ref => pods.get(keyOfRef(ref))?.metadata.uid)
+  const lostPrimaries = createLostPrimaries(clock, pendingDeletions.has, key => sets.get(key)?.metadata.uid)
+  const pendingStatus = createPendingStatus(clock)
+  const inFlightPromotions = createInFlightPromotions(() => clock.sleep(wakePatienceMs))
   const reporter = createReporter(api, clock)
   const podsName = resourceName(podResource)
   const setsName = resourceName(backupPodSets)
@@ -147,7 +147,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const servicesName = resourceName(serviceResource)
   const slicesName = resourceName(endpointSlices)
   const reports = createReports(options.reports, clock)
-  const farewells = createRetirementDelay(clock)
+  const retirementDelay = createRetirementDelay(clock)
   const failures = createFailures(clock)
   const since = createSince(clock)
   const specs = createSpecs()
@@ -167,9 +167,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
         ),
     changed: key => queue.add(key),
   })
-  const departed = createUnlabelledPods({
+  const unlabelledPods = createUnlabelledPods({
     ...{ api, clock, log },
-    isDeleted: tombstones.has,
+    isDeleted: pendingDeletions.has,
     changed: key => queue.add(key),
   })
   const read = readPodWith(urgentApi)
@@ -178,7 +178,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     const set = sets.list().find(({ metadata }) => metadata.uid === setUid)
     return set && keyOf(set)
   }
-  const ledger = createFailoverHistory(options.stateStore, {
+  const failoverHistory = createFailoverHistory(options.stateStore, {
     clock,
     changed: setUid => {
       const key = keyOfUid(setUid)
@@ -194,7 +194,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     random,
     log,
     metrics: options.pullMetrics,
-    isDeleted: tombstones.has,
+    isDeleted: pendingDeletions.has,
     changed: (setUid, isUrgent) => {
       const key = keyOfUid(setUid)
       if (key !== undefined) queue.add(key, isUrgent ? {} : { afterMs: progressMs })
@@ -215,8 +215,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
     if (type === 'deleted') {
       // Here and not only in a pass: a new set of the same name may exist before the next pass, and a standby makes no
       // passes.
-      losses.forget(key)
-      news.forget(key)
+      lostPrimaries.forget(key)
+      pendingStatus.forget(key)
       failures.forget(key)
       claims.forget(key)
       gates.forget(key)
@@ -226,18 +226,18 @@ export function createSetController(options: SetControllerOptions): SetControlle
       reporter.forget(object.metadata.uid)
       specs.forget(object.metadata.uid)
       ending.forget(object.metadata.uid)
-      ledger.forget(object.metadata.uid)
+      failoverHistory.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
     }
     queue.add(key)
   })
   pods.subscribe(change => {
-    losses.note(change)
-    departed.note(change)
-    tombstones.note(change)
+    lostPrimaries.note(change)
+    unlabelledPods.note(change)
+    pendingDeletions.note(change)
     if (change.type === 'deleted') {
       setbacks.delete(change.object.metadata.uid)
-      farewells.forget(change.object.metadata.uid)
+      retirementDelay.forget(change.object.metadata.uid)
     }
     for (const key of setsOf(change)) queue.add(key, { priority: isLoss(change) ? urgent : 0 })
   })
@@ -277,10 +277,10 @@ export function createSetController(options: SetControllerOptions): SetControlle
     pods,
     clock,
     random,
-    lostPrimaries: losses,
+    lostPrimaries,
     reporter,
-    pendingStatus: news,
-    failoverHistory: ledger,
+    pendingStatus,
+    failoverHistory,
     pulled: { ...pulled, refusal },
     metrics: {
       ...options.metrics,
@@ -289,8 +289,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
         if (!term.signal.aborted) options.metrics.counted(set, status, now)
       },
     },
-    isDeleted: tombstones.has,
-    wakening: wakes.of,
+    isDeleted: pendingDeletions.has,
+    wakening: inFlightPromotions.of,
     readings: createReadings(),
     since,
     memory: {
@@ -298,16 +298,16 @@ export function createSetController(options: SetControllerOptions): SetControlle
       reports,
       nodeOf: options.nodes.get,
       clock,
-      isDeleted: tombstones.has,
+      isDeleted: pendingDeletions.has,
       claims,
       isPermitted: namespace =>
         options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
       since,
-      retirementDelay: farewells,
+      retirementDelay,
       failedOnStage: refusal,
     },
     services: { services: options.services, slices: options.slices },
-    unlabelledPods: departed,
+    unlabelledPods,
     ending,
     gates,
     claims,
@@ -349,11 +349,17 @@ export function createSetController(options: SetControllerOptions): SetControlle
         api,
         urgentApi,
         settings,
-        pendingDeletions: tombstones,
+        pendingDeletions,
         inFlightPromotions: {
-          ...wakes,
+          ...inFlightPromotions,
           start: (pod, to, role, conversion, finished) =>
-            wakes.start(pod, to, role, answered => life.during(() => conversion(answered)), finished),
+            inFlightPromotions.start(
+              pod,
+              to,
+              role,
+              answered => life.during(() => conversion(answered)),
+              finished,
+            ),
         },
         signal,
         mayWrite: options.mayWrite,
@@ -388,7 +394,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         finishedLate: outcome => {
           // The end of the term cancelled it. This is no failure; the next leader continues.
           if (outcome.type === 'failed' && term.signal.aborted) return
-          ledger.note(set.uid, news.note(key, [outcome]))
+          failoverHistory.note(set.uid, pendingStatus.note(key, [outcome]))
           options.metrics.acted([outcome], clock.monotonic())
           const current = sets.get(key)
           if (current !== undefined) deps.notify(current, eventsOf([outcome], clock.monotonic()))
@@ -414,9 +420,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
   return {
     async run(stop, abort) {
       term = new AbortController()
-      departed.begin(term.signal)
+      unlabelledPods.begin(term.signal)
       gates.begin(term.signal)
-      ledger.clear()
+      failoverHistory.clear()
       const reign = options.reign()
       pulled.begin(reign !== undefined && reign === lastReign)
       lastReign = reign
@@ -426,11 +432,11 @@ export function createSetController(options: SetControllerOptions): SetControlle
       } finally {
         term.abort(new Error('this process stopped leading'))
         options.metrics.reset()
-        await wakes.settled()
+        await inFlightPromotions.settled()
         await options.stateStore.flush(flushMs)
         await pulled.end()
         options.pullMetrics?.reset()
-        ledger.clear()
+        failoverHistory.clear()
         options.stateStore.abandon()
       }
     },

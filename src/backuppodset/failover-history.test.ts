@@ -11,11 +11,11 @@ it('a store that never came keeps nothing waiting after the term', async () => {
     throw new Error('no Redis')
   }
   const store = { store: { durable: true, get }, keep() {}, drop() {} } as unknown as WriteBehind
-  const ledger = createFailoverHistory(store, { clock, changed: () => {} })
-  ledger.open('uid', undefined)
+  const failoverHistory = createFailoverHistory(store, { clock, changed: () => {} })
+  failoverHistory.open('uid', undefined)
   await clock.advance(5_000)
   expect([reads, clock.sleepers()]).toEqual([6, 1])
-  ledger.clear()
+  failoverHistory.clear()
   await clock.advance(60_000)
   expect([reads, clock.sleepers()]).toEqual([6, 0])
 })

@@ -81,7 +81,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     },
   }
   const nothing = () => undefined
-  const tombstones = createPendingDeletions(nothing)
+  const pendingDeletions = createPendingDeletions(nothing)
   const deps = {
     ...{ sets, pods: cache, clock, random: seededRandom(1) },
     ...{
@@ -97,7 +97,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     pulled: { loaded: () => true, after: () => void pulled.push('after'), facts: nothing },
     metrics: { acted: nothing, counted: nothing, woke: nothing },
     unlabelledPods: { of: () => [] },
-    isDeleted: tombstones.has,
+    isDeleted: pendingDeletions.has,
     wakening: nothing,
     ...{ caughtUp: () => true, missingForMemory: () => [], wroteSet: nothing, forgetSet: nothing },
     notify: (_: unknown, told: readonly SetEvent[]) => notices.push(...told),
@@ -107,7 +107,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
           set,
           api,
           urgentApi: api,
-          tombstones,
+          pendingDeletions,
           inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
         },
         settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },

@@ -54,10 +54,10 @@ describe('losses', () => {
 })
 
 it('a pod that the cache has let go already gets no tombstone: nothing would ever clear it', () => {
-  const tombstones = createPendingDeletions(({ name }) => (name === 'shown' ? 'shown' : undefined))
-  tombstones.add({ namespace: 'default', name: 'gone', uid: 'gone' })
-  tombstones.add({ namespace: 'default', name: 'shown', uid: 'shown' })
-  expect([tombstones.has('gone'), tombstones.has('shown')]).toEqual([false, true])
-  tombstones.note(deleted(primary('shown', 1)))
-  expect(tombstones.has('shown')).toBe(false)
+  const pendingDeletions = createPendingDeletions(({ name }) => (name === 'shown' ? 'shown' : undefined))
+  pendingDeletions.add({ namespace: 'default', name: 'gone', uid: 'gone' })
+  pendingDeletions.add({ namespace: 'default', name: 'shown', uid: 'shown' })
+  expect([pendingDeletions.has('gone'), pendingDeletions.has('shown')]).toEqual([false, true])
+  pendingDeletions.note(deleted(primary('shown', 1)))
+  expect(pendingDeletions.has('shown')).toBe(false)
 })

@@ -11,17 +11,17 @@ const promoted = (name: string): Outcome => ({
 })
 
 it('keeps what happened until a status has told exactly that', () => {
-  const desk = createPendingStatus(createFakeClock())
-  desk.note('set', [promoted('a')])
-  const news = desk.of('set')
+  const pendingStatus = createPendingStatus(createFakeClock())
+  pendingStatus.note('set', [promoted('a')])
+  const news = pendingStatus.of('set')
   expect(news.lastTransition).toMatchObject({ pod: 'a', from: 'hotbackup', to: 'primary' })
   // A pass without actions, as after a conflict of the status write, removes nothing.
-  desk.note('set', [])
-  expect(desk.of('set')).toBe(news)
+  pendingStatus.note('set', [])
+  expect(pendingStatus.of('set')).toBe(news)
   // The next status write reports a wake-up that ends during this one.
-  desk.note('set', [promoted('b')])
-  desk.told('set', news)
-  expect(desk.of('set').lastTransition?.pod).toBe('b')
-  desk.told('set', desk.of('set'))
-  expect(desk.of('set').lastTransition).toBeUndefined()
+  pendingStatus.note('set', [promoted('b')])
+  pendingStatus.told('set', news)
+  expect(pendingStatus.of('set').lastTransition?.pod).toBe('b')
+  pendingStatus.told('set', pendingStatus.of('set'))
+  expect(pendingStatus.of('set').lastTransition).toBeUndefined()
 })

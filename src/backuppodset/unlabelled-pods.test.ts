@@ -32,39 +32,39 @@ function setup() {
     asked.push(name)
     return answer()
   }) as unknown as Api['get']
-  const departed = createUnlabelledPods({
+  const unlabelled = createUnlabelledPods({
     ...{ api: { get }, clock, log: silentLog },
     isDeleted: uid => deleted.has(uid),
     changed: key => news.push(key),
   })
   const term = new AbortController()
   return {
-    ...{ clock, asked, news, deleted, departed, term },
+    ...{ clock, asked, news, deleted, unlabelled, term },
     answers: (next: () => Promise<Pod>) => {
       answer = next
     },
-    there: () => departed.of('default/bps').map(({ metadata }) => metadata.name),
+    there: () => unlabelled.of('default/bps').map(({ metadata }) => metadata.name),
   }
 }
 
 it('a pod that left and is still there is told, with what it is now', async () => {
-  const { departed, news, there, term } = setup()
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
+  const { unlabelled, news, there, term } = setup()
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
   await expect.poll(there).toEqual(['p'])
   expect(news).toEqual(['default/bps'])
-  expect(departed.of('default/bps')).toEqual([without])
-  expect(departed.of('default/other')).toEqual([])
-  departed.forget('u')
+  expect(unlabelled.of('default/bps')).toEqual([without])
+  expect(unlabelled.of('default/other')).toEqual([])
+  unlabelled.forget('u')
   expect(there()).toEqual([])
 })
 
 it('who does not lead asks nothing, and asks once it leads', async () => {
-  const { departed, asked, there, term } = setup()
-  departed.note(gone(pod()))
+  const { unlabelled, asked, there, term } = setup()
+  unlabelled.note(gone(pod()))
   await Promise.resolve()
   expect(asked).toEqual([])
-  departed.begin(term.signal)
+  unlabelled.begin(term.signal)
   await expect.poll(there).toEqual(['p'])
 })
 
@@ -77,73 +77,73 @@ it.each<[string, () => Promise<Pod>]>([
     async () => ({ metadata: { ...without.metadata, deletionTimestamp: '2030-01-01T00:00:00Z' } }),
   ],
 ])('one %s is forgotten', async (_, answer) => {
-  const { departed, asked, there, answers, news, term } = setup()
+  const { unlabelled, asked, there, answers, news, term } = setup()
   answers(answer)
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
   await expect.poll(() => asked).toEqual(['p'])
-  departed.lookAgain('u')
+  unlabelled.lookAgain('u')
   await new Promise(resolve => setImmediate(resolve))
-  departed.lookAgain('u')
+  unlabelled.lookAgain('u')
   expect([asked.length, there(), news]).toEqual([1, [], []])
 })
 
 it('nobody is asked about pods that were deleted, by us or by others, and that are none of ours', async () => {
-  const { departed, asked, deleted, term } = setup()
-  departed.begin(term.signal)
-  departed.note(gone(pod({ deletionTimestamp: '2030-01-01T00:00:00Z' })))
-  departed.note(gone(pod({ ownerReferences: [] })))
-  departed.note(gone(pod({ ownerReferences: [{ ...owner, apiVersion: 'apps/v1', kind: 'ReplicaSet' }] })))
+  const { unlabelled, asked, deleted, term } = setup()
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod({ deletionTimestamp: '2030-01-01T00:00:00Z' })))
+  unlabelled.note(gone(pod({ ownerReferences: [] })))
+  unlabelled.note(gone(pod({ ownerReferences: [{ ...owner, apiVersion: 'apps/v1', kind: 'ReplicaSet' }] })))
   deleted.add('u')
-  departed.note(gone(pod()))
+  unlabelled.note(gone(pod()))
   await new Promise(resolve => setImmediate(resolve))
   expect(asked).toEqual([])
 })
 
 it('a server that does not answer is asked again, until the end of the term', async () => {
-  const { clock, departed, asked, there, answers, term } = setup()
+  const { clock, unlabelled, asked, there, answers, term } = setup()
   answers(() => Promise.reject(new KubeError('Unavailable', 'busy')))
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
   await expect.poll(() => asked.length).toBe(1)
   answers(async () => without)
   await clock.advance(1_000)
   await expect.poll(there).toEqual(['p'])
   term.abort()
-  departed.lookAgain('u')
+  unlabelled.lookAgain('u')
   expect(asked).toHaveLength(2)
 })
 
 it('one that was not let go because it had changed is read again', async () => {
-  const { departed, asked, answers, term } = setup()
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
-  await expect.poll(() => departed.of('default/bps')).toEqual([without])
+  const { unlabelled, asked, answers, term } = setup()
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
+  await expect.poll(() => unlabelled.of('default/bps')).toEqual([without])
   const later = { metadata: { ...without.metadata, resourceVersion: '3' } }
   answers(async () => later)
   await new Promise(resolve => setImmediate(resolve))
-  departed.lookAgain('u')
-  await expect.poll(() => departed.of('default/bps')).toEqual([later])
+  unlabelled.lookAgain('u')
+  await expect.poll(() => unlabelled.of('default/bps')).toEqual([later])
   expect(asked).toHaveLength(2)
 })
 
 it('one that comes back is the cache’s again', async () => {
-  const { departed, there, term } = setup()
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
+  const { unlabelled, there, term } = setup()
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
   await expect.poll(there).toEqual(['p'])
-  departed.note({ type: 'added', object: pod(), initial: false })
+  unlabelled.note({ type: 'added', object: pod(), initial: false })
   expect(there()).toEqual([])
 })
 
 it('R31: one that names the set among its owners no more is forgotten', async () => {
-  const { departed, asked, there, term, answers, news } = setup()
+  const { unlabelled, asked, there, term, answers, news } = setup()
   answers(async () => pod({ labels: {}, ownerReferences: [], resourceVersion: '2' }))
-  departed.begin(term.signal)
-  departed.note(gone(pod()))
+  unlabelled.begin(term.signal)
+  unlabelled.note(gone(pod()))
   await expect.poll(() => asked).toEqual(['p'])
   await new Promise(resolve => setImmediate(resolve))
   expect([there(), news]).toEqual([[], []])
-  departed.lookAgain('u')
+  unlabelled.lookAgain('u')
   expect(asked).toEqual(['p'])
 })

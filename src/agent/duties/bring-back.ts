@@ -22,7 +22,7 @@ export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKe
  * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
-  { driver, store, restorableKinds: proven, clock, metrics }: TaskContext,
+  { driver, store, restorableKinds, clock, metrics }: TaskContext,
   place: Place,
   stored: Stored,
   signal: AbortSignal,
@@ -45,7 +45,7 @@ export async function bringBack(
     })
     place.put(clone)
     metrics.restored((clock.monotonic() - startedAt) / 1000)
-    await proven.add(manifest.restoreHash)
+    await restorableKinds.add(manifest.restoreHash)
     return clone
   } catch (error) {
     place.put(undefined)

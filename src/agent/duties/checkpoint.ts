@@ -109,16 +109,16 @@ async function untilServing(
 
 /** Waits until all memory of the app has arrived: CRIU does not wait for missing pages. */
 async function untilWhole(
-  { understudies, lazyPages: arrivals, progress }: TaskContext,
+  { understudies, lazyPages, progress }: TaskContext,
   { pod, lease }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
   // This also finds a restore of an earlier agent whose pages are still in transit.
   await understudies.enter(pod, signal)
-  if (!arrivals.isComing(pod.uid)) return
+  if (!lazyPages.isComing(pod.uid)) return
   const { code, message } = new AgentError('PagesComing')
   progress.failed(slotName(lease), code, message)
-  await arrivals.whole(pod.uid, signal)
+  await lazyPages.whole(pod.uid, signal)
 }
 
 /**

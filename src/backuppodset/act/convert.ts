@@ -39,7 +39,7 @@ async function openFirst(
   to: 'primary' | 'hotbackup',
   then: (openedGate: string | undefined) => Promise<Pod>,
 ): Promise<Outcome> {
-  const { inFlightPromotions: wakes } = context
+  const { inFlightPromotions } = context
   const { pod } = action
   const role = action.type === 'convert' ? action.role : undefined
   const conversion = async (answered: () => void): Promise<Outcome> => {
@@ -59,7 +59,12 @@ async function openFirst(
     if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
     return outcome
   }
-  return (await wakes.start(pod, to, role, recorded, context.finishedLate)) ?? { type: 'pending', action }
+  return (
+    (await inFlightPromotions.start(pod, to, role, recorded, context.finishedLate)) ?? {
+      type: 'pending',
+      action,
+    }
+  )
 }
 
 const done = (action: Action, pod: Pod): Outcome => ({ type: 'done', action, pod })

@@ -5,15 +5,15 @@ import type { Outcome } from './outcome.ts'
 
 it('a primary that is woken again keeps its slot meanwhile', async () => {
   const pod = makePod('p', 'primary', { slot: 3, epoch: 7, gate: 'waiting', ready: false })
-  const wakes = createInFlightPromotions(() => Promise.resolve())
+  const inFlight = createInFlightPromotions(() => Promise.resolve())
   const ended = Promise.withResolvers<Outcome>()
   const late = Promise.withResolvers<Outcome>()
-  const outcome = await wakes.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
+  const outcome = await inFlight.start(pod, 'primary', undefined, () => ended.promise, late.resolve)
   expect(outcome).toBeUndefined()
-  expect(wakes.of(pod.uid)).toEqual({ to: 'primary', slot: 3, epoch: 7 })
+  expect(inFlight.of(pod.uid)).toEqual({ to: 'primary', slot: 3, epoch: 7 })
   ended.resolve({ type: 'spent', action: { type: 'wake', pod }, why: 'silent' })
   await late.promise
-  expect(wakes.of(pod.uid)).toBeUndefined()
+  expect(inFlight.of(pod.uid)).toBeUndefined()
 })
 
 it('once the gate has answered, the pass waits for what is left to write', async () => {
@@ -24,8 +24,8 @@ it('once the gate has answered, the pass waits for what is left to write', async
     answered()
     return written.promise
   }
-  const wakes = createInFlightPromotions(() => patience.promise)
-  const waited = wakes.start(pod, 'hotbackup', undefined, conversion, () => {})
+  const inFlight = createInFlightPromotions(() => patience.promise)
+  const waited = inFlight.start(pod, 'hotbackup', undefined, conversion, () => {})
   patience.resolve()
   await patience.promise
   const outcome: Outcome = { type: 'done', action: { type: 'wake', pod }, pod: undefined }

@@ -146,7 +146,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     ended: (pod, _, app) => options.discarded(pod, app),
     thawed: (pod, clone) => options.thawed(pod, clone),
   })
-  const arrivals = createLazyPages({
+  const lazyPages = createLazyPages({
     ...{ driver, store, clock, log },
     metrics: { arrived: () => undefined },
     onLost: (uid, container) => {
@@ -154,7 +154,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       if (pod !== undefined && engine.matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
     },
   })
-  const understudies = createUnderstudies(driver, changed, arrivals.note)
+  const understudies = createUnderstudies(driver, changed, lazyPages.note)
   const progress = createProgress(changed)
   const handoverPauses = createHandoverPauses(clock)
   const paces = createPaces()
@@ -171,14 +171,14 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     unwatch: takeAway,
     release: uid => void release(sentinel, uid, signal).catch(() => undefined),
     changed,
-    lostPages: arrivals.wasLost,
+    lostPages: lazyPages.wasLost,
     ...{ clock, log },
   })
   const leaseOf = ({ namespace, set, slot }: SlotKey) => {
     const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
     return lease && parseSlotLease(lease)
   }
-  const proven = {
+  const restorableKinds = {
     kinds: machine.proven,
     add: async (kind: string) => {
       machine.proven.add(kind)
@@ -223,7 +223,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       },
     },
     understudies,
-    lazyPages: arrivals,
+    lazyPages,
     inheritedConnections: { begin: () => undefined },
     gates: {
       async tell({ uid }, containerId, line) {
@@ -232,7 +232,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       },
       refused: async () => 0,
     },
-    restorableKinds: proven,
+    restorableKinds,
     progress,
     handoverPauses,
     paces,

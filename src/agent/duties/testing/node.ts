@@ -217,7 +217,7 @@ export async function startFakeAgent(
   const kinds = new Set<string>()
   const changed = () => engine.changed()
   const driver = fakeDriver(memory)
-  const arrivals = createLazyPages({
+  const lazyPages = createLazyPages({
     driver,
     store,
     metrics: { arrived: () => undefined },
@@ -228,7 +228,7 @@ export async function startFakeAgent(
     clock,
     log,
   })
-  const understudies = createUnderstudies(driver, changed, arrivals.note)
+  const understudies = createUnderstudies(driver, changed, lazyPages.note)
   const progress = createProgress(changed)
   const handoverPauses = createHandoverPauses(clock)
   const paces = createPaces()
@@ -261,7 +261,7 @@ export async function startFakeAgent(
       for (const { name } of watchesOf(memory)) if (name.startsWith(`${uid}/`)) memory.watches.delete(name)
     },
     changed,
-    lostPages: arrivals.wasLost,
+    lostPages: lazyPages.wasLost,
     clock,
     log,
   })
@@ -341,7 +341,7 @@ export async function startFakeAgent(
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     understudies,
-    lazyPages: arrivals,
+    lazyPages,
     inheritedConnections: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
     gates: {
       tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
