@@ -61,11 +61,11 @@ export function createSpecs(): Specs {
  * needed.
  */
 export function takeoversOf(plan: Plan): Plan {
-  const stages = plan.stages
+  const tiers = plan.tiers
     .filter(({ tier }) => tier !== 'rollout')
     .map(stage => ({ ...stage, actions: stage.actions.filter(isTakeover) }))
     .filter(({ actions }) => actions.length > 0)
-  return { ...plan, stages }
+  return { ...plan, tiers }
 }
 
 function isTakeover(action: Action): boolean {

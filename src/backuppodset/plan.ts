@@ -184,14 +184,14 @@ export interface Tier {
     | 'rollout'
     | 'services'
     | 'assignments'
-    | 'farewells'
+    | 'retirements'
   readonly actions: readonly Action[]
   /** Independent of the tiers: it runs even if an earlier tier failed, and no later tier waits for it. */
   readonly aside?: boolean
 }
 
 export interface Plan {
-  readonly stages: readonly Tier[]
+  readonly tiers: readonly Tier[]
   /** Requeue after this many ms, because the plan changes with time alone. */
   readonly requeueAfterMs: number | undefined
 }

@@ -121,7 +121,7 @@ export async function reconcile(
   for (const { slot } of rolesIn(outcomes)) deps.lostPrimaries.repaired(key, slot)
   // An empty plan does not mean that all primaries exist: a successor may still be waking.
   const settled =
-    plan.stages.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
+    plan.tiers.length === 0 && observed.snapshot.pods.every(pod => !pod.waking) && isHeld(observed.snapshot)
   if (settled && !set.paused) deps.lostPrimaries.forget(key)
   metrics.acted(outcomes, now)
   for (const { type, action } of outcomes)

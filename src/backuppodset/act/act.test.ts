@@ -39,7 +39,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     role: undefined,
   })
   const { outcomes } = await act(context, {
-    stages: [
+    tiers: [
       { tier: 'primaries', actions: [...wakeUps, create('p', 'primary')] },
       { tier: 'coldbackups', actions: [create('c', 'coldbackup')] },
     ],
@@ -80,7 +80,7 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
     isEnding: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
-    stages: [
+    tiers: [
       {
         tier: 'hotbackups',
         actions: [
@@ -126,7 +126,7 @@ it('an adoption that an admission rule refuses does not stop what comes after it
     isEnding: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
-    stages: [
+    tiers: [
       { tier: 'claims', actions: [{ type: 'adopt', pod: makePod('orphan', 'primary') }] },
       {
         tier: 'primaries',
@@ -192,7 +192,7 @@ const creations = (count: number) =>
     }),
   )
 const planOf = (...actions: Action[][]) => ({
-  stages: actions.map(all => ({ tier: 'together' as const, actions: all })),
+  tiers: actions.map(all => ({ tier: 'together' as const, actions: all })),
   requeueAfterMs: undefined,
 })
 
@@ -263,7 +263,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
   } as unknown as ActContext
   const [orphan, own] = [makePod('orphan', 'hotbackup'), makePod('own', 'hotbackup')]
   const { outcomes } = await act(context, {
-    stages: [
+    tiers: [
       { tier: 'claims', actions: [{ type: 'adopt', pod: orphan }] },
       {
         tier: 'hotbackups',
@@ -303,7 +303,7 @@ it('R31: in a namespace that ends no application is started, nor anything else d
     ...{ type: 'convert', pod: makePod('c', 'coldbackup'), to: 'primary', wake: true },
     role: { slot: 0, epoch: 2, replaces: undefined },
   }
-  const plan = { stages: [{ tier: 'primaries' as const, actions: [woken] }], requeueAfterMs: undefined }
+  const plan = { tiers: [{ tier: 'primaries' as const, actions: [woken] }], requeueAfterMs: undefined }
   expect(await act(contextOf(true), plan)).toEqual({ outcomes: [], isCut: false })
   expect(done).toEqual([])
   expect((await act(contextOf(false), plan)).outcomes).toMatchObject([{ type: 'done' }])

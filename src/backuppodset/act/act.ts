@@ -34,12 +34,12 @@ const bulk: ReadonlySet<ActionType> = new Set(['adopt', 'release', 'create', 'de
 
 /**
  * Performs a plan, tier after tier. If an action of a tier fails, the tiers after it wait for the next pass, which sees
- * the actual result. Stages with `aside` run all the same.
+ * the actual result. Tiers with `aside` run all the same.
  * @throws the signal's reason; StopNow when this process may no longer write.
  */
 export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   // Only if the plan starts an app that has not run yet: takeovers that only change roles must not wait for this.
-  const starts = plan.stages.some(({ actions }) =>
+  const starts = plan.tiers.some(({ actions }) =>
     actions.some(action => ('wake' in action ? action.wake : action.type === 'wake')),
   )
   if (starts && (await context.isEnding())) return { outcomes: [], isCut: false }
@@ -59,7 +59,7 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   }
   // Pods that could not be adopted belong to another owner: no action touches them.
   const notOurs = new Set<string>()
-  for (const { actions: planned, aside } of plan.stages) {
+  for (const { actions: planned, aside } of plan.tiers) {
     if (!isExact && !aside) continue
     const actions = planned.filter(action => !('pod' in action && notOurs.has(action.pod.uid)))
     const stage = await slowStart(actions, action => perform(context, action), isHarmless, mayGoOn)

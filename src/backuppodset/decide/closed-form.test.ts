@@ -99,11 +99,9 @@ describe('invariants', () => {
     fc.assert(
       fc.property(counts, counts, (have, want) => {
         const { s, plan: first } = plan(have, want)
-        const order = first.stages.map(stage =>
-          ['primaries', 'hotbackups', 'coldbackups'].indexOf(stage.tier),
-        )
+        const order = first.tiers.map(({ tier }) => ['primaries', 'hotbackups', 'coldbackups'].indexOf(tier))
         expect(order).toEqual([...order].sort((a, b) => a - b))
-        expect(decide(applied(s, first), seededRandom(3)).stages).toEqual([])
+        expect(decide(applied(s, first), seededRandom(3)).tiers).toEqual([])
       }),
     )
   })
@@ -111,7 +109,7 @@ describe('invariants', () => {
   it('creates a new set and deletes surplus at once, and waits between tiers for everything else', () => {
     const tiers = (have: number[], want: number[], isNew = false) => {
       const { s } = plan(have, want)
-      return decide({ ...s, isNew }, seededRandom(1)).stages.map(({ tier }) => tier)
+      return decide({ ...s, isNew }, seededRandom(1)).tiers.map(({ tier }) => tier)
     }
     expect(tiers([0, 0, 0], [2, 2, 2], true)).toEqual(['together'])
     expect(tiers([3, 3, 3], [1, 1, 1])).toEqual(['together'])
@@ -163,7 +161,7 @@ describe('invariants', () => {
     fc.assert(
       fc.property(counts, counts, ([p, h, c], [replicas, hotBackups, coldBackups]) => {
         const s = makeSnapshot({ replicas, hotBackups, coldBackups, paused: true }, makePods(p, h, c))
-        expect(decide(s, seededRandom(5)).stages).toEqual([])
+        expect(decide(s, seededRandom(5)).tiers).toEqual([])
       }),
     )
   })

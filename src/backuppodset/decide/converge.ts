@@ -83,7 +83,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
     ),
   )
 
-  const stages: Tier[] = [
+  const tiers: Tier[] = [
     { tier: 'primaries', actions: primaryActions },
     {
       tier: 'claims',
@@ -94,22 +94,22 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
       ],
     },
   ]
-  if (healthy.some(pod => pod.waking)) return stages
+  if (healthy.some(pod => pod.waking)) return tiers
   const hotLeft = hot.filter(pod => !fromHot.includes(pod))
   const coldLeft = cold.filter(pod => !fromCold.includes(pod))
-  return together(s, [...stages, ...refill(s, tools, hotLeft, coldLeft)])
+  return together(s, [...tiers, ...refill(s, tools, hotLeft, coldLeft)])
 }
 
 /**
- * Merges the stages when no action needs the success of another, as in a new set or when surplus is deleted. Tier after
+ * Merges the tiers when no action needs the success of another, as in a new set or when surplus is deleted. Tier after
  * tier, the later ones would wait while the nodes are busy with the pods of the first.
  */
-export function together(s: Snapshot, stages: readonly Tier[]): Tier[] {
-  const actions = stages.flatMap(stage => stage.actions)
+export function together(s: Snapshot, tiers: readonly Tier[]): Tier[] {
+  const actions = tiers.flatMap(tier => tier.actions)
   const isIndependent =
     (s.isNew && actions.every(({ type }) => type === 'create')) ||
     actions.every(action => action.type === 'delete' && action.reason === 'Surplus')
-  return isIndependent ? [{ tier: 'together', actions }] : [...stages]
+  return isIndependent ? [{ tier: 'together', actions }] : [...tiers]
 }
 
 /** Deletes superseded primaries when their successor serves, or at once when they do not serve themselves. */

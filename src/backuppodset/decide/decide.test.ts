@@ -33,7 +33,7 @@ describe('primaries that fail without going away', () => {
 
   it('waits until unreadySeconds have passed, and asks to be called then', () => {
     const pods = withFirst(makePods(1, 1, 1), { ready: false, unreadySince: 990_000 })
-    expect(plan(makeSnapshot(oneOfEach, pods))).toEqual({ stages: [], requeueAfterMs: 20_000 })
+    expect(plan(makeSnapshot(oneOfEach, pods))).toEqual({ tiers: [], requeueAfterMs: 20_000 })
   })
 
   it('never does so with unreadySeconds 0', () => {
@@ -42,7 +42,7 @@ describe('primaries that fail without going away', () => {
       { ...oneOfEach, failover },
       withFirst(makePods(1, 1, 1), { ...unready, crashLooping: true }),
     )
-    expect(plan(s)).toEqual({ stages: [], requeueAfterMs: undefined })
+    expect(plan(s)).toEqual({ tiers: [], requeueAfterMs: undefined })
   })
 
   it('replaces a crash-looping one at once', () => {
@@ -55,16 +55,16 @@ describe('primaries that fail without going away', () => {
 
   it('does not start a chain when no backup is better: all unready, nothing happens', () => {
     const pods = makePods(2, 2, 0).map(pod => ({ ...pod, ...unready }))
-    expect(plan(makeSnapshot({ replicas: 2, hotBackups: 2, coldBackups: 0 }, pods)).stages).toEqual([])
+    expect(plan(makeSnapshot({ replicas: 2, hotBackups: 2, coldBackups: 0 }, pods)).tiers).toEqual([])
   })
 
   it('nor by crash loops: an unready hot backup, or a cold one of a template that never served, is no better', () => {
     const crashing = { ...unready, crashLooping: true }
     const hotToo = makePods(1, 1, 1).map(pod => (pod.kind === 'coldbackup' ? pod : { ...pod, ...crashing }))
-    expect(plan(makeSnapshot(oneOfEach, hotToo)).stages).toEqual([])
+    expect(plan(makeSnapshot(oneOfEach, hotToo)).tiers).toEqual([])
     const wish = { replicas: 1, hotBackups: 0, coldBackups: 1 }
     const never = makeSnapshot(wish, withFirst(makePods(1, 0, 1), { ...crashing, served: false }))
-    expect(plan(never).stages).toEqual([])
+    expect(plan(never).tiers).toEqual([])
     const served = makeSnapshot(wish, withFirst(makePods(1, 0, 1), crashing))
     expect(actionsOf(plan(served))[0]).toMatchObject({ type: 'convert', pod: { name: 'c0' }, to: 'primary' })
   })
@@ -72,7 +72,7 @@ describe('primaries that fail without going away', () => {
   it('a cold backup that a missing primary takes is not there for a failing one', () => {
     const pods = withFirst(makePods(1, 0, 1), { ...unready, crashLooping: true })
     const s = makeSnapshot({ replicas: 2, hotBackups: 0, coldBackups: 1 }, pods)
-    expect(plan(s).stages[0]?.actions).toMatchObject([
+    expect(plan(s).tiers[0]?.actions).toMatchObject([
       { type: 'convert', pod: { name: 'c0' }, role: { slot: 1 } },
     ])
   })
@@ -80,7 +80,7 @@ describe('primaries that fail without going away', () => {
   it('a primary that is being woken is not replaced for being unready', () => {
     const waking = { ...unready, gate: 'waiting', waking: true } as const
     const s = makeSnapshot({ ...oneOfEach, coldBackups: 0 }, withFirst(makePods(1, 1, 0), waking))
-    expect(plan(s).stages).toEqual([])
+    expect(plan(s).tiers).toEqual([])
   })
 
   it('an unready surplus primary is deleted, not replaced', () => {
@@ -97,7 +97,7 @@ describe('slots', () => {
     const old = makePod('old', 'primary', { slot: 0, epoch: 1 })
     const young = makePod('young', 'primary', { slot: 0, epoch: 2, ready: false, unreadySince: 999_999 })
     const wish = { replicas: 1, hotBackups: 0, coldBackups: 0 }
-    expect(plan(makeSnapshot(wish, [old, young])).stages).toEqual([])
+    expect(plan(makeSnapshot(wish, [old, young])).tiers).toEqual([])
     expect(
       actionsOf(plan(makeSnapshot(wish, [old, { ...young, ready: true, unreadySince: undefined }]))),
     ).toMatchObject([{ type: 'delete', pod: { name: 'old' }, reason: 'Superseded' }])
@@ -109,7 +109,7 @@ describe('slots', () => {
     expect(actionsOf(plan(s))).toMatchObject([
       { type: 'convert', pod: { kind: 'primary' }, to: 'primary', role: { slot: 1 } },
     ])
-    expect(plan(applied(s, plan(s))).stages).toEqual([])
+    expect(plan(applied(s, plan(s))).tiers).toEqual([])
   })
 })
 
@@ -140,7 +140,7 @@ describe('gates', () => {
       slot: 0,
       epoch: 1,
     })
-    expect(plan(makeSnapshot(oneOfEach, [waking])).stages).toEqual([])
+    expect(plan(makeSnapshot(oneOfEach, [waking])).tiers).toEqual([])
   })
 
   it('a hot backup that is being woken counts as one: its successor at the gate is made meanwhile', () => {
@@ -177,7 +177,7 @@ describe('surplus beside gates', () => {
 
   it('a primary whose wake-up is under way is the surplus, not the one that serves', () => {
     const s = makeSnapshot(wish, [serving, { ...atGate, waking: true }])
-    expect(plan(s).stages).toEqual([])
+    expect(plan(s).tiers).toEqual([])
   })
 
   it('a primary back at its gate goes before one that serves, and is not woken for that', () => {
@@ -219,7 +219,7 @@ describe('rollout', () => {
     const states = [s]
     for (let pass = 0; ; pass += 1) {
       const next = plan(s)
-      if (next.stages.length === 0) return states
+      if (next.tiers.length === 0) return states
       if (pass > 200) throw new Error('does not come to an end')
       s = applied(s, next)
       states.push(s)
@@ -265,7 +265,7 @@ describe('rollout', () => {
     const pods = [...old(makePods(2, 2, 0)), makePod('broken', 'hotbackup', unready)].filter(
       ({ name }) => name !== 'h1',
     )
-    expect(plan(makeSnapshot({ replicas: 2, hotBackups: 2, coldBackups: 0 }, pods)).stages).toEqual([])
+    expect(plan(makeSnapshot({ replicas: 2, hotBackups: 2, coldBackups: 0 }, pods)).tiers).toEqual([])
   })
 
   it('takes a broken template back: old pods that do not serve go at once', () => {
@@ -298,7 +298,7 @@ describe('rollout', () => {
 
   it('changes nothing under OnDelete', () => {
     const s = makeSnapshot({ ...oneOfEach, updateStrategy: 'OnDelete' }, old(makePods(1, 1, 1)))
-    expect(plan(s).stages).toEqual([])
+    expect(plan(s).tiers).toEqual([])
   })
 })
 

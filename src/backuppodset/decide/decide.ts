@@ -27,9 +27,9 @@ import { untilTried } from './successors.ts'
  * the order of its pods, and the same draws of `random` give the same plan; the plan of a converged set is empty.
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
-  if (observed.set.paused) return { stages: [], requeueAfterMs: undefined }
+  if (observed.set.paused) return { tiers: [], requeueAfterMs: undefined }
   const s = withErrands(observed)
-  const stages: Tier[] = [
+  const tiers: Tier[] = [
     {
       tier: 'claims',
       actions: [
@@ -41,22 +41,22 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
   ]
   // Comes before pods of the revision are made, but no other stage waits for it.
   const revisions: Tier = { tier: 'revisions', aside: true, actions: revisionActions(s) }
-  const settled = stages.every(stage => stage.actions.length === 0) && s.pods.every(pod => !pod.waking)
+  const settled = tiers.every(tier => tier.actions.length === 0) && s.pods.every(pod => !pod.waking)
   if (settled)
-    stages.push({
+    tiers.push({
       tier: 'rollout',
       actions: s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies),
     })
   if (s.formerSlots?.length)
-    stages.push({
+    tiers.push({
       tier: 'assignments',
       aside: true,
       actions: s.formerSlots.map(lease => ({ type: 'deleteSlot', ...lease })),
     })
-  if (s.retired?.length) stages.push({ tier: 'farewells', aside: true, actions: retirements(s) })
-  if (s.services) stages.push({ tier: 'services', aside: true, actions: services(s, s.services, stages) })
+  if (s.retired?.length) tiers.push({ tier: 'retirements', aside: true, actions: retirements(s) })
+  if (s.services) tiers.push({ tier: 'services', aside: true, actions: services(s, s.services, tiers) })
   return {
-    stages: [revisions, ...stages].filter(stage => stage.actions.length > 0),
+    tiers: [revisions, ...tiers].filter(tier => tier.actions.length > 0),
     requeueAfterMs: soonest(
       untilNextFailure(s),
       untilPauseEnds(s),

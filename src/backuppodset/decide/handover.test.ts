@@ -37,7 +37,7 @@ function play(from: Snapshot) {
   const actions: Action[] = []
   for (let passes = 0; passes < 50; passes += 1) {
     const plan = decide(s, random)
-    if (plan.stages.length === 0) return { end: s, actions }
+    if (plan.tiers.length === 0) return { end: s, actions }
     actions.push(...actionsOf(plan))
     s = played(s, plan, { comes: () => true })
   }
@@ -168,7 +168,7 @@ describe('a slot that somebody wants to go to another pod', () => {
     it('and is called off when its time is over: an agent that was exchanged meanwhile may have begun once more', () => {
       const plan = (ms: number) => decide(unready(withSource(before, { final: false, bytes }), ms), random)
       const writes = (ms: number) =>
-        plan(ms).stages.flatMap(({ actions }) =>
+        plan(ms).tiers.flatMap(({ actions }) =>
           actions.flatMap(action =>
             action.type === 'writeSlot' && action.lease.slot === 0 ? [action.lease] : [],
           ),

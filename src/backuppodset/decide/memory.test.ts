@@ -444,7 +444,7 @@ describe('a primary that is being deleted', () => {
 
   it('keeps its place until its app is stopped', () => {
     const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')], { holderGoesBy: 5_000 })
-    expect(plan(makeMemorySnapshot(wish, [h0], [slot]))).toEqual({ stages: [], requeueAfterMs: 4_000 })
+    expect(plan(makeMemorySnapshot(wish, [h0], [slot]))).toEqual({ tiers: [], requeueAfterMs: 4_000 })
     const stopped = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(ofType(makeMemorySnapshot(wish, [h0], [stopped]), 'promote')).toMatchObject([
       { pod: { name: 'h0' } },
@@ -749,7 +749,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
           const next = decide(s, draws)
           check(s, actionsOf(next))
           s = played(s, next, answers)
-          return next.stages.length
+          return next.tiers.length
         }
         for (let i = 0; i < 4; i += 1) pass()
         for (const event of walk) {

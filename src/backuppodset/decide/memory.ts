@@ -192,7 +192,7 @@ export function convergeWithMemory(
     const slot = memory.slots.get(pod.slot ?? -1)
     return slot && isRetained(slot) && pod.stage?.promoting && !leaving.includes(pod) ? [slot] : []
   })
-  const stages: Tier[] = [
+  const tiers: Tier[] = [
     ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions: primaryActions },
     {
@@ -229,10 +229,10 @@ export function convergeWithMemory(
       ],
     },
   ]
-  if (healthy.some(pod => pod.waking)) return stages
+  if (healthy.some(pod => pod.waking)) return tiers
   // A late cold backup may still come on stage: `refill` must not delete it as a pod whose gate is spent.
   return together(s, [
-    ...stages,
+    ...tiers,
     ...refill(
       s,
       tools,

@@ -109,7 +109,7 @@ it('comes to rest in its numbers after any walk through losses, failures, gates,
         const plan = decide(s, random)
         check(s, actionsOf(plan))
         s = applied(s, plan)
-        return plan.stages.length
+        return plan.tiers.length
       }
       for (const event of walk) {
         s = disturb(s, event)

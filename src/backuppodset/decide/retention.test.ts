@@ -45,11 +45,11 @@ describe('a set with memory that is made smaller', () => {
   const s = makeMemorySnapshot(smaller, [cheap, p1, h0], [slot0, slot1])
 
   it('marks the Lease of whom it takes away, before it takes it away, and says whose memory that is', () => {
-    const { stages } = plan(s)
-    expect(stages.map(({ tier }) => tier).slice(0, 2)).toEqual(['assignments', 'primaries'])
-    expect(stages[0]?.aside).toBeUndefined()
+    const { tiers } = plan(s)
+    expect(tiers.map(({ tier }) => tier).slice(0, 2)).toEqual(['assignments', 'primaries'])
+    expect(tiers[0]?.aside).toBeUndefined()
     const { heir: _, ...kept } = slot0.lease
-    expect(stages[0]?.actions).toMatchObject([
+    expect(tiers[0]?.actions).toMatchObject([
       { type: 'writeSlot', lease: { ...kept, heir: undefined, retainedSince: since }, version: '1' },
     ])
     const [mark] = ofType(s, 'writeSlot')
@@ -248,7 +248,7 @@ it('whatever it is scaled to and back in time, every slot that comes back goes o
         for (let passes = 0; passes < 40; passes += 1) {
           const next = decide(s, draws)
           expect(actionsOf(next).filter(({ type }) => type === 'deleteSlot')).toEqual([])
-          if (next.stages.length === 0) return
+          if (next.tiers.length === 0) return
           s = played(s, next, { comes: () => true })
           const slots = [...(s.memory?.slots.values() ?? [])].map(slot => ({
             ...slot,

@@ -75,8 +75,8 @@ function rest(from: Snapshot, check: (s: Snapshot, plan: Plan) => void = () => {
   for (let passes = 0; ; passes += 1) {
     const plan = decide(s, random)
     check(s, plan)
-    if (plan.stages.length === 0) return { end: s, actions }
-    if (passes > 200) throw new Error(`does not come to rest: ${JSON.stringify(plan.stages)}`)
+    if (plan.tiers.length === 0) return { end: s, actions }
+    if (passes > 200) throw new Error(`does not come to rest: ${JSON.stringify(plan.tiers)}`)
     actions.push(...actionsOf(plan))
     s = played(s, plan, allCome)
   }

@@ -10,8 +10,8 @@ import { isGated } from './tools.ts'
  * Returns the changes to a set's Services and endpoints. A slot whose successor is on its way keeps its present
  * endpoint: removing that first would be a second change, and proxies sync once a second at most.
  */
-export function services(s: Snapshot, present: ServicesView, stages: readonly Tier[]): Action[] {
-  const actions = stages.flatMap(stage => stage.actions)
+export function services(s: Snapshot, present: ServicesView, tiers: readonly Tier[]): Action[] {
+  const actions = tiers.flatMap(tier => tier.actions)
   const primaries = s.pods
     .filter(pod => pod.kind === 'primary')
     .sort((a, b) => b.epoch - a.epoch || Number(b.ready) - Number(a.ready) || (a.name < b.name ? -1 : 1))

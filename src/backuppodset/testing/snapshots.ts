@@ -85,7 +85,7 @@ export function makeSnapshot(
   })
 }
 
-export const actionsOf = (plan: Plan): readonly Action[] => plan.stages.flatMap(stage => stage.actions)
+export const actionsOf = (plan: Plan): readonly Action[] => plan.tiers.flatMap(tier => tier.actions)
 
 /** Returns the state of the cluster after all actions of the plan, with every pod healthy. */
 export function applied(s: Snapshot, plan: Plan): Snapshot {
