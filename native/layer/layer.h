@@ -90,7 +90,7 @@ int open_parent_of(int root, const char *path, const char **name);
 bool is_kept(const struct clear *clear, const char *path);
 /* Removes files that must not exist, or that have a wrong kind, before the archive of `wanted` is extracted. */
 int clear_for(const struct clear *clear, const struct list *wanted, const struct list *present);
-/* The same with everything below the root; removes all that is missing from the list. */
+/* Does the same for everything below the root, and also removes every file that is not in `wanted`. */
 int clear_all_but(const struct clear *clear, const struct list *wanted);
 
 /* ---- sandbox.c ---- */

@@ -249,8 +249,8 @@ export async function runAgent(
     metrics: metrics.recorder,
   })
   /**
-   * Whether the agent has to leave this node; undefined: there is no report. That does not say so: if the kind is
-   * deleted, the report goes before this agent does.
+   * Returns true if the agent has to leave this node; undefined if there is no report. A missing report is no request to
+   * leave: if the kind is deleted, the report goes before this agent does.
    */
   const isToRetire = () => {
     const own = stores.reports.get(options.node)

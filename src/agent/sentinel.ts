@@ -125,8 +125,8 @@ export interface SentinelClient {
   unwatch(name: string, signal?: AbortSignal): Promise<void>
   watches(signal?: AbortSignal): Promise<readonly Watched[]>
   /**
-   * Prepares or changes the redirect of a watched process: the target of connections after its death. It stays closed
-   * for so long after the death or the last `bury`; `lastsMs` absent: for ever.
+   * Prepares or changes the redirect of a watched process: the target of connections after its death. The redirect is
+   * in effect for `lastsMs` after the death or the last call of `redirect`; absent: without limit.
    */
   prepareRedirect(
     request: {
@@ -138,7 +138,7 @@ export interface SentinelClient {
     },
     signal?: AbortSignal,
   ): Promise<void>
-  /** Closes the redirect now, whether the process lives or not. */
+  /** Puts the redirect into effect now, whether the process lives or not. */
   redirect(name: string, signal?: AbortSignal): Promise<{ readonly microseconds: number | undefined }>
   undoRedirect(name: string, signal?: AbortSignal): Promise<void>
   /** Resolves when no process of the tree is left, also if it was gone already. */

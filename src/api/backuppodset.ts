@@ -284,7 +284,7 @@ export const limits = Object.freeze({
   restoreSeconds: { min: 1, max: 3_600 },
   /** Headers of a pull or push. */
   headers: 16,
-  /** Failovers listed in the status; the ledger has more. */
+  /** Failovers listed in the status; the failover history has more. */
   failovers: 10,
   /** Entries of a list in the status: each costs etcd and every watcher. The counts include the rest. */
   listed: 200,

@@ -53,7 +53,7 @@ describe('losses', () => {
   })
 })
 
-it('a pod that the cache has let go already gets no tombstone: nothing would ever clear it', () => {
+it('a pod that the cache has let go already gets no pending deletion: nothing would ever clear it', () => {
   const pendingDeletions = createPendingDeletions(({ name }) => (name === 'shown' ? 'shown' : undefined))
   pendingDeletions.add({ namespace: 'default', name: 'gone', uid: 'gone' })
   pendingDeletions.add({ namespace: 'default', name: 'shown', uid: 'shown' })

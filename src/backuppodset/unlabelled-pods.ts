@@ -14,7 +14,7 @@ import { controllerOf } from './pod/owner.ts'
  * it together with the set.
  */
 export interface UnlabelledPods {
-  /** Call with every change of a pod, before the tombstones forget our own deletions. */
+  /** Call with every change of a pod, before the record of pending deletions forgets our own. */
   note(change: Change<Pod>): void
   /** Until the signal fires, asks the API server about each pod that leaves, and about those that left before. */
   begin(signal: AbortSignal): void

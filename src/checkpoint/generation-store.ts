@@ -48,7 +48,7 @@ export interface GenerationStore {
    */
   announceReader(slot: SlotKey): () => void
   /**
-   * Resolves when no generation of the slot is being read, and no claim on the slot is open.
+   * Resolves when no generation of the slot is being read, and no announced reader works on the slot.
    * @throws the signal's reason
    */
   unread(slot: SlotKey, signal: AbortSignal): Promise<void>

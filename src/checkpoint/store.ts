@@ -82,13 +82,13 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
-  /** Callbacks for when a reader releases a generation, or a receiver gives up a claim. */
+  /** Callbacks for when a reader releases a generation, or an announced reader is done. */
   const waiting = new Set<() => void>()
   const tellWaiting = () => {
     for (const look of [...waiting]) look()
   }
-  /** Open claims, with slot names. */
-  const claims = new Set<{ readonly slot: string }>()
+  /** Announced readers, with slot names. */
+  const announced = new Set<{ readonly slot: string }>()
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
@@ -364,10 +364,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       }
     },
     announceReader(slot) {
-      const claim = { slot: slotName(slot) }
-      claims.add(claim)
+      const reader = { slot: slotName(slot) }
+      announced.add(reader)
       return () => {
-        if (claims.delete(claim)) tellWaiting()
+        if (announced.delete(reader)) tellWaiting()
       }
     },
     unread: (slot, signal) =>
@@ -383,7 +383,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         const look = () => {
           const name = slotName(slot)
           if ((slots.get(name) ?? []).some(({ readers }) => readers > 0)) return
-          if ([...claims].some(claim => claim.slot === name)) return
+          if ([...announced].some(reader => reader.slot === name)) return
           end()
           resolve()
         }

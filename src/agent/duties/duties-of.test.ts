@@ -132,7 +132,7 @@ describe('a primary', () => {
   it('is buried when another pod was called to its slot', () => {
     const called = world({ epoch: 1 }, { holder: { name: 'h', uid: 'uid-h' }, node: 'b', epoch: 2 })
     expect(types(dutiesOf(called))).toEqual(['stopPrimary'])
-    // Also while its containers are down: `bury` finds what still runs, and declares the end.
+    // Also while its containers are down: `stopPrimary` finds what still runs, and declares the end.
     const isDown = { containers: [container({ running: false, containerId: undefined })] }
     expect(types(dutiesOf({ ...called, pods: [pod('p', { epoch: 1, ...isDown })] }))).toEqual(['stopPrimary'])
     const dead = { ...called, dead: new Map([['uid-p', nameOf()]]) }

@@ -66,7 +66,7 @@ export type Duty =
       readonly lease: SlotLease
       readonly settings: MemorySettings
     })
-  /** Memory of a kind that this node has never restored: one trial restore shows whether it can. */
+  /** Memory of a kind that this node has never restored: the agent restores it once without running it. */
   | (Common & {
       readonly type: 'verifyRestore'
       readonly pod: PodView
@@ -103,7 +103,10 @@ export type Duty =
       /** No other pod holds its slot yet. */
       readonly isAwaited: boolean
     })
-  /** An understudy on stage: its template's probes. Without Lease and settings: its set no longer keeps memory. */
+  /**
+   * An understudy on stage: the agent runs its template's probes. Lease and settings are absent if its set no longer
+   * keeps memory.
+   */
   | (Common & {
       readonly type: 'probe'
       readonly pod: PodView

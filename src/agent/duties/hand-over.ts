@@ -65,8 +65,8 @@ export async function handOver(
 async function takeBack(work: TaskContext, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
-  // Another pod that the Lease names may run already: then the stopped primary stays stopped until `bury` ends it. A
-  // primary that must end first does so, too: the changes of that moment would be lost.
+  // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends
+  // it. A primary that must end first stays stopped, too: changes that it makes now would be lost.
   if (work.slotHeldBy(pod.uid) === slot && !work.isToEnd(pod.uid)) await letGo(work, nameOf(pod))
 }
 

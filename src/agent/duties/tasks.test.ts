@@ -64,30 +64,30 @@ describe('tasks', () => {
 
   it('another version of a task takes the place of the first one', async () => {
     const { tasks, running, now, settle } = stand()
-    tasks.want([task('guard')])
-    tasks.want([task('guard', '2')])
-    expect(now()).toEqual(['guard@1'])
+    tasks.want([task('watchPrimary')])
+    tasks.want([task('watchPrimary', '2')])
+    expect(now()).toEqual(['watchPrimary@1'])
     for (const run of running) run.end()
     await settle()
-    expect(now()).toEqual(['guard@2'])
+    expect(now()).toEqual(['watchPrimary@2'])
   })
 
   it('what ended well is not begun again, what failed is after a pause', async () => {
     const { tasks, running, now, settle, clock, failures } = stand()
-    tasks.want([task('bury'), task('hold')])
-    for (const run of [...running]) run.end(run.task.key === 'hold' ? new Error('no') : undefined)
+    tasks.want([task('stopPrimary'), task('replicate')])
+    for (const run of [...running]) run.end(run.task.key === 'replicate' ? new Error('no') : undefined)
     await settle()
     expect(now()).toEqual([])
-    tasks.want([task('bury'), task('hold')])
+    tasks.want([task('stopPrimary'), task('replicate')])
     expect(now()).toEqual([])
     await clock.advance(1_000)
-    expect(now()).toEqual(['hold@1'])
-    expect(failures).toEqual(['hold'])
+    expect(now()).toEqual(['replicate@1'])
+    expect(failures).toEqual(['replicate'])
   })
 
   it('D7.behind: what is tried again goes by what is known then', async () => {
     const { tasks, running, settle, clock } = stand()
-    const [first, second, third] = [task('hold'), task('hold'), task('hold')]
+    const [first, second, third] = [task('replicate'), task('replicate'), task('replicate')]
     tasks.want([first])
     const [run] = running
     // The task keeps running: only another version would abort it.
@@ -124,13 +124,13 @@ describe('tasks', () => {
 
   it('stops everything and begins nothing any more', async () => {
     const { tasks, running, now, settle } = stand()
-    tasks.want([task('guard', '1'), task('freeze', '1', 'pod'), task('promote', '1', 'pod')])
+    tasks.want([task('watchPrimary', '1'), task('freeze', '1', 'pod'), task('promote', '1', 'pod')])
     const stopped = tasks.stop(new Error('over'))
     for (const run of running) expect(run.signal.aborted).toBe(true)
     for (const run of running) run.end(new Error('over'))
     await stopped
     await settle()
-    tasks.want([task('guard', '2')])
+    tasks.want([task('watchPrimary', '2')])
     expect(now()).toEqual([])
   })
 

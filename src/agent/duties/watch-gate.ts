@@ -3,7 +3,7 @@ import type { TaskContext } from './task-context.ts'
 
 const everyMs = 10_000
 
-/** Polls a gate for the number of messages it has refused. They change nothing, but a client sends them. */
+/** Polls a gate for the number of messages it has refused. Such messages change nothing, but show a client that tries. */
 export async function watchGate(
   work: TaskContext,
   { pod }: DutyOf<'watchGate'>,

@@ -7,7 +7,7 @@ import type { TaskContext } from './task-context.ts'
 
 /**
  * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this
- * task ends: the sentinel keeps them, and the next guard or the next agent takes them over.
+ * task ends: the sentinel keeps them, and the next run of this task or the next agent takes them over.
  */
 export async function watchPrimary(
   work: TaskContext,

@@ -4,8 +4,8 @@ import type { SetEvent } from '../set-events.ts'
 import type { MemoryView } from './view.ts'
 
 /**
- * Returns a notice for each message that the condition `CheckpointReady` carries for the first time: why no memory is
- * saved, and warnings about memory that is. To be emitted once a status with that condition has been written.
+ * Returns an event for each message that the condition `CheckpointReady` carries for the first time: why no memory is
+ * saved, and warnings about memory that is. To be sent once a status with that condition has been written.
  */
 export function memoryEvents(
   previous: BackupPodSetStatus | undefined,
