@@ -33,7 +33,6 @@ import { createInFlightPromotions } from './act/in-flight-promotions.ts'
 import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
 import { readPodWith } from './act/read-pod.ts'
-import { createEnding } from './ending.ts'
 import { createFailoverHistory } from './failover-history.ts'
 import { createFailures } from './failures.ts'
 import { createSpecs } from './in-force.ts'
@@ -56,6 +55,7 @@ import { attemptsOf, type ReconcileDeps, reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { createRevisions } from './revisions/revision.ts'
 import { eventsOf } from './set-events.ts'
+import { createTerminatingNamespaces } from './terminating-namespaces.ts'
 import { createUnlabelledPods } from './unlabelled-pods.ts'
 import { createGateChecks } from './wake/gate-checks.ts'
 import { reach } from './wake/reach.ts'
@@ -151,7 +151,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const failures = createFailures(clock)
   const since = createSince(clock)
   const specs = createSpecs()
-  const ending = createEnding(urgentApi)
+  const terminatingNamespaces = createTerminatingNamespaces(urgentApi)
   const gates = createGateChecks({
     ...{ clock, wakeKeys: settings.wakeKeys, reach: options.reach ?? reach },
     changed: (key, afterMs) => queue.add(key, { afterMs, priority: lowPriority }),
@@ -225,7 +225,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       since.forget(`caches/${key}`)
       reporter.forget(object.metadata.uid)
       specs.forget(object.metadata.uid)
-      ending.forget(object.metadata.uid)
+      terminatingNamespaces.forget(object.metadata.uid)
       failoverHistory.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
     }
@@ -308,7 +308,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     },
     services: { services: options.services, slices: options.slices },
     unlabelledPods,
-    ending,
+    terminatingNamespaces,
     gates,
     claims,
     revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },
@@ -364,7 +364,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         signal,
         mayWrite: options.mayWrite,
         mustYield: context.mustYield,
-        isEnding: () => ending.ask(set, signal),
+        isNamespaceTerminating: () => terminatingNamespaces.ask(set, signal),
         ended: life.end,
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),

@@ -90,7 +90,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
       failures: createFailures(clock),
     },
     specs: createSpecs(),
-    ending: { has: () => false, note: nothing },
+    terminatingNamespaces: { has: () => false, note: nothing },
     gates: { look: () => [] },
     lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
     failoverHistory: { open: nothing, note: nothing, of: () => [] },

@@ -16,7 +16,6 @@ import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
-import type { Ending } from './ending.ts'
 import type { FailoverHistory } from './failover-history.ts'
 import type { Attempt, Failures } from './failures.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
@@ -32,6 +31,7 @@ import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
 import { eventsOf, failureOf, type SetEvent } from './set-events.ts'
 import { refusedStatus, statusOf } from './status.ts'
+import type { TerminatingNamespaces } from './terminating-namespaces.ts'
 import type { UnlabelledPods } from './unlabelled-pods.ts'
 import { refusalNotices, updateNotices } from './update-status.ts'
 import type { GateChecks } from './wake/gate-checks.ts'
@@ -42,7 +42,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledP
   readonly clock: Clock
   readonly random: Random
   readonly unlabelledPods: UnlabelledPods
-  readonly ending: Pick<Ending, 'has' | 'note'>
+  readonly terminatingNamespaces: Pick<TerminatingNamespaces, 'has' | 'note'>
   readonly gates: Pick<GateChecks, 'look'>
   readonly reporter: Reporter
   readonly pendingStatus: PendingStatus
@@ -90,7 +90,7 @@ export async function reconcile(
     if (current === undefined) deps.forgetSet(key)
     return {}
   }
-  if (deps.ending.has(current.metadata.uid)) return {}
+  if (deps.terminatingNamespaces.has(current.metadata.uid)) return {}
   const inForce = deps.specs.inForce(current)
   if (inForce.type === 'nothing') return refuse(deps, current, inForce.refusal, context)
   const { set } = inForce
@@ -116,7 +116,7 @@ export async function reconcile(
   const acting = deps.actContext(set, observed, context)
   const { outcomes, isCut } = await act(acting, plan).finally(acting.ended)
 
-  deps.ending.note(set.uid, outcomes)
+  deps.terminatingNamespaces.note(set.uid, outcomes)
   const now = clock.monotonic()
   for (const { slot } of rolesIn(outcomes)) deps.lostPrimaries.repaired(key, slot)
   // An empty plan does not mean that all primaries exist: a successor may still be waking.

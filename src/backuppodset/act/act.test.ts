@@ -25,7 +25,7 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
-    isEnding: async () => false,
+    isNamespaceTerminating: async () => false,
   } as unknown as ActContext
   const wakeUps = Array.from({ length: 20 }, (_, slot): Action => {
     const pod = makePod(`c${slot}`, 'coldbackup')
@@ -77,7 +77,7 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
-    isEnding: async () => false,
+    isNamespaceTerminating: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
     tiers: [
@@ -123,7 +123,7 @@ it('an adoption that an admission rule refuses does not stop what comes after it
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
-    isEnding: async () => false,
+    isNamespaceTerminating: async () => false,
   } as unknown as ActContext
   const { outcomes } = await act(context, {
     tiers: [
@@ -175,7 +175,7 @@ const counting = (during: (count: number) => void = () => {}, more: Partial<ActC
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
-    isEnding: async () => false,
+    isNamespaceTerminating: async () => false,
     ...more,
   } as unknown as ActContext
   return { done, context }
@@ -259,7 +259,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
     signal: new AbortController().signal,
     mayWrite: () => true,
     mustYield: () => false,
-    isEnding: async () => false,
+    isNamespaceTerminating: async () => false,
   } as unknown as ActContext
   const [orphan, own] = [makePod('orphan', 'hotbackup'), makePod('own', 'hotbackup')]
   const { outcomes } = await act(context, {
@@ -281,7 +281,7 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
 
 it('R31: in a namespace that ends no application is started, nor anything else done that goes with it', async () => {
   const done: string[] = []
-  const contextOf = (isEnding: boolean) =>
+  const contextOf = (isNamespaceTerminating: boolean) =>
     ({
       set: makeSet(),
       inFlightPromotions: createInFlightPromotions(() => new Promise(() => {})),
@@ -297,7 +297,7 @@ it('R31: in a namespace that ends no application is started, nor anything else d
       signal: new AbortController().signal,
       mayWrite: () => true,
       mustYield: () => false,
-      isEnding: async () => isEnding,
+      isNamespaceTerminating: async () => isNamespaceTerminating,
     }) as Partial<ActContext> as ActContext
   const woken: Action = {
     ...{ type: 'convert', pod: makePod('c', 'coldbackup'), to: 'primary', wake: true },

@@ -42,7 +42,7 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   const starts = plan.tiers.some(({ actions }) =>
     actions.some(action => ('wake' in action ? action.wake : action.type === 'wake')),
   )
-  if (starts && (await context.isEnding())) return { outcomes: [], isCut: false }
+  if (starts && (await context.isNamespaceTerminating())) return { outcomes: [], isCut: false }
   const outcomes: Outcome[] = []
   let isExact = true
   let isCut = false

@@ -65,7 +65,7 @@ export interface ActContext {
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome) => void
   /** Asks the API server whether the set's namespace is being deleted. */
-  readonly isEnding: () => Promise<boolean>
+  readonly isNamespaceTerminating: () => Promise<boolean>
   /**
    * Returns true while this process is the leader, by its own clock. Checked before each batch; the client guards each
    * single write.

@@ -8,7 +8,7 @@ import type { Outcome } from './act/outcome.ts'
  * pointless failover, which starts the app of a cold backup. A terminating namespace never returns, and its sets end
  * with it.
  */
-export interface Ending {
+export interface TerminatingNamespaces {
   has(setUid: string): boolean
   /**
    * Asks the API server. If it does not answer, the last known state counts: this question must not fail a failover.
@@ -19,7 +19,7 @@ export interface Ending {
   forget(setUid: string): void
 }
 
-export function createEnding(api: Pick<Api, 'get'>): Ending {
+export function createTerminatingNamespaces(api: Pick<Api, 'get'>): TerminatingNamespaces {
   const sets = new Set<string>()
   return {
     has: setUid => sets.has(setUid),

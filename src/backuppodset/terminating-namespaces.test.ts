@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { KubeError } from '../kube/errors.ts'
 import type { Outcome } from './act/outcome.ts'
-import { createEnding } from './ending.ts'
+import { createTerminatingNamespaces } from './terminating-namespaces.ts'
 import { makePod } from './testing/snapshots.ts'
 
 const set = { uid: 'u', namespace: 'shop' }
@@ -16,24 +16,26 @@ const refused = (reason: string) =>
 it('R31: a set whose namespace ends is known by the word of the API server, and until it is gone', async () => {
   let deletionTimestamp: string | undefined
   const get = async () => ({ metadata: { name: 'shop', deletionTimestamp } })
-  const ending = createEnding({ get: get as never })
-  expect([await ending.ask(set, signal), ending.has('u')]).toEqual([false, false])
+  const terminating = createTerminatingNamespaces({ get: get as never })
+  expect([await terminating.ask(set, signal), terminating.has('u')]).toEqual([false, false])
   deletionTimestamp = '2030-01-01T00:00:00Z'
-  expect([await ending.ask(set, signal), ending.has('u')]).toEqual([true, true])
-  expect(ending.has('namesake')).toBe(false)
-  ending.forget('u')
-  expect(ending.has('u')).toBe(false)
+  expect([await terminating.ask(set, signal), terminating.has('u')]).toEqual([true, true])
+  expect(terminating.has('namesake')).toBe(false)
+  terminating.forget('u')
+  expect(terminating.has('u')).toBe(false)
 })
 
 it('R31: it is known by creations that are refused for it, and by no other refusal', () => {
-  const ending = createEnding({ get: async () => Promise.reject(new Error('not asked')) })
-  ending.note('u', [refused('FieldManagerConflict'), failed(new Error('quota'))])
-  expect(ending.has('u')).toBe(false)
-  ending.note('u', [refused('NamespaceTerminating')])
-  expect(ending.has('u')).toBe(true)
+  const terminating = createTerminatingNamespaces({ get: async () => Promise.reject(new Error('not asked')) })
+  terminating.note('u', [refused('FieldManagerConflict'), failed(new Error('quota'))])
+  expect(terminating.has('u')).toBe(false)
+  terminating.note('u', [refused('NamespaceTerminating')])
+  expect(terminating.has('u')).toBe(true)
 })
 
 it('R31: without an answer a failover goes on', async () => {
-  const ending = createEnding({ get: async () => Promise.reject(new KubeError('Unavailable', 'away')) })
-  expect(await ending.ask(set, signal)).toBe(false)
+  const terminating = createTerminatingNamespaces({
+    get: async () => Promise.reject(new KubeError('Unavailable', 'away')),
+  })
+  expect(await terminating.ask(set, signal)).toBe(false)
 })
