@@ -33,8 +33,8 @@ import { createInFlightPromotions } from './act/in-flight-promotions.ts'
 import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
 import { readPodWith } from './act/read-pod.ts'
+import { createActionRetries } from './action-retries.ts'
 import { createFailoverHistory } from './failover-history.ts'
-import { createFailures } from './failures.ts'
 import { createSpecs } from './in-force.ts'
 import { createLostPrimaries, isDeath } from './lost-primaries.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
@@ -148,7 +148,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const slicesName = resourceName(endpointSlices)
   const reports = createReports(options.reports, clock)
   const retirementDelay = createRetirementDelay(clock)
-  const failures = createFailures(clock)
+  const actionRetries = createActionRetries(clock)
   const since = createSince(clock)
   const specs = createSpecs()
   const terminatingNamespaces = createTerminatingNamespaces(urgentApi)
@@ -217,7 +217,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       // passes.
       lostPrimaries.forget(key)
       pendingStatus.forget(key)
-      failures.forget(key)
+      actionRetries.forget(key)
       claims.forget(key)
       gates.forget(key)
       since.forget(key)
@@ -317,7 +317,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       const { metadata } = await api.get(namespaceResource, { name }, { signal })
       return metadata.labels?.[memoryPermission.label] === memoryPermission.value
     },
-    failures,
+    actionRetries,
     specs,
     caughtUp: (key, priority) => {
       if (consistency.ready(key)) return true
@@ -399,7 +399,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
           const current = sets.get(key)
           if (current !== undefined) deps.notify(current, eventsOf([outcome], clock.monotonic()))
           if (outcome.type === 'failed') log.warn({ set: key, err: outcome.error }, 'a wake-up failed')
-          queue.add(key, { afterMs: failures.note(key, attemptsOf([outcome])) })
+          queue.add(key, { afterMs: actionRetries.note(key, attemptsOf([outcome])) })
         },
       }
     },

@@ -8,7 +8,7 @@ import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import type { ActContext } from './act/context.ts'
 import { createInFlightPromotions } from './act/in-flight-promotions.ts'
-import { createFailures } from './failures.ts'
+import { createActionRetries } from './action-retries.ts'
 import { createSpecs } from './in-force.ts'
 import { podIndexes } from './observe.ts'
 import { createPendingDeletions } from './pending-deletions.ts'
@@ -87,7 +87,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     ...{
       reporter: createReporter(api as never, clock),
       pendingStatus: createPendingStatus(clock),
-      failures: createFailures(clock),
+      actionRetries: createActionRetries(clock),
     },
     specs: createSpecs(),
     terminatingNamespaces: { has: () => false, note: nothing },

@@ -14,10 +14,10 @@ import { act } from './act/act.ts'
 import type { ActContext } from './act/context.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
+import type { ActionRetries, Attempt } from './action-retries.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
 import type { FailoverHistory } from './failover-history.ts'
-import type { Attempt, Failures } from './failures.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
 import { isFinished } from './lost-primaries.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
@@ -29,7 +29,7 @@ import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { PendingStatus } from './pending-status.ts'
 import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
-import { eventsOf, failureOf, type SetEvent } from './set-events.ts'
+import { eventsOf, failedActionOf, type SetEvent } from './set-events.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import type { TerminatingNamespaces } from './terminating-namespaces.ts'
 import type { UnlabelledPods } from './unlabelled-pods.ts'
@@ -49,7 +49,7 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledP
   readonly failoverHistory: FailoverHistory
   readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
   readonly metrics: SetMetrics
-  readonly failures: Failures
+  readonly actionRetries: ActionRetries
   readonly specs: Specs
   /** Returns whether the caches contain this process' writes for the set. If not, the set is requeued when they do. */
   readonly caughtUp: (setKey: string, priority: number) => boolean
@@ -144,7 +144,7 @@ export async function reconcile(
     pods,
     templateHash: observed.snapshot.templateHash,
     restoreHash: observed.snapshot.restoreHash,
-    failure: failureOf(outcomes),
+    failure: failedActionOf(outcomes),
     gates: set.paused ? [] : deps.gates.look({ key, uid: set.uid }, live),
     ...news,
     failovers: deps.failoverHistory.of(set.uid),
@@ -172,7 +172,7 @@ export async function reconcile(
   const attempts = [...attemptsOf(outcomes), told.attempt]
   const error = errorOf(attempts)
   const claimsAfterMs = set.memory && deps.claims.againAfterMs(set)
-  const failedAfterMs = deps.failures.note(key, attempts)
+  const failedAfterMs = deps.actionRetries.note(key, attempts)
   // Decide about the next candidate at once: the slot has no running app.
   if (outcomes.some(({ type }) => type === 'setback')) return { requeueAfterMs: 0, error }
   if (isCut) return { requeueAfterMs: 0, priority: lowPriority, error }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Outcome } from './act/outcome.ts'
 import type { Action, EmptyStart } from './plan.ts'
-import { eventsOf, failureOf, seriesOf } from './set-events.ts'
+import { eventsOf, failedActionOf, seriesOf } from './set-events.ts'
 import { makeLease } from './testing/memory.ts'
 import { makePod } from './testing/snapshots.ts'
 
@@ -45,8 +45,10 @@ describe('an event of a set', () => {
 describe('the failure of a pass', () => {
   it('names the action in words, and counts the others', () => {
     const outcomes = [failed(written), failed({ type: 'delete', pod: p0, reason: 'Surplus' })]
-    expect(failureOf(outcomes)).toBe('could not write the Lease of slot 0: forbidden (other failures: 1)')
-    expect(failureOf([failed(service('1'))])).toBe('could not write Service web: forbidden')
+    expect(failedActionOf(outcomes)).toBe(
+      'could not write the Lease of slot 0: forbidden (other failures: 1)',
+    )
+    expect(failedActionOf([failed(service('1'))])).toBe('could not write Service web: forbidden')
   })
 
   it('is one series for all names and numbers', () => {

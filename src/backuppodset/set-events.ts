@@ -161,7 +161,7 @@ export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): Se
     const more = pods.length > listed ? ` and ${pods.length - listed} more` : ''
     return { ...notice, note: `${text} ${pods.slice(0, listed).join(', ')}${more}` }
   })
-  const failure = failureOf(outcomes)
+  const failure = failedActionOf(outcomes)
   return failure === undefined
     ? [...single, ...grouped]
     : [
@@ -189,7 +189,7 @@ const stateNote = ({ state }: { readonly state?: StateRef }, seenAt: number): st
 /**
  * Returns the first failure of a pass, for display. A pod that changed in the meantime is normal and does not count.
  */
-export function failureOf(outcomes: readonly Outcome[]): string | undefined {
+export function failedActionOf(outcomes: readonly Outcome[]): string | undefined {
   const failures = outcomes.flatMap(outcome =>
     outcome.type === 'failed' && !(outcome.error instanceof PodChangedError) ? [outcome] : [],
   )

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kube/clock.ts'
-import type { Machine } from '../../succession/placement.ts'
+import type { Machine } from '../../succession/machine-fit.ts'
 import type { ProcFs } from '../discover/process.ts'
 import type { SentinelClient } from '../sentinel.ts'
 import type { Copies } from './copies.ts'

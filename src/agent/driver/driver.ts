@@ -3,12 +3,12 @@ import { locateContainers } from '../discover/container.ts'
 import { refOf } from '../discover/process.ts'
 import { orderHold } from '../hold.ts'
 import type { ProcessRef } from '../sentinel.ts'
+import { clonesOf, discard, thaw } from './clones.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { dump } from './dump.ts'
 import type { LocatedAppContainer, LocatedPod, MemoryDriver, PodTarget } from './memory-driver.ts'
 import { settle } from './pages.ts'
 import { restore } from './restore.ts'
-import { clonesOf, discard, thaw } from './stage.ts'
 import { childBelowHold } from './tree.ts'
 
 /** Creates the driver of pods' memory, which works through CRIU and the node's sentinel. */

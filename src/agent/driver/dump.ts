@@ -13,10 +13,10 @@ import { watchedPaths } from '../discover/watches.ts'
 import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
 import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, roomEnvironment, rootPid } from './criu.ts'
+import { type CriuGate, createCriuGate, goFile } from './criu-gate.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
-import { createGate, type Gate, goFile } from './gate.ts'
 import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
 import { assertNoOnlookers } from './onlookers.ts'
 import { assertWhole } from './pages.ts'
@@ -28,7 +28,7 @@ interface DumpTarget {
   readonly container: LocatedAppContainer
   readonly app: ProcessRef
   readonly stdio: ContainerImage['stdio']
-  readonly gate: Gate
+  readonly gate: CriuGate
   readonly watched: readonly string[]
   readonly images: string
   readonly work: string
@@ -200,7 +200,7 @@ async function target(
     container,
     app,
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
-    gate: await createGate(made.work),
+    gate: await createCriuGate(made.work),
     watched: await watchedPaths(deps.fs, app.pid),
     ...made,
   }

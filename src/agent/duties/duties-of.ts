@@ -5,9 +5,9 @@ import { isNewerTold, newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import type { Duty, DutyOf, Elsewhere } from './duty.ts'
-import { unfitImages, unfitNode } from './placement.ts'
 import { restoreHashOf } from './settings.ts'
 import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
+import { unfitImages, unfitNode } from './unfit.ts'
 
 /** Returns what this node should do now. Pure; the order means nothing. */
 export function dutiesOf(snapshot: Snapshot): Duty[] {

@@ -11,10 +11,10 @@ import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
 import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
-import { unfitImages, unfitNode } from './placement.ts'
 import type { SlotProgress } from './progress.ts'
 import { restoreHashOf } from './settings.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
+import { unfitImages, unfitNode } from './unfit.ts'
 
 export interface KeptGenerations {
   /** The newest generation of a slot on this node. */

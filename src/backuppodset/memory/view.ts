@@ -1,7 +1,7 @@
 import type { SlotReport } from '../../api/node-report.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { Machine } from '../../succession/placement.ts'
+import type { Machine } from '../../succession/machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
 export interface StageView {

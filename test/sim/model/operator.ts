@@ -1,7 +1,7 @@
 /** One replica of the operator: its caches, its election and its controller, composed as in the real one. */
 import { operatorElection } from '../../../src/api/election.ts'
+import { failurePauses } from '../../../src/backuppodset/action-retries.ts'
 import { createSetController } from '../../../src/backuppodset/controller.ts'
-import { failurePauses } from '../../../src/backuppodset/failures.ts'
 import type { SetMetrics } from '../../../src/backuppodset/metrics.ts'
 import type { WakeKeys } from '../../../src/backuppodset/wake/token.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'

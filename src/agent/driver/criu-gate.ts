@@ -7,7 +7,7 @@ import { join } from 'node:path'
  * application, which need not be stopped for it. The preload library (native/preload/gate.c) implements the other side,
  * in CRIU's work directory.
  */
-export interface Gate {
+export interface CriuGate {
   /** The file that opens the gate; any process may create it. */
   readonly path: string
   /** Resolves when CRIU has reached the gate, or when `ended` settles, since CRIU then cannot reach it any more. */
@@ -20,7 +20,7 @@ export interface Gate {
 export const goFile = (directory: string): string => join(directory, 'go')
 
 /** Creates the gate; call it before CRIU starts. */
-export async function createGate(work: string): Promise<Gate> {
+export async function createCriuGate(work: string): Promise<CriuGate> {
   const path = goFile(work)
   await writeFile(join(work, 'gate'), '')
   return {

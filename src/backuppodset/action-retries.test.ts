@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
-import { type Attempt, createFailures } from './failures.ts'
+import { type Attempt, createActionRetries } from './action-retries.ts'
 
 const failed = (what: Attempt['what'], error: unknown = new KubeError('Forbidden', 'quota')): Attempt => ({
   what,
@@ -12,37 +12,37 @@ const done = (what: Attempt['what']): Attempt => ({ what, type: 'done' })
 
 it('counts each kind of action by itself: what always fails delays nothing else', async () => {
   const clock = createFakeClock()
-  const failures = createFailures(clock)
+  const retries = createActionRetries(clock)
   let pause = 0
   for (let i = 0; i < 20; i += 1) {
-    pause = failures.note('ns/a', [failed('create')]) ?? 0
+    pause = retries.note('ns/a', [failed('create')]) ?? 0
     await clock.advance(pause)
   }
   expect(pause).toBe(30_000)
-  expect(failures.note('ns/a', [failed('convert'), failed('create')])).toBe(5)
-  expect(failures.note('ns/b', [failed('create')])).toBe(5)
-  expect(failures.note('ns/a', [done('convert'), done('status')])).toBeUndefined()
+  expect(retries.note('ns/a', [failed('convert'), failed('create')])).toBe(5)
+  expect(retries.note('ns/b', [failed('create')])).toBe(5)
+  expect(retries.note('ns/a', [done('convert'), done('status')])).toBeUndefined()
 })
 
 it('a pass that an event has brought before its time counts no further failure', async () => {
   const clock = createFakeClock()
-  const failures = createFailures(clock)
-  failures.note('ns/a', [failed('create')])
+  const retries = createActionRetries(clock)
+  retries.note('ns/a', [failed('create')])
   await clock.advance(5)
-  expect(failures.note('ns/a', [failed('create')])).toBe(10)
-  for (let i = 0; i < 50; i += 1) expect(failures.note('ns/a', [failed('create')])).toBe(10)
+  expect(retries.note('ns/a', [failed('create')])).toBe(10)
+  for (let i = 0; i < 50; i += 1) expect(retries.note('ns/a', [failed('create')])).toBe(10)
   await clock.advance(4)
-  expect(failures.note('ns/a', [failed('create')])).toBe(6)
+  expect(retries.note('ns/a', [failed('create')])).toBe(6)
 })
 
 it('begins again after a success, and waits as long as the server asks', async () => {
   const clock = createFakeClock()
-  const failures = createFailures(clock)
-  failures.note('ns/a', [failed('create')])
+  const retries = createActionRetries(clock)
+  retries.note('ns/a', [failed('create')])
   await clock.advance(5)
-  failures.note('ns/a', [failed('create'), done('delete')])
-  failures.note('ns/a', [done('create')])
-  expect(failures.note('ns/a', [failed('create')])).toBe(5)
+  retries.note('ns/a', [failed('create'), done('delete')])
+  retries.note('ns/a', [done('create')])
+  expect(retries.note('ns/a', [failed('create')])).toBe(5)
   const throttled = new KubeError('Throttled', 'busy', { retryAfterMs: 2000 })
-  expect(failures.note('ns/c', [failed('create', throttled)])).toBe(2000)
+  expect(retries.note('ns/c', [failed('create', throttled)])).toBe(2000)
 })

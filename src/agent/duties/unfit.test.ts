@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Machine } from '../../succession/placement.ts'
+import type { Machine } from '../../succession/machine-fit.ts'
 import { dutiesOf } from './duties-of.ts'
 import { slotReportsOf, understudyConditionOf, usabilityOf } from './slot-reports.ts'
 import type { Kept, Snapshot } from './snapshot.ts'

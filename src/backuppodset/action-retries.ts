@@ -12,7 +12,7 @@ export type Attempt =
  * Counts consecutive failures of each kind of action, for each set. An action that always fails, such as a creation
  * over quota, must delay neither the first retry of another kind nor anything that a set does at a set time.
  */
-export interface Failures {
+export interface ActionRetries {
   /** @returns ms until the next retry; undefined: nothing has failed. */
   note(setKey: string, attempts: readonly Attempt[]): number | undefined
   forget(setKey: string): void
@@ -30,7 +30,7 @@ interface Known {
   readonly until: number
 }
 
-export function createFailures(clock: Clock): Failures {
+export function createActionRetries(clock: Clock): ActionRetries {
   const sets = new Map<string, Map<Attempt['what'], Known>>()
   return {
     note(setKey, attempts) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Machine, misfit } from './placement.ts'
+import { type Machine, misfit } from './machine-fit.ts'
 
 const machine: Machine = {
   architecture: 'x86_64',

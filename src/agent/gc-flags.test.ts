@@ -10,7 +10,7 @@ const [fewestMinor, mostMajor] = [16, 13]
 test('buffers that nobody has are let go without all garbage being collected', async () => {
   const script = `
     import { constants, PerformanceObserver } from 'node:perf_hooks'
-    import { collectBuffers } from ${JSON.stringify(join(import.meta.dirname, 'garbage.ts'))}
+    import { collectBuffers } from ${JSON.stringify(join(import.meta.dirname, 'gc-flags.ts'))}
     const kinds = { minor: 0, major: 0 }
     new PerformanceObserver(list => {
       for (const { detail } of list.getEntries())

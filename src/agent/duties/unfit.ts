@@ -1,4 +1,4 @@
-import { misfit } from '../../succession/placement.ts'
+import { misfit } from '../../succession/machine-fit.ts'
 import type { Kept, PodView, Snapshot } from './snapshot.ts'
 
 /** Why memory of this node cannot be restored here, with a cure. */
