@@ -5,6 +5,7 @@ import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
 import { untilEnded } from './ending.ts'
 import { untilNextFailure } from './failing.ts'
+import { untilTried } from './last-resort.ts'
 import {
   convergeWithMemory,
   untilDeath,
@@ -20,7 +21,6 @@ import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
-import { untilTried } from './successors.ts'
 
 /**
  * Returns the plan that leads from the observed state to the wanted one. Pure and total: the same snapshot, whatever

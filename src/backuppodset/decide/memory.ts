@@ -10,6 +10,7 @@ import { msUntilReplaced } from './breaker.ts'
 import { together } from './converge.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
 import { failureOf } from './failing.ts'
+import { lastResort } from './last-resort.ts'
 import { type PrimarySets, partitionPrimaries, roleGiver, roleIn } from './primary-sets.ts'
 import { refill } from './refill.ts'
 import { relaysOf } from './relay.ts'
@@ -19,7 +20,6 @@ import type { Policies } from './select.ts'
 import {
   callable,
   candidatesOf,
-  lastResort,
   nodesWith,
   optionsOf,
   promotion,

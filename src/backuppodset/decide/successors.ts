@@ -6,12 +6,11 @@ import { fitsMemory } from '../../succession/kinds.ts'
 import type { Option } from '../../succession/match.ts'
 import { signersAfter } from '../../succession/signers.ts'
 import { newestOf, takenAt, toldOf } from '../memory/age.ts'
-import { isGone, isKeptOf, usableOf } from '../memory/knowledge.ts'
+import { isKeptOf, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Action, Origin, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { mayTake } from './errands.ts'
-import { revisionFor } from './revisions.ts'
 import { isGated } from './tools.ts'
 
 /**
@@ -49,7 +48,7 @@ const sourceSaysMs = 2_000
  * that node has not reported usable memory yet, and some other node has reported that nothing newer reaches it: that
  * node might be called. How much is missing there is not known: agents report progress every few seconds.
  */
-function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
+export function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
   const { source, sourceSeenAt, vacantSince } = slot
   if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
   const isStuck = usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))
@@ -236,89 +235,6 @@ function howOf({ uid, gate, stage }: PodView, here: Copy | undefined): Exclude<O
   if (stage?.successorOf !== undefined) return 'Created'
   if (here === undefined) return 'Fetched'
   return here.report.usable === 'Frozen' && here.report.understudyUid === uid ? 'Frozen' : 'Staged'
-}
-
-/** True if a pod can be made whose template fits the memory. */
-const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
-  fitsMemory(s.restoreHash, restoreHash) || revisionFor(s, restoreHash ?? '') !== undefined
-
-/** How long the operator waits only for a pod that was made for a slot and has a node, until the pod is ready, ms. */
-const arrivalMs = 120_000
-
-/** At most so many pods are made for one slot; after that the agents and the operator retry with these. */
-const mostMade = 3
-const retryMs = { first: 30_000, most: 600_000 } as const
-
-/**
- * Returns what to do for a slot that no backup can take: `make` a pod that can; wait (`awaited`) for a pod that was
- * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty life
- * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long.
- */
-export function lastResort(
-  s: Snapshot,
-  slot: SlotMemory,
-  hot: readonly PodView[],
-): 'make' | 'awaited' | 'anew' {
-  if (isGone(slot) || isWornOut(s, slot)) return 'anew'
-  if (usableOf(slot).length === 0 || !canBeMade(s, slot) || msUntilSourceSays(s, slot) > 0) return 'awaited'
-  const left = msUntilMade(s, slot, hot)
-  return left !== undefined && left <= 0 ? 'make' : 'awaited'
-}
-
-/** True if the set limits how long memory may be kept without being restored anywhere, and that time is over. */
-const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
-  const left = msUntilWornOut(s, slot)
-  return left !== undefined && left <= 0
-}
-
-function msUntilWornOut({ set, monotonicNow }: Snapshot, { vacantSince }: SlotMemory): number | undefined {
-  const afterMs = set.memory?.giveUpAfterMs
-  return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
-}
-
-/**
- * Returns the ms until another pod is made for the slot; undefined if one is on its way, or if there are enough to
- * retry with.
- */
-function msUntilMade(
-  s: Snapshot,
-  { lease, vacantSince }: SlotMemory,
-  hot: readonly PodView[],
-): number | undefined {
-  const own = hot.filter(({ stage }) => stage?.successorOf === lease.slot)
-  if (own.length === 0) return 0
-  // A pod without a node waits for room in the cluster, and so would another one.
-  const comes = (pod: PodView) =>
-    pod.waking || (pod.stage?.failed === undefined && (pod.ready || pod.node === undefined))
-  if (own.length >= mostMade || own.some(comes)) return undefined
-  const newest = Math.max(...own.map(({ createdAt }) => createdAt))
-  const isFailing = own.every(({ stage }) => stage?.failed !== undefined)
-  // The longer the slot has been vacant, the longer the next pause.
-  const waited = vacantSince === undefined ? 0 : s.monotonicNow - vacantSince
-  const pauseMs = Math.min(retryMs.most, Math.max(isFailing ? retryMs.first : arrivalMs, waited / 2))
-  return newest + pauseMs - s.now
-}
-
-/** How often to check whether a node can restore a memory by now, ms: silence causes no watch event. */
-const askedAgainMs = 5_000
-
-/**
- * Returns the ms until the next look at slots without primary whose memory is kept; undefined if no such slot waits.
- */
-export function untilTried(s: Snapshot): number | undefined {
-  const slots = [...(s.memory?.slots.values() ?? [])].filter(
-    slot => slot.vacantSince !== undefined && !isGone(slot),
-  )
-  const hot = s.pods.filter(({ kind }) => kind === 'hotbackup')
-  const times = slots.flatMap(slot =>
-    [
-      usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot),
-      slot.lease.atLeast === undefined ? undefined : askedAgainMs,
-      msUntilWornOut(s, slot),
-      msUntilSourceSays(s, slot),
-    ].filter(ms => ms !== undefined && ms > 0),
-  ) as number[]
-  return times.length === 0 ? undefined : Math.min(...times)
 }
 
 /** Returns the nodes that have the newest available memory of a slot, the newest first. */

@@ -224,7 +224,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'one try that fails gives up memory that is kept',
     mutations: [
       {
-        file: 'src/backuppodset/decide/successors.ts',
+        file: 'src/backuppodset/decide/last-resort.ts',
         find: "  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
         replace:
           "  if (hot.some(({ stage }) => stage?.successorOf === slot.lease.slot && stage.failed)) return 'anew'\n  return left !== undefined && left <= 0 ? 'make' : 'awaited'\n",
