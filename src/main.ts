@@ -73,7 +73,12 @@ program
     'namespace of the operator, with its Lease and its Secret',
     'understudy-system',
   )
-  .option('--agents-namespace <name>', 'namespace of the agents, with their Secret', defaults.agentsNamespace)
+  // `--agents-namespace` is the name of earlier versions.
+  .option(
+    '--agents-namespace, --agent-namespace <name>',
+    'namespace of the agents, with their Secret',
+    defaults.agentNamespace,
+  )
   .addOption(
     new Option(
       '--memory-namespaces <which>',

@@ -255,7 +255,7 @@ async function operate(
         keepGenerationsKey(
           {
             api: leaderApi,
-            namespace: options.agentsNamespace,
+            namespace: options.agentNamespace,
             wanted: () => sets.list().some(({ spec }) => spec.checkpoint !== undefined),
             ...{ clock, random, log },
           },

@@ -8,7 +8,7 @@ export interface OperatorOptions {
   /** The operator's own namespace, with its Lease and its Secret. */
   readonly namespace: string
   /** Namespace of the agents, with the key of the generations that they write to disks. */
-  readonly agentsNamespace: string
+  readonly agentNamespace: string
   /** Namespaces in which sets may ask for memory. */
   readonly memoryNamespaces: MemoryNamespaces
   /** Image of the gate of cold backups. */
@@ -35,7 +35,7 @@ export interface OperatorOptions {
 }
 
 export const defaults = {
-  agentsNamespace: generationsKey.namespace,
+  agentNamespace: generationsKey.namespace,
   memoryNamespaces: 'labelled',
   workers: 8,
   connections: 24,

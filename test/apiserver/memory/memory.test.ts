@@ -51,7 +51,7 @@ beforeAll(async () => {
     await api.create(namespaces, { metadata: { name, labels: memoryAllowed } })
   kubelet = startFakeKubelet(api, namespace, { place })
   agents = await startFakeAgents(api, namespace, nodes)
-  operator = startOperatorHere(namespace, { agentsNamespace: `${namespace}-agents` })
+  operator = startOperatorHere(namespace, { agentNamespace: `${namespace}-agents` })
 })
 afterAll(async () => {
   await operator[Symbol.asyncDispose]()

@@ -27,7 +27,7 @@ beforeAll(async () => {
     place: ({ metadata }) => (metadata.labels?.[labels.type] === 'primary' ? 'fake-p' : 'fake-a'),
   })
   agents = await startFakeAgents(api, namespace, ['fake-p', 'fake-a', 'fake-b'])
-  operator = startOperatorHere(namespace, { agentsNamespace: `${namespace}-agents` })
+  operator = startOperatorHere(namespace, { agentNamespace: `${namespace}-agents` })
 })
 afterAll(async () => {
   await operator[Symbol.asyncDispose]()

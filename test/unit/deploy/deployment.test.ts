@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
 import { manifest, manifests, packageVersion, text } from './manifests.ts'
@@ -41,6 +42,19 @@ test('every flag that the Deployment gives is one that the operator has', async 
   const main = await text('src/main.ts')
   expect(flags.filter(flag => !main.includes(flag))).toEqual([])
 })
+
+test.each(['--agent-namespace', '--agents-namespace'])(
+  "the operator takes the agents' namespace as %s",
+  flag => {
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      ['src/main.ts', 'operator', `${flag}=a`, '--kubeconfig=/nonexistent'],
+      { encoding: 'utf8' },
+    )
+    // It gets as far as the kubeconfig.
+    expect([stderr, stdout]).toEqual(['', expect.stringContaining('cannot read kubeconfig /nonexistent')])
+  },
+)
 
 test('the policy of the gate lets in the pods that the Deployment makes, on the port of the gate', async () => {
   const { spec: policy } = await manifest<{
