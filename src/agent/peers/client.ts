@@ -20,7 +20,7 @@ import { bodyOf, StreamBroken } from './body.ts'
 import type { Apply } from './codec.ts'
 import { connectPeer, type Peer } from './connection.ts'
 import type { Identity } from './identity.ts'
-import { formatRequest, healthPath, parseHead } from './protocol.ts'
+import { formatRequest, parseHead } from './protocol.ts'
 import { type ReceivedGeneration, receiveGeneration } from './receive.ts'
 import { createWatchdog, type Watchdog } from './watchdog.ts'
 
@@ -59,8 +59,6 @@ export interface PeerClient {
    * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
   pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal, onAnswer?: () => void): Promise<Stored>
-  /** Resolves if that peer answers this agent. @throws AgentError Peer*, or the signal's reason */
-  check(peer: Peer, signal: AbortSignal): Promise<void>
   close(): void
 }
 
@@ -241,11 +239,6 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         throw error
       }
     },
-    check: (peer, signal) =>
-      ask(peer, healthPath, signal, async ({ headers }) => {
-        const status = Number(headers[':status'])
-        refuseUnless(status === 200, status, peer)
-      }),
     close() {
       for (const connecting of connections.values())
         connecting.then(

@@ -16,8 +16,9 @@ import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { originFault } from '../../succession/origin.ts'
 import { fetchNewest } from '../duties/fetch.ts'
 import type { TaskContext } from '../duties/task-context.ts'
-import { createPeerClient, type PeerClientOptions } from './client.ts'
+import { createPeerClient, type PeerClient, type PeerClientOptions } from './client.ts'
 import type { Encode } from './codec.ts'
+import type { Peer } from './connection.ts'
 import { type Identity, loadIdentity } from './identity.ts'
 import { pinnedTls } from './pinned.ts'
 import type { ReceivedGeneration } from './receive.ts'
@@ -69,6 +70,9 @@ const commit = async (generation: number, files: Record<string, Uint8Array | str
   return draft.commit(manifestOf(generation, { epoch }))
 }
 
+/** A slot that the server refuses to every node. */
+const refused = 999
+
 const startServer = async (options: Partial<PeerServerOptions> = {}) => {
   const sent: SentGeneration[] = []
   const server = await createPeerServer({
@@ -77,7 +81,7 @@ const startServer = async (options: Partial<PeerServerOptions> = {}) => {
     port: 0,
     store: source,
     nodeOf: fingerprint => (fingerprint === identities.holder.fingerprint ? 'node-b' : undefined),
-    mayRead: node => node === 'node-b',
+    mayRead: (node, slot) => node === 'node-b' && slot.slot !== refused,
     clock: systemClock,
     log: silentLog,
     onSent: it => void sent.push(it),
@@ -104,6 +108,10 @@ const startClient = async (options: Partial<PeerClientOptions> = {}) => {
   closing.push(() => client.close())
   return { client, store, received }
 }
+
+/** Resolves when the peer has answered a request; it has read every earlier request of this client by then. */
+const untilAnswered = (client: PeerClient, peer: Peer) =>
+  expect(client.pull({ ...slotKey, slot: refused }, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
 
 describe('a generation goes from node to node', () => {
   test('as a whole, then as the difference', async () => {
@@ -207,7 +215,7 @@ describe('a generation goes from node to node', () => {
     }
     await pulled
     expect(store.list()).toHaveLength(150)
-    await client.check(peer, never)
+    await untilAnswered(client, peer)
   })
 })
 
@@ -266,7 +274,7 @@ describe('while a generation is read', () => {
     await hold.reached
     await put(1)
     const second = client.pull(other, peer, epoch, never)
-    await client.check(peer, never)
+    await untilAnswered(client, peer)
     await put(2)
     await source.prune(other, 1)
     hold.go()
@@ -290,7 +298,7 @@ describe('while a generation is read', () => {
     }
     const pulls = [client.pull(slotKey, peer, epoch, never), client.pull(second, peer, epoch, never)]
     await hold.reached
-    await client.check(peer, never)
+    await untilAnswered(client, peer)
     expect(hold.most()).toBe(1)
     pulls.push(client.pull(other, peer, epoch, never))
     await expect.poll(hold.most, patient).toBe(2)
@@ -366,7 +374,6 @@ describe('only those who may', () => {
     await commit(1, { a: 'a' })
     const { client } = await startClient({ identity: identities.stranger })
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
-    await expect(client.check(peer, never)).rejects.toEqual(code('PeerUnreachable'))
   })
 
   test('nobody without a certificate', async () => {
@@ -577,27 +584,27 @@ describe('only those who may', () => {
       })
     await vi.waitFor(() => expect(gone).toBeGreaterThanOrEqual(2_000 - 16), patient)
     const { client } = await startClient()
-    await client.check(peer, never)
+    await untilAnswered(client, peer)
   })
 
   test('where no report has an address not even a handshake is begun from there', async () => {
     const { peer } = await startServer({ mayConnect: address => address !== '127.0.0.1' })
     const { client } = await startClient()
-    await expect(client.check(peer, never)).rejects.toEqual(code('PeerUnreachable'))
+    await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
     const { peer: other } = await startServer({
       mayConnect: address => address === '127.0.0.3',
       nodeOf: (_, address) => (address === '127.0.0.3' ? 'node-b' : undefined),
     })
     const { client: bound } = await startClient({ localAddress: '127.0.0.3' })
-    await bound.check(other, never)
+    await untilAnswered(bound, other)
   })
 
   test('not those who were struck off while they waited', async () => {
     let allowed = true
-    const { peer, server } = await startServer({ mayRead: () => allowed })
+    const { peer, server } = await startServer({ mayRead: (_, { slot }) => allowed && slot !== refused })
     const { client } = await startClient()
     const pulled = client.pull(slotKey, peer, epoch, never)
-    await client.check(peer, never)
+    await untilAnswered(client, peer)
     allowed = false
     await commit(1, { a: 'a' })
     server.announce(slotKey)
@@ -723,7 +730,9 @@ describe('what breaks', () => {
     const { client } = await startClient({ backoff: { initialMs: 1, maxMs: 2 } })
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerUnreachable'))
     for (const address of ['', 'host', 'host:0', 'host:99999', '::1:7', 'user@host:1', '[::1]'])
-      await expect(client.check({ ...peer, address }, never)).rejects.toEqual(code('PeerUnreachable'))
+      await expect(client.pull(slotKey, { ...peer, address }, epoch, never)).rejects.toEqual(
+        code('PeerUnreachable'),
+      )
   })
 
   test('an encoder that fails makes no generation', async () => {
@@ -802,12 +811,12 @@ test('a connection that nobody uses any more is closed, and the next question op
         : systemClock.sleep(ms, signal),
   }
   const { client } = await startClient({ clock })
-  await client.check(peer, never)
+  await untilAnswered(client, peer)
   await client.pull(slotKey, peer, epoch, never)
   // The connection was used again in time.
   expect(idle.map(({ signal }) => signal?.aborted)).toEqual([true, false])
   idle.at(-1)?.wake()
   await expect.poll(() => idle.at(-1)?.signal?.aborted, patient).toBe(true)
-  await client.check(peer, never)
+  await untilAnswered(client, peer)
   expect(idle).toHaveLength(3)
 })

@@ -26,7 +26,6 @@ export interface GenerationHead {
   readonly ageMs: number
 }
 
-export const healthPath = '/v1/healthz'
 const generationsPath = '/v1/generations'
 
 export const versionOf = ({ epoch, generation }: Manifest): Version => ({ epoch, generation })

@@ -1,11 +1,10 @@
-/** Sends one generation: retains it while it is read; the receiver and the rate limit set the pace. */
+/** Sends one generation: retains it while it is read; the receiver sets the pace. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
 import type { SlotKey } from '../../api/slot-lease.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
-import type { Pace } from './pace.ts'
 import { formatHead, type GenerationRequest, isNewer, type Version, versionOf } from './protocol.ts'
 import { createWatchdog } from './watchdog.ts'
 
@@ -24,7 +23,6 @@ export interface SendOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
   readonly encode: Encode
   readonly clock: Clock
-  readonly pace: Pace | undefined
   /** Milliseconds that the receiver may read nothing. */
   readonly silenceMs: number
   readonly signal: AbortSignal
@@ -49,7 +47,7 @@ export async function sendGeneration(
   next: Stored,
   options: SendOptions,
 ): Promise<Pick<SentGeneration, 'version' | 'delta' | 'bytes' | 'ms'>> {
-  const { store, encode, clock, pace, silenceMs, signal } = options
+  const { store, encode, clock, silenceMs, signal } = options
   const { slot } = request
   const start = clock.monotonic()
   const letGo = [store.retain(slot, next.manifest.generation, next.manifest.epoch)]
@@ -75,9 +73,8 @@ export async function sendGeneration(
         ageMs: start - next.completedAt + next.pipelineMs,
       }),
     })
-    const paced = async function* () {
+    const chunks = async function* () {
       for await (const chunk of encode(base, next, { signal: stalled.signal })) {
-        await pace?.take(chunk.length, stalled.signal)
         bytes += chunk.length
         // Until the stream asks for more, the receiver is the slow side: the stream takes no more than its window.
         watchdog.watch()
@@ -86,7 +83,7 @@ export async function sendGeneration(
       }
       watchdog.watch()
     }
-    await pipeline(paced, stream, { signal: stalled.signal })
+    await pipeline(chunks, stream, { signal: stalled.signal })
     return { version, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
   } catch (error) {
     // pipeline throws an AbortError without the reason.

@@ -21,9 +21,8 @@ import { createKeyedSignal } from '../keyed-signal.ts'
 import type { Encode } from './codec.ts'
 import type { Identity } from './identity.ts'
 import { keepAlive } from './keep-alive.ts'
-import { createPace } from './pace.ts'
 import { peerFingerprint, pinnedTls } from './pinned.ts'
-import { type GenerationRequest, healthPath, parseRequest } from './protocol.ts'
+import { type GenerationRequest, parseRequest } from './protocol.ts'
 import { newest, type SentGeneration, sendGeneration } from './send.ts'
 import { shareEncoding } from './share-encoding.ts'
 import { createTurns } from './turns.ts'
@@ -52,8 +51,6 @@ export interface PeerServerOptions {
   readonly log: Log
   /** Limits concurrent transfers. Default 8 in all, 2 to one node; one namespace may take all but one. */
   readonly transfers?: { readonly forAll: number; readonly forEach: number } | undefined
-  /** For all transfers together. Default: no limit. */
-  readonly bytesPerSecond?: number | undefined
   /** Milliseconds that a request waits for a newer generation. Default 30 s. */
   readonly waitMs?: number | undefined
   /** Milliseconds between two signs of life to a waiting receiver. Default 5 s. */
@@ -92,11 +89,9 @@ const connectionsOfPeer = 8
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
   const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
-  const { bytesPerSecond } = options
   const encode = shareEncoding(options.encode ?? encodeDelta, clock)
   const announcements = createKeyedSignal()
   const turns = createTurns(options.transfers ?? { forAll: 8, forEach: 2 })
-  const pace = bytesPerSecond === undefined ? undefined : createPace(bytesPerSecond, clock)
   /** Oldest first. */
   const sockets = new Map<TLSSocket, string>()
 
@@ -149,7 +144,6 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       const node = nodeNow()
       if (node === undefined) return answer(stream, 403)
       if (method !== 'GET') return answer(stream, 405)
-      if (path === healthPath) return answer(stream, 200, 'ok\n')
       const request = parseRequest(path)
       if (request === undefined) return answer(stream, 400)
       if (!mayRead(node, request.slot)) return answer(stream, 403)
@@ -188,7 +182,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       const next = newest(store, request)
       if (next === undefined) return answer(stream, 204)
       if (nodeNow() !== node || !mayRead(node, request.slot)) return answer(stream, 403)
-      const send = { store, encode, clock, pace, silenceMs, signal: gone.signal }
+      const send = { store, encode, clock, silenceMs, signal: gone.signal }
       // Before the first byte: the receiver's next request may arrive before this side notices the end of the transfer.
       const settled = claimFor(request.slot, settling)
       try {
@@ -258,10 +252,10 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
   }
 }
 
-function answer(stream: ServerHttp2Stream, status: number, body = ''): void {
+function answer(stream: ServerHttp2Stream, status: number): void {
   if (stream.destroyed || stream.headersSent) return
   stream.respond({ ':status': status })
-  stream.end(body)
+  stream.end()
 }
 
 /** Sends "102 Processing" to a waiting receiver at intervals, until the signal fires. */
