@@ -12,7 +12,7 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { isNamed } from '../../succession/origin.ts'
 import { reasonOf } from '../duties/failure.ts'
-import { createPace } from '../peers/pace.ts'
+import { createByteRate } from './byte-rate.ts'
 
 export interface DiskKeeperOptions {
   readonly disk: GenerationDisk
@@ -78,7 +78,7 @@ const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly gen
 
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const { disk, store, agentsHalf, node, slots, everyMs, onRecalled, changed, clock, log } = options
-  const pace = createPace(options.bytesPerSecond ?? defaultRate, clock)
+  const rate = createByteRate(options.bytesPerSecond ?? defaultRate, clock)
   const written = new Map<string, Written>()
   /** Slots (with their lives) for which the disk has been searched. */
   const recalled = new Set<string>()
@@ -196,7 +196,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       if (key === undefined) return
       const release = store.retain(lease, generation, epoch)
       try {
-        const sealed = await disk.write(stored, key, { signal, pace: bytes => pace.take(bytes, signal) })
+        const sealed = await disk.write(stored, key, { signal, pace: bytes => rate.take(bytes, signal) })
         note(name, sealed, clock.monotonic())
       } finally {
         release()

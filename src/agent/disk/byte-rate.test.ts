@@ -1,18 +1,18 @@
 import { describe, expect, test } from 'vitest'
 import { createFakeClock } from '../../kube/clock.ts'
-import { createPace } from './pace.ts'
+import { createByteRate } from './byte-rate.ts'
 
 const never = new AbortController().signal
 
-describe('a pace', () => {
+describe('a byte rate', () => {
   test('lets a tenth of a second through at once, then as many bytes a second as it says', async () => {
     const clock = createFakeClock()
-    const pace = createPace(1000, clock)
+    const rate = createByteRate(1000, clock)
     const begin = clock.monotonic()
     const at: number[] = []
     const send = async () => {
       for (let sent = 0; sent < 1100; sent += 50) {
-        await pace.take(50, never)
+        await rate.take(50, never)
         at.push(clock.monotonic() - begin)
       }
     }
@@ -25,10 +25,10 @@ describe('a pace', () => {
 
   test('is one for all, in their order', async () => {
     const clock = createFakeClock()
-    const pace = createPace(1000, clock)
+    const rate = createByteRate(1000, clock)
     const order: string[] = []
     const send = async (name: string) => {
-      await pace.take(100, never)
+      await rate.take(100, never)
       order.push(`${name} at ${clock.monotonic() - 1000}`)
     }
     const all = Promise.all(['a', 'b', 'c'].map(send))
@@ -39,15 +39,15 @@ describe('a pace', () => {
 
   test('a pause saves up no more than a tenth of a second', async () => {
     const clock = createFakeClock()
-    const pace = createPace(1000, clock)
+    const rate = createByteRate(1000, clock)
     await clock.advance(60_000)
-    await pace.take(100, never)
+    await rate.take(100, never)
     const stop = new AbortController()
-    const late = pace.take(1, stop.signal)
+    const late = rate.take(1, stop.signal)
     await clock.untilSleepers(1)
     stop.abort(new Error('enough'))
     await expect(late).rejects.toThrow('enough')
     await clock.advance(60_000)
-    await expect(pace.take(1, stop.signal)).rejects.toThrow('enough')
+    await expect(rate.take(1, stop.signal)).rejects.toThrow('enough')
   })
 })

@@ -1,6 +1,6 @@
 import type { Clock } from '../../kube/clock.ts'
 
-export interface Pace {
+export interface ByteRate {
   /**
    * Resolves when the caller may send so many more bytes.
    * @throws the signal's reason
@@ -12,7 +12,7 @@ export interface Pace {
  * Creates a token bucket: after a pause, a tenth of a second's worth of bytes may pass at once; then at most
  * `bytesPerSecond` on average, for all callers together and in their order.
  */
-export function createPace(bytesPerSecond: number, clock: Clock): Pace {
+export function createByteRate(bytesPerSecond: number, clock: Clock): ByteRate {
   const depthMs = 100
   /** Time at which all bytes granted so far fit the rate. */
   let paidUntil = clock.monotonic() - depthMs
