@@ -62,13 +62,13 @@ export async function act(context: ActContext, plan: Plan): Promise<Acted> {
   for (const { actions: planned, aside } of plan.tiers) {
     if (!isExact && !aside) continue
     const actions = planned.filter(action => !('pod' in action && notOurs.has(action.pod.uid)))
-    const stage = await slowStart(actions, action => perform(context, action), isHarmless, mayGoOn)
-    outcomes.push(...stage)
-    for (const { type, action } of stage)
+    const done = await slowStart(actions, action => perform(context, action), isHarmless, mayGoOn)
+    outcomes.push(...done)
+    for (const { type, action } of done)
       if (type === 'failed' && action.type === 'adopt') notOurs.add(action.pod.uid)
     if (aside) continue
     isExact =
-      stage.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && stage.length === actions.length
+      done.every(outcome => isDone(outcome) || isRefusedClaim(outcome)) && done.length === actions.length
   }
   return { outcomes, isCut }
 }
