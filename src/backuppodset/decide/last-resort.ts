@@ -1,4 +1,4 @@
-/** What becomes of a slot that no backup can take. */
+/** The last resort for a slot that no backup can take: a new pod, more patience, or an empty start. */
 import { fitsMemory } from '../../succession/kinds.ts'
 import { isGone, usableOf } from '../memory/knowledge.ts'
 import type { SlotMemory } from '../memory/view.ts'

@@ -7,8 +7,8 @@ import { remove } from './tools.ts'
 const lingerMs = 2_000
 
 /**
- * Deletes retired pods whose successors have been on stage for long enough, and retired pods without a successor to
- * come.
+ * Deletes retired pods whose successors have been on stage for long enough, and retired pods whose slots wait for no
+ * successor.
  */
 export const retirements = (s: Snapshot): Action[] =>
   (s.retired ?? []).filter(pod => msLeft(s, pod) <= 0).map(pod => remove(pod, 'Retired'))

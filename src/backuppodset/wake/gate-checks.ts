@@ -41,9 +41,9 @@ interface Check {
   readonly why: string | undefined
 }
 
-/** Interval of checks of a gate that answered; policies change. */
+/** Interval of checks of a gate that answered, ms; policies change. */
 const againMs = 3_600_000
-/** Interval after a failure. */
+/** Interval after a failure, ms. */
 const failedMs = 5_000
 const timeoutMs = 2_000
 /** Limit for all sets together. */
