@@ -38,6 +38,7 @@ import { createFailoverHistory } from './failover-history.ts'
 import { createSpecs } from './in-force.ts'
 import { createLostPrimaries, isDeath } from './lost-primaries.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
+import { createHandoverRequests } from './memory/handover-requests.ts'
 import { createReports, setsIn } from './memory/reports.ts'
 import { createRetirementDelay } from './memory/retirement-delay.ts'
 import { createSince } from './memory/since.ts'
@@ -150,6 +151,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const retirementDelay = createRetirementDelay(clock)
   const actionRetries = createActionRetries(clock)
   const since = createSince(clock)
+  const handoverRequests = createHandoverRequests()
   const specs = createSpecs()
   const terminatingNamespaces = createTerminatingNamespaces(urgentApi)
   const gates = createGateChecks({
@@ -223,6 +225,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       since.forget(key)
       since.forget(`pods/${key}`)
       since.forget(`caches/${key}`)
+      handoverRequests.forget(key)
       reporter.forget(object.metadata.uid)
       specs.forget(object.metadata.uid)
       terminatingNamespaces.forget(object.metadata.uid)
@@ -303,6 +306,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       isPermitted: namespace =>
         options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
       since,
+      handoverRequests,
       retirementDelay,
       failedOnStage: refusal,
     },
@@ -369,6 +373,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         podOf: uid => observed.pods.get(uid),
         wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
         wroteLease: lease => consistency.wrote(key, leasesName, lease.metadata.resourceVersion),
+        requestedHandover: handoverRequests.wrote,
         wroteService: service => consistency.wrote(key, servicesName, service.metadata.resourceVersion),
         wroteSlice: slice => consistency.wrote(key, slicesName, slice.metadata.resourceVersion),
         deletedLease: metadata => consistency.deleted(key, leasesName, { metadata }),

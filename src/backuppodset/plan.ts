@@ -122,6 +122,8 @@ export type Action =
        * memory.
        */
       readonly stateLost: boolean
+      /** The Lease requests a handover with this write, and not since an earlier one of this process. */
+      readonly requestsHandover?: true
       /** As in `Role`. */
       readonly ends?: SlotLease
       /** The set no longer has a place for the slot, or has one again. */

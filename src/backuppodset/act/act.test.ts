@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Action } from '../plan.ts'
+import { makeLease, makePrimary } from '../testing/memory.ts'
 import { makePod, makeSet } from '../testing/snapshots.ts'
 import { act } from './act.ts'
 import type { ActContext } from './context.ts'
@@ -308,4 +310,36 @@ it('R31: in a namespace that ends no application is started, nor anything else d
   expect(done).toEqual([])
   expect((await act(contextOf(false), plan)).outcomes).toMatchObject([{ type: 'done' }])
   expect(done).toEqual(['wake'])
+})
+
+it('D7.consent: a handover counts as requested from before its write, and only if the API server has accepted it', async () => {
+  const lease = makeLease(makePrimary('p0', 0), { handover: 'uid-h0', handovers: 2 })
+  const acted = async (requestsHandover: boolean, answer: () => Promise<object>) => {
+    let now = 5
+    const requested: unknown[] = []
+    const api = {
+      patch: async () => {
+        now = 9
+        return answer()
+      },
+    }
+    const context = {
+      ...{ set: makeSet(), api, signal: new AbortController().signal },
+      ...{ mayWrite: () => true, mustYield: () => false },
+      wroteLease: () => undefined,
+      monotonic: () => now,
+      requestedHandover: ({ handovers }: SlotLease, at: number) => requested.push([handovers, at]),
+    } as unknown as ActContext
+    const write: Action = {
+      ...{ type: 'writeSlot', lease, version: '1', restarts: 0, stateLost: false },
+      ...(requestsHandover && { requestsHandover }),
+    }
+    await act(context, { stages: [{ tier: 'assignments', actions: [write] }], requeueAfterMs: undefined })
+    return requested
+  }
+  const accepted = async () => ({ metadata: {} })
+  expect(await acted(true, accepted)).toEqual([[2, 5]])
+  expect(await acted(false, accepted)).toEqual([])
+  const lost = async () => Promise.reject(new KubeError('Timeout', 'no answer'))
+  expect(await acted(true, lost)).toEqual([])
 })

@@ -150,11 +150,14 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return promote(context, action)
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
-    case 'writeSlot':
+    case 'writeSlot': {
       if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
       if (action.ends) await requireGone(context, action.ends)
+      const at = context.monotonic()
       await writeLease(unhurried(context), action.lease, action.version, action.restarts)
+      if (action.requestsHandover) context.requestedHandover(action.lease, at)
       return { type: 'done', action, pod: undefined }
+    }
     case 'deleteSlot':
       if (action.ends) await requireGone(context, action.ends)
       await deleteLease(context, action.slot, action.lease)

@@ -1,4 +1,5 @@
 import type { ParsedSet } from '../../api/parse.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Lease, Pod, Service } from '../../kube/resources.ts'
@@ -27,6 +28,8 @@ export interface ActContext {
   /** Call with every pod that a write returned, before the set is looked at again. */
   readonly wrote: (pod: Pod) => void
   readonly wroteLease: (lease: Lease) => void
+  /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
+  readonly requestedHandover: (lease: SlotLease, at: number) => void
   readonly wroteService: (service: Service) => void
   readonly wroteSlice: (slice: EndpointSlice) => void
   /** Call with every deleted Lease. */

@@ -82,7 +82,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
-    const handovers = handoversOf(goesOn ? present.lease : undefined, handover)
+    const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const lease: SlotLease = {
       namespace: s.set.namespace,
@@ -118,6 +118,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
         version: present?.resourceVersion,
         restarts,
         stateLost: isEmptied,
+        ...(handover !== undefined &&
+          handovers !== present?.lease.handovers && { requestsHandover: true as const }),
         ...(isEmptied && endOf(memory, present)),
       },
     ]
@@ -126,10 +128,14 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
 
 /**
  * Returns the number of handovers requested, with this one. A handover that begins again, or goes to another successor,
- * counts as another one.
+ * counts as another one. So does a handover that another leader requested: this process does not know how long ago that
+ * was, and so not how long its primary stays stopped.
  */
-const handoversOf = (before: SlotLease | undefined, handover: string | undefined): number | undefined =>
-  handover === undefined || handover === before?.handover ? before?.handovers : (before?.handovers ?? 0) + 1
+function handoversOf(present: SlotMemory | undefined, handover: string | undefined): number | undefined {
+  const { handover: before, handovers } = present?.lease ?? {}
+  const isOurs = handover === before && present?.handoverRequestedAt !== undefined
+  return handover === undefined || isOurs ? handovers : (handovers ?? 0) + 1
+}
 
 /** Undefined for an understudy: its agent writes the restored memory and its containers on the pod. */
 const firstContainersOf = ({ stage }: PodView): string | undefined =>

@@ -16,6 +16,7 @@ import {
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'
+import { isHandedOver, turnOf } from './handover.ts'
 
 const random = seededRandom(1)
 
@@ -102,9 +103,13 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(swaps(seenAt(monotonicNow - 57_000))).toBe(1)
     expect(swaps(seenAt(monotonicNow - 58_000))).toBe(0)
     // The report is new to this operator, but the request is older: the primary may run again.
-    const askedAt = (at: number) => withSlots(standing, it => ({ ...it, handoverSince: at }))
+    const askedAt = (at: number | undefined) =>
+      withSlots(standing, it => ({ ...it, handoverRequestedAt: at }))
     expect(swaps(askedAt(monotonicNow - 57_000))).toBe(1)
     expect(swaps(askedAt(monotonicNow - 58_000))).toBe(0)
+    // Another leader requested it, at a time that this process does not know.
+    const turn = turnOf(askedAt(undefined))
+    expect(turn && isHandedOver(turn, standing)).toBe(false)
     // The agent has not written for a while, so it could not have withdrawn its report.
     expect(swaps(seenAt(undefined))).toBe(0)
     // An agent of an earlier version does not report how long the stop lasts.
@@ -135,6 +140,21 @@ describe('a slot that somebody wants to go to another pod', () => {
     const off = asked(standing, 'p0', false)
     const again = asked(played(off, decide(off, random), { comes: () => true }), 'p0')
     expect(assigned(again)).toMatchObject([{ slot: 0, handovers: 2 }])
+  })
+
+  it('D7.consent: is requested once more by a leader that did not request it: it cannot know how old that is', () => {
+    const wish = asked(begun(), 'p0')
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    expect(assigned(standing)).toEqual([])
+    const next = withSlots(standing, it => ({ ...it, handoverRequestedAt: undefined }))
+    const [write] = actionsOf(decide(next, random))
+    expect(write).toMatchObject({
+      ...{ type: 'writeSlot', requestsHandover: true },
+      lease: { slot: 0, handover: handoverOf(standing, 0), handovers: 2 },
+    })
+    const [once, ...more] = play(next).actions.filter(({ type }) => type === 'promote')
+    expect(once).toMatchObject({ role: { slot: 0, epoch: 2 }, standing: { handovers: 2 } })
+    expect(more).toEqual([])
   })
 
   describe('D7.handover-unready: is not lost to a failover while its primary stands still', () => {

@@ -143,9 +143,7 @@ const marginMs = 2_000
  * server cannot withdraw it. A late report may also belong to a handover that was called off since.
  */
 export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
-  const { source, sourceSeenAt } = slot
-  // The stop lasts from the request at least: a report that arrives late may be of a primary that runs again.
-  const { handoverSince = sourceSeenAt ?? 0 } = slot
+  const { source, sourceSeenAt, handoverRequestedAt } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (
     successor !== undefined &&
@@ -155,7 +153,10 @@ export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapsh
     (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
     source.standsForSeconds !== undefined &&
     sourceSeenAt !== undefined &&
-    Math.min(sourceSeenAt, handoverSince) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
+    // The stop begins after the request. A report that arrives late may be of a primary that runs again, so the time
+    // counts from the request. Only its writer knows when that was.
+    handoverRequestedAt !== undefined &&
+    Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
     copy?.report.final === true &&
     !copy.stale &&
     copy.report.generation === source.generation &&

@@ -94,6 +94,7 @@ async function viewed(
     claims: { of: () => claims },
     isPermitted: () => true,
     since: told,
+    handoverRequests: { requestedAt: () => undefined },
   }
   const view = () => observeMemory(asked, () => pod, deps)
   if (laterMs === 0) return view()

@@ -14,6 +14,7 @@ import type { ClaimReader } from './claim-reader.ts'
 import { claimCaveats, claimInTheWay } from './claims.ts'
 import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
+import type { HandoverRequests } from './handover-requests.ts'
 import { holderCaveats } from './holders.ts'
 import { keepsAtSource, unaskedOf } from './knowledge.ts'
 import { mayRunOn, nodeFacts } from './may-run-on.ts'
@@ -44,6 +45,7 @@ export interface MemoryDeps {
   /** True if an administrator allows memory in this namespace. */
   readonly isPermitted: (namespace: string) => boolean
   readonly since: Pick<Since, 'pass'>
+  readonly handoverRequests: Pick<HandoverRequests, 'requestedAt'>
 }
 
 /**
@@ -196,10 +198,7 @@ export function observeMemory(
         endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
         calledSince: since(`called/${uid}/${lease.life}/${lease.epoch}`, isCalled),
         comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
-        handoverSince: since(
-          `handover/${uid}/${lease.life}/${lease.handovers}`,
-          lease.handover !== undefined,
-        ),
+        handoverRequestedAt: deps.handoverRequests.requestedAt(lease),
         settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
         copies,
         fetching,

@@ -95,8 +95,11 @@ export interface SlotMemory {
   readonly calledSince?: number | undefined
   /** The same, but counted over all pods that were called to the slot one after the other. */
   readonly comingSince?: number | undefined
-  /** Monotonic ms since which this process has seen that its Lease asks for this handover. */
-  readonly handoverSince?: number | undefined
+  /**
+   * Monotonic ms before this process requested the handover that the Lease asks for; undefined: another process did, or
+   * the Lease asks for none.
+   */
+  readonly handoverRequestedAt?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
   /** Nodes that keep memory of this life, whether it could be restored now or not. */

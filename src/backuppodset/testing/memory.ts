@@ -228,9 +228,14 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
         const { lease, restarts } = action
         const { copies = [], unasked = [] } = slots.get(lease.slot) ?? {}
         const isSameLife = slots.get(lease.slot)?.lease.life === lease.life
+        const asked = action.requestsHandover ? s.monotonicNow : slots.get(lease.slot)?.handoverRequestedAt
+        const handoverRequestedAt = lease.handover === undefined ? undefined : asked
         slots.set(
           lease.slot,
-          makeSlot(lease, isSameLife ? copies : [], { restarts, ...(isSameLife && { unasked }) }),
+          makeSlot(lease, isSameLife ? copies : [], {
+            ...{ restarts, handoverRequestedAt },
+            ...(isSameLife && { unasked }),
+          }),
         )
         break
       }

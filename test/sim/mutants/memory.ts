@@ -367,7 +367,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/handover.ts',
-        find: '    Math.min(sourceSeenAt, handoverSince) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&\n',
+        find: '    Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&\n',
         replace: '',
       },
     ],

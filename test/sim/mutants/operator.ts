@@ -218,6 +218,34 @@ export const ofOperator: readonly Mutant[] = [
     ),
   },
   {
+    finding: 'found 23',
+    name: 'earlier-leader',
+    what: 'a leader counts a handover that an earlier leader requested from the moment at which it saw the report',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/handover.ts',
+        find: `    handoverRequestedAt !== undefined &&
+    Math.min(sourceSeenAt, handoverRequestedAt)`,
+        replace: '    Math.min(sourceSeenAt, handoverRequestedAt ?? sourceSeenAt)',
+      },
+      {
+        file: 'src/backuppodset/decide/assignments.ts',
+        find: 'handover === before && present?.handoverRequestedAt !== undefined',
+        replace: 'handover === before',
+      },
+    ],
+    // The leader dies after its request, and the node of the primary cannot withdraw its report. The next leader reads
+    // the report nine seconds late. The restore ends when the primary runs again.
+    scenarios: onEachNode([1, 2], {}, node => [
+      ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { restoreMs: 15_000 }, 60_000)] as const),
+      [0, { type: 'pauseOperator', index: 1, forMs: 9_000 }],
+      [50, { type: 'handOver', primary: 0 }],
+      [300, { type: 'endOperator', index: 0, how: 'kill', forMs: 40_000 }],
+      [0, { type: 'cutNode', node, forMs: 30_000, apiOnly: true }],
+      [25_000, wait],
+    ]),
+  },
+  {
     finding: 'sim 4',
     name: 'called-off-fails',
     what: 'a handover that is called off leaves its primary no time to answer again',

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { makeLease, makePrimary } from '../testing/memory.ts'
+import { createHandoverRequests } from './handover-requests.ts'
+
+const lease = makeLease(makePrimary('p0', 0), { handover: 'uid-h0', handovers: 2 })
+
+it('D7.consent: a process knows the time of the handovers that it has requested itself', () => {
+  const requests = createHandoverRequests()
+  expect(requests.requestedAt(lease)).toBeUndefined()
+  requests.wrote(lease, 5)
+  expect(requests.requestedAt({ ...lease, holders: ['n9'] })).toBe(5)
+  for (const other of [
+    { ...lease, handovers: 3 },
+    { ...lease, handover: 'uid-h1' },
+    { ...lease, handover: undefined },
+    { ...lease, life: 'ffffffff' },
+    { ...lease, slot: 1 },
+    { ...lease, set: 'other' },
+  ])
+    expect(requests.requestedAt(other)).toBeUndefined()
+  requests.forget('default/bps')
+  expect(requests.requestedAt(lease)).toBeUndefined()
+})
