@@ -1,5 +1,5 @@
 /** The invariants. The round checks them repeatedly while it runs, and once more at its end. */
-import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { type NodeReport, nodeReports } from '../../../src/api/node-report.ts'
 import { parseSlotLease as parse, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
@@ -12,6 +12,7 @@ import { stepsBehind } from '../../../src/succession/age.ts'
 import { handoverDeadlineMs } from '../../../src/succession/deadlines.ts'
 import { isKept as isSaved } from '../../../src/succession/kept.ts'
 import { type Cluster, type ModelNode, nodeGraceMs, setRef, type Thawed } from './cluster.ts'
+import { type Answering, createUnsavedWatch, type Unsaved } from './unsaved.ts'
 import { type App, answering, answers, type PodOnNode } from './world.ts'
 
 export interface Violation {
@@ -31,6 +32,7 @@ export interface Violation {
     | 'NotConsented'
     | 'SlotMoved'
     | 'TooManyDeleted'
+    | 'NotSaved'
     | 'Crash'
   readonly at: number
   readonly what: string
@@ -76,6 +78,8 @@ export interface Observer {
   look(): void
   /** Returns the differences from the set's spec; empty if every slot is served. */
   unserved(): readonly string[]
+  /** Returns primaries that should have been saved meanwhile; empty if every primary is saved. */
+  unsaved(): readonly string[]
   /** The check after all faults have ended and everything had time to recover. */
   atEnd(): void
   readonly violations: readonly Violation[]
@@ -118,6 +122,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
   /** Since when each pod has been terminating. */
   const endsSince = new Map<string, number>()
+  const unsavedWatch = createUnsavedWatch(slack)
+  let notSaved: readonly Unsaved[] = []
   let settled: { readonly of: string; readonly slots: string } | undefined
   let operatorsWorkSince: number | undefined
   let changedAt = 0
@@ -487,6 +493,69 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     })
   }
 
+  /** Returns the primaries whose app answers, with what is saved of it on other machines. */
+  const answeringPrimaries = (set: BackupPodSet): Answering[] => {
+    const machines = nodes.map(({ machine }) => machine)
+    const slots = server.list(leases).flatMap(object => ({
+      owner: object.metadata.ownerReferences?.[0]?.uid,
+      lease: parseSlotLease(object),
+    }))
+    const isWhole = ({ slowStartMs, slowRestoreMs, slowAnswerMs, refusesStops }: ModelNode['machine']) =>
+      slowStartMs + slowRestoreMs + slowAnswerMs === 0 && !refusesStops
+    const isQuiet =
+      time.now() >= cluster.collectsFrom && nodes.every(node => isAtWork(node) && isWhole(node.machine))
+    return server.list(pods).flatMap(({ metadata, spec, status }): Answering[] => {
+      const { uid, ownerReferences, deletionTimestamp } = metadata
+      if (metadata.labels?.[labels.type] !== 'primary' || deletionTimestamp !== undefined) return []
+      if (ownerReferences?.[0]?.uid !== set.metadata.uid) return []
+      const node = nodes.find(({ machine }) => machine.name === spec?.nodeName)
+      const answer = answering(machines, status?.podIP ?? '', time.now())
+      if (node === undefined || answer?.pod.uid !== uid) return []
+      const { genesis } = answer.app.memory
+      const its = slots.filter(({ lease }) => String(lease?.slot) === metadata.labels?.[labels.slot])
+      // The Lease of a deleted set of this name is in the way.
+      const isFree = its.every(({ owner }) => owner === set.metadata.uid)
+      const lease = its[0]?.lease
+      const copies = nodes
+        .filter(({ machine }) => machine.up && machine !== node.machine)
+        .flatMap(({ machine, volatile }) =>
+          (lease ? (volatile.shelf.get(slotName(lease)) ?? []) : []).flatMap(
+            ({ dir }) => machine.images.get(dir)?.get('app') ?? [],
+          ),
+        )
+        .filter(memory => memory.genesis === genesis)
+      // Another app runs in the primary, and a node that fails has the memory of the slot: there is no limit for that.
+      const of = lease && savedGenesis.get(`${slotName(lease)} app`)
+      const isWaitedFor =
+        of !== undefined &&
+        of !== genesis &&
+        nodes.some(other => lease?.kept?.includes(other.machine.name) && !isAtWork(other))
+      const works =
+        operatorsWorkSince !== undefined &&
+        isAtWork(node) &&
+        isWhole(node.machine) &&
+        isFree &&
+        lease?.unsaved !== true &&
+        !isWaitedFor &&
+        nodes.some(other => other !== node && isAtWork(other))
+      const savedUntil = copies.length === 0 ? undefined : Math.max(...copies.map(({ until }) => until))
+      return [{ pod: uid, genesis, savedUntil, works, quiet: isQuiet }]
+    })
+  }
+
+  const lookForUnsaved = () => {
+    const set = server.find(backupPodSets, setRef)
+    const isSavedAtAll = set?.spec.checkpoint !== undefined && set.spec.paused !== true
+    notSaved = unsavedWatch.look(time.now(), intervalOf(set), isSavedAtAll ? answeringPrimaries(set) : [])
+    for (const { pod, ms, limitMs } of notSaved)
+      if (ms > limitMs)
+        violate('NotSaved', pod, `${nameOfPod(pod)} answers and has not been saved for ${ms} ms`)
+  }
+  const nameOfPod = (uid: string) =>
+    server.list(pods).find(({ metadata }) => metadata.uid === uid)?.metadata.name ?? uid
+  const intervalOf = (set: BackupPodSet | undefined) =>
+    1_000 * (Number.parseInt(set?.spec.checkpoint?.interval ?? '', 10) || intervalMs / 1_000)
+
   /** While a set's numbers stay the same, so do its slots. The operator may choose which slots a smaller set keeps. */
   const lookForMoves = () => {
     const set = server.find(backupPodSets, setRef)
@@ -683,6 +752,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     lookForWrongSlots(elapsed)
     lookAtSlots(elapsed)
     lookForMoves()
+    lookForUnsaved()
     for (const failure of cluster.failures)
       violate(
         'Crash',
@@ -739,6 +809,10 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
   return {
     look,
     unserved,
+    unsaved() {
+      const enoughMs = 2 * intervalOf(server.find(backupPodSets, setRef)) + fetchMs
+      return notSaved.flatMap(({ pod, ms }) => (ms > enoughMs ? [pod] : []))
+    },
     violations,
     atEnd() {
       look()

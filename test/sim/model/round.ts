@@ -95,10 +95,10 @@ export async function runRound(
     }
   }
   /** Returns a test that is true once everything has been as wanted for a while. */
-  const isWell = () => {
+  const isWell = (faults: () => readonly string[] = observer.unserved) => {
     let since: number | undefined
     return () => {
-      if (observer.unserved().length > 0) since = undefined
+      if (faults().length > 0) since = undefined
       else since ??= time.now()
       return since !== undefined && time.now() - since >= wellMs
     }
@@ -116,7 +116,11 @@ export async function runRound(
     }
     await pass(lingerMs)
     heal(cluster)
-    await pass(recoverMs * platform.slack, isWell())
+    // A primary that is not saved any more still needs some time to be noticed.
+    await pass(
+      recoverMs * platform.slack,
+      isWell(() => [...observer.unserved(), ...observer.unsaved()]),
+    )
     if (observer.violations.length === 0) observer.atEnd()
     return { violations: observer.violations, virtualMs: time.now(), thaws: cluster.thaws.length }
   } finally {

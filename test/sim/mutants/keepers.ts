@@ -337,4 +337,24 @@ export const ofKeepers: readonly Mutant[] = [
       [111, endApp()],
     ]),
   },
+  {
+    finding: 'found 27',
+    name: 'waits-for-ever',
+    what: 'a slot waits for ever for a silent holder that never had a copy, while the app that began again is not saved',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/knowledge.ts',
+        find: 'const others = isLong ? [] : lease.holders',
+        replace: 'const others = lease.holders',
+      },
+    ],
+    // The holder reaches no other machine and loses its power, and the machine of the primary boots again.
+    scenarios: bySeeds([1, 2], { nodes: 4, hotBackups: 0 }, [
+      [0, { type: 'cutPeers', node: 3, forMs: 90_000 }],
+      [0, { type: 'scale', replicas: 2 }],
+      [7_000, { type: 'powerOff', node: 3, forMs: 4_000_000 }],
+      [50, { type: 'losePrimarysNode', primary: 1, forMs: 4_000 }],
+      [400_000, wait],
+    ]),
+  },
 ]
