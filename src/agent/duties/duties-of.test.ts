@@ -483,6 +483,17 @@ it('D7.let-go: a node that was let go says what it has, until it has nothing', (
   expect(said(['c'], stored)).toEqual([['holder', 5]])
 })
 
+it('D7.let-go: it mentions the slot until its last fetch has ended', () => {
+  const said = (isFetching: boolean) =>
+    slotReportsOf(snapshot({ slots: [lease({ node: 'b', holders: ['c'], kept: ['a'] })] }), {
+      latest: () => undefined,
+      progress: () => undefined,
+      isFetching: () => isFetching,
+    }).map(({ role, generation }) => [role, generation])
+  expect(said(true)).toEqual([['holder', 0]])
+  expect(said(false)).toEqual([])
+})
+
 describe('D7.kept: what the node of the last primary says', () => {
   const own = lease({ holder: { name: 'p', uid: 'uid-p' } })
   const stored = { manifest: { generation: 5, epoch: 1 } } as unknown as Stored

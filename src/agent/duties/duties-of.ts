@@ -297,6 +297,9 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
 export const isServing = (pod: PodView): boolean =>
   pod.understudy ? pod.serving?.status === 'True' : pod.ready
 
+/** Key of the task that fetches the generations of a slot. */
+export const replicateKey = (slot: string): string => `replicate/${slot}`
+
 function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   if (!lease.holders.includes(snapshot.node) || lease.node === undefined) return []
   const source = snapshot.reports.get(lease.node)
@@ -308,7 +311,7 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
   return [
     {
       type: 'replicate',
-      key: `replicate/${name}`,
+      key: replicateKey(name),
       version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}${instead}`,
       lease,
       settings,

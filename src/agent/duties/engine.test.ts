@@ -530,6 +530,25 @@ describe('the agents of two nodes', () => {
     release()
   })
 
+  it('D7.let-go: a node that was let go mentions the slot until its last fetch has ended', async () => {
+    await start('b', b)
+    const store = cluster.stores.get('b')
+    if (store === undefined) throw new Error('the agent has no store')
+    const fetch = Promise.withResolvers<never>()
+    const begin = vi.spyOn(store, 'begin').mockReturnValue(fetch.promise)
+    const generations = () => cluster.reports.get('b')?.status?.slots.map(({ generation }) => generation)
+    await start('a', a)
+    await vi.waitFor(() => expect(begin).toHaveBeenCalled(), { timeout: 5_000 })
+    const letGo = (epoch: number) =>
+      cluster.setLease({ ...atFirst(), epoch, heir: undefined, holders: ['c'] })
+    letGo(1)
+    await sleep(300)
+    expect(generations()).toEqual([0])
+    fetch.reject(new AgentError('PeerUnreachable', 'a'))
+    letGo(2)
+    await vi.waitFor(() => expect(generations()).toEqual([]), { timeout: 5_000 })
+  })
+
   it('D7.pace: a dump that fails now and then is tried again soon, however often one has failed before', async () => {
     a.duringDump = () => {
       if (a.counts.dumps % 2 === 1) throw new AgentError('DumpFailed', 'every other one')

@@ -14,7 +14,7 @@ import type { PodCondition } from '../conditions.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Death } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
-import { anotherIn, dutiesOf, isAtStake, isServing, isToEnd } from './duties-of.ts'
+import { anotherIn, dutiesOf, isAtStake, isServing, isToEnd, replicateKey } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import type { Paces } from './paces.ts'
@@ -147,8 +147,10 @@ export function createEngine(options: EngineOptions): Engine {
     const slots = new Set(snapshot.slots.map(slotName))
     progress.keepOnly(slots)
     options.paces.keepOnly(slots)
+    const { active } = tasks
     report(
       slotReportsOf(snapshot, {
+        isFetching: slot => active.has(replicateKey(slot)),
         latest: lease => store.latest(lease),
         progress: progress.get,
         ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),

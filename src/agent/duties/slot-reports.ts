@@ -24,6 +24,8 @@ export interface KeptGenerations {
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
   /** Whether the disk of this node has been read for a slot; absent: there is no disk to read. */
   readonly isRead?: (slot: string) => boolean
+  /** Whether a fetch of the slot's generations has not ended, although it may have been aborted. */
+  readonly isFetching?: (slot: string) => boolean
 }
 
 /** Reports the memory that this node keeps of each slot, and how the slot could be restored from it. Pure. */
@@ -38,8 +40,10 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const isSource = lease.node === node
   const stored = kept.latest(lease)
   // A node that is no holder any more reports its copy until it has none, also where the Lease never said that it has one:
-  // the operator may have let it go before it saw the report.
-  if (!isWanted(lease, node) && stored === undefined) return undefined
+  // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
+  // operator takes its silence on the slot for the end.
+  const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
+  if (!isWanted(lease, node) && !mayHave) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, set, slot, life } = lease
   const common = {

@@ -237,15 +237,20 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     expect(await unasked(dead, 0)).toEqual([])
   })
 
-  it('D7.let-go: a holder that has nothing may be fetching, and does until it reports after it was let go', async () => {
+  it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
     const fetching = async (of: SlotLease, world: World = {}, n2: Partial<SlotReport> = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
     const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
     expect(await fetching(lease)).toEqual(['n2'])
     expect(await fetching(lease, { silentMs: 31_000 })).toEqual([])
     expect(await fetching(lease, {}, {})).toEqual([])
-    expect(await fetching(letGo, { silentMs: 1 })).toEqual(['n2'])
-    expect(await fetching(letGo)).toEqual([])
+    // Its report does not mention the slot, and is from before.
+    const another = { ...nothing, slot: 7 }
+    expect(await fetching(letGo, { silentMs: 1 }, another)).toEqual(['n2'])
+    expect(await fetching(letGo, {}, another)).toEqual([])
+    // It has reported since, and has not read that it was let go.
+    expect(await fetching(letGo)).toEqual(['n2'])
+    expect(await fetching(letGo, { silentMs: 31_000 })).toEqual([])
   })
 
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {

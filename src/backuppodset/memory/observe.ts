@@ -169,7 +169,9 @@ export function observeMemory(
     const mayFetch = (node: string) => {
       const isLetGo = !lease.holders.includes(node)
       const letGoAt = since(`let-go/${uid}/${lease.life}/${node}`, isLetGo)
-      return isFresh(node) && (letGoAt === undefined || !wasHeardSince(node, letGoAt))
+      // Its agent mentions a slot without a copy until it has read that, and its fetch has ended.
+      const isMentioned = here.some(each => each.node === node)
+      return isFresh(node) && (letGoAt === undefined || isMentioned || !wasHeardSince(node, letGoAt))
     }
     const fetching = [...new Set([...lease.holders, ...(lease.kept ?? [])])].filter(
       node => node !== lease.node && !copies.some(copy => copy.node === node) && mayFetch(node),

@@ -108,7 +108,7 @@ export interface SlotMemory {
   readonly unasked: readonly Unasked[]
   /**
    * Nodes without a copy whose agents may be fetching one: holders, and nodes that are no holders any more and have not
-   * reported since.
+   * reported since that they have ended.
    */
   readonly fetching?: readonly string[]
 }

@@ -357,4 +357,27 @@ export const ofKeepers: readonly Mutant[] = [
       [400_000, wait],
     ]),
   },
+  {
+    finding: 'found 25',
+    name: 'let-go-unread',
+    what: 'a holder that was let go, and has not read that, is forgotten with its next report',
+    mutations: [
+      {
+        file: 'src/backuppodset/memory/observe.ts',
+        find: 'letGoAt === undefined || isMentioned ||',
+        replace: 'letGoAt === undefined || (isMentioned && false) ||',
+      },
+    ],
+    // It cannot fetch until it has been let go, and no Lease reaches it. Then the machines of the primary and of the new
+    // holder lose their power.
+    scenarios: bySeeds([1, 2], { nodes: 4, hotBackups: 0 }, [
+      [0, { type: 'cutPeers', node: 3, forMs: 25_000 }],
+      [0, { type: 'scale', replicas: 2 }],
+      [6_000, { type: 'lagAgent', node: 3, resource: 'leases', lagMs: -1, forMs: 80_000 }],
+      [0, { type: 'editBackups', hot: 1, cold: 0 }],
+      [60_000, { type: 'losePrimarysNode', primary: 1, forMs: 3_000 }],
+      [0, { type: 'powerOff', node: 2, forMs: 3_000 }],
+      [60_000, wait],
+    ]),
+  },
 ]
