@@ -334,7 +334,7 @@ it('D7.consent: a handover counts as requested from before its write, and only i
       ...{ type: 'writeSlot', lease, version: '1', restarts: 0, stateLost: false },
       ...(requestsHandover && { requestsHandover }),
     }
-    await act(context, { stages: [{ tier: 'assignments', actions: [write] }], requeueAfterMs: undefined })
+    await act(context, { tiers: [{ tier: 'assignments', actions: [write] }], requeueAfterMs: undefined })
     return requested
   }
   const accepted = async () => ({ metadata: {} })
