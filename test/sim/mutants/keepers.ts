@@ -358,7 +358,7 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 25',
+    finding: 'found 29',
     name: 'let-go-unread',
     what: 'a holder that was let go, and has not read that, is forgotten with its next report',
     mutations: [

@@ -218,7 +218,7 @@ export const ofOperator: readonly Mutant[] = [
     ),
   },
   {
-    finding: 'found 23',
+    finding: 'found 28',
     name: 'earlier-leader',
     what: 'a leader counts a handover that an earlier leader requested from the moment at which it saw the report',
     mutations: [
