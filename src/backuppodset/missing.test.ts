@@ -35,7 +35,7 @@ function world(set: BackupPodSet) {
   class Begun extends Error {}
   const deps = {
     ...{ sets, clock, specs: createSpecs(), since: createSince(clock) },
-    ...{ reporter: createReporter(api as never, clock), ending: { has: () => false } },
+    ...{ reporter: createReporter(api as never, clock), terminatingNamespaces: { has: () => false } },
     ...{ caughtUp: () => true, wroteSet: () => undefined, missingForMemory: () => missing },
     failoverHistory: {
       open() {

@@ -63,7 +63,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/assignments.ts',
-        find: 'newest !== undefined && copy.timely && stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0',
+        find: 'copy.timely &&\n    stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0',
         replace: '!copy.stale',
       },
       letGoUnasked,
