@@ -55,6 +55,14 @@ export interface Origin {
   readonly takenAtSource: number
 }
 
+/** A primary that is stopped for its successor. */
+export interface Standing {
+  /** The Lease that names it. */
+  readonly lease: SlotLease
+  /** Monotonic ms; after that it may run again. */
+  readonly until: number
+}
+
 /** One write to the cluster, as data. `act/` has an executor for each type. */
 export type Action =
   | { readonly type: 'adopt'; readonly pod: PodRef }
@@ -102,8 +110,8 @@ export type Action =
       /** Version of the Lease to swap; undefined: the Lease already names this pod, and only the later steps remain. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
-      /** The current Lease, if the slot's primary is stopped in a handover to this pod. */
-      readonly standing?: SlotLease
+      /** If the slot's primary is stopped in a handover to this pod. */
+      readonly standing?: Standing
       /** It waits at its gate. */
       readonly wake: boolean
     }

@@ -12,15 +12,19 @@ const lease = {
 } as unknown as SlotLease
 const stands: Partial<SlotReport> = { final: true, standsForSeconds: 13, standsForHandover: 2 }
 
-const asked = (said: Partial<SlotReport> | undefined, of = lease) => {
+const asked = (said: Partial<SlotReport> | undefined, now = 11_999) => {
   const get = async (): Promise<NodeReport> => {
     if (said === undefined) throw new KubeError('NotFound', 'n1', { status: 404 })
     const slots = [{ ...key, role: 'source', generation: 3, ...said }]
     return { metadata: { name: 'n1' }, status: { slots } } as unknown as NodeReport
   }
   return requireStanding(
-    { urgentApi: { get }, signal: new AbortController().signal } as unknown as ActContext,
-    of,
+    {
+      urgentApi: { get } as unknown as ActContext['urgentApi'],
+      monotonic: () => now,
+      signal: new AbortController().signal,
+    },
+    { lease, until: 12_000 },
   )
 }
 
@@ -43,4 +47,8 @@ it('D7.consent: it is not where the node has taken that back, speaks of an earli
     { ...stands, life: 'bbbbbbbb' },
   ])
     await expect(asked(said)).rejects.toMatchObject({ code: 'Conflict' })
+})
+
+it('D7.consent: nor by an operator that was suspended until its primary may run again', async () => {
+  await expect(asked(stands, 12_000)).rejects.toMatchObject({ code: 'Conflict' })
 })

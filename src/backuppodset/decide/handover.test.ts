@@ -153,7 +153,7 @@ describe('a slot that somebody wants to go to another pod', () => {
       lease: { slot: 0, handover: handoverOf(standing, 0), handovers: 2 },
     })
     const [once, ...more] = play(next).actions.filter(({ type }) => type === 'promote')
-    expect(once).toMatchObject({ role: { slot: 0, epoch: 2 }, standing: { handovers: 2 } })
+    expect(once).toMatchObject({ role: { slot: 0, epoch: 2 }, standing: { lease: { handovers: 2 } } })
     expect(more).toEqual([])
   })
 

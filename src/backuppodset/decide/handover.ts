@@ -138,12 +138,22 @@ function areBackupsNew(s: Snapshot): boolean {
 const marginMs = 2_000
 
 /**
+ * Returns until when the primary certainly stays stopped, monotonic ms. The stop begins after the request. A report that
+ * arrives late may be of a primary that runs again, so the time counts from the request. Only its writer knows when
+ * that was.
+ */
+export const standsUntil = ({ source, sourceSeenAt, handoverRequestedAt }: SlotMemory): number =>
+  source?.standsForSeconds === undefined || sourceSeenAt === undefined || handoverRequestedAt === undefined
+    ? Number.NEGATIVE_INFINITY
+    : Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs
+
+/**
  * True if the primary is stopped, and its last generation is on the node of its successor, which can continue with it.
  * The agent reports how long the stop lasts. After that the report proves nothing: a node that cannot reach the API
  * server cannot withdraw it. A late report may also belong to a handover that was called off since.
  */
 export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
-  const { source, sourceSeenAt, handoverRequestedAt } = slot
+  const { source } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (
     successor !== undefined &&
@@ -151,12 +161,7 @@ export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapsh
     source?.final === true &&
     // An agent of an earlier version does not report for which handover the primary is stopped.
     (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
-    source.standsForSeconds !== undefined &&
-    sourceSeenAt !== undefined &&
-    // The stop begins after the request. A report that arrives late may be of a primary that runs again, so the time
-    // counts from the request. Only its writer knows when that was.
-    handoverRequestedAt !== undefined &&
-    Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&
+    monotonicNow < standsUntil(slot) &&
     copy?.report.final === true &&
     !copy.stale &&
     copy.report.generation === source.generation &&

@@ -2,7 +2,7 @@ import type { Random } from '../../kube/random.ts'
 import type { MemoryView } from '../memory/view.ts'
 import type { Action, Role } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { isHandedOver, type Turn, turnOf, withoutSuccessor } from './handover.ts'
+import { isHandedOver, standsUntil, type Turn, turnOf, withoutSuccessor } from './handover.ts'
 import { podNamer } from './name.ts'
 import { roleIn } from './primary-sets.ts'
 import { awayFrom, relaysOf } from './relay.ts'
@@ -80,7 +80,12 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
  */
 const handOver = (s: Snapshot, turn: Turn): Action[] =>
   turn.successor !== undefined && isHandedOver(turn, s)
-    ? [{ ...promotion(turn.slot, turn.successor, roleOf(s, turn), s), standing: turn.slot.lease }]
+    ? [
+        {
+          ...promotion(turn.slot, turn.successor, roleOf(s, turn), s),
+          standing: { lease: turn.slot.lease, until: standsUntil(turn.slot) },
+        },
+      ]
     : []
 
 const roleOf = (s: Snapshot, { primary, slot }: Turn): Role =>
