@@ -96,8 +96,13 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/promote.ts',
-        find: 'if (!isTooOld(lease.atLeast)) return',
+        find: 'if (!isTooOld(stored, lease.atLeast, settings)) return',
         replace: 'if (lease.epoch > 0) return',
+      },
+      {
+        file: 'src/agent/duties/promote.ts',
+        find: 'if (isTooOld(stored, atLeast, settings)) throw newerElsewhere(stored)\n      timeline',
+        replace: 'timeline',
       },
       {
         file: 'src/backuppodset/decide/successors.ts',

@@ -367,8 +367,13 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/handover.ts',
-        find: '    Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs > monotonicNow &&\n',
-        replace: '',
+        find: 'monotonicNow < standsUntil(slot) &&',
+        replace: 'source.standsForSeconds !== undefined &&',
+      },
+      {
+        file: 'src/backuppodset/act/still-standing.ts',
+        find: 'isOfThis && monotonic() < until',
+        replace: 'isOfThis',
       },
     ],
     // The previous primary is not deleted until its successor answers.

@@ -224,9 +224,11 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/handover.ts',
-        find: `    handoverRequestedAt !== undefined &&
-    Math.min(sourceSeenAt, handoverRequestedAt)`,
-        replace: '    Math.min(sourceSeenAt, handoverRequestedAt ?? sourceSeenAt)',
+        find: `sourceSeenAt === undefined || handoverRequestedAt === undefined
+    ? Number.NEGATIVE_INFINITY
+    : Math.min(sourceSeenAt, handoverRequestedAt)`,
+        replace:
+          'sourceSeenAt === undefined ? 0 : Math.min(sourceSeenAt, handoverRequestedAt ?? sourceSeenAt)',
       },
       {
         file: 'src/backuppodset/decide/assignments.ts',
