@@ -9,6 +9,7 @@ describe('health messages of gRPC', () => {
     expect(encodeHealthRequest('').toString('hex')).toBe('0000000000')
     expect(encodeHealthRequest('ab').toString('hex')).toBe('00000000040a026162')
     expect(encodeHealthRequest('x'.repeat(300)).subarray(0, 8).toString('hex')).toBe('000000012f0aac02')
+    expect(encodeHealthRequest('\u00e9').toString('hex')).toBe('00000000040a02c3a9')
   })
 
   test.each([
@@ -22,7 +23,12 @@ describe('health messages of gRPC', () => {
     ['cut off', Buffer.from([0, 0, 0, 0, 2, 8]), undefined],
     ['more than it says', Buffer.from([0, 0, 0, 0, 1, 8, 1]), undefined],
     ['a length beyond the end', frame(0x12, 5, 1), undefined],
-    ['a group', frame(0x0b), undefined],
+    ['a group without an end', frame(0x0b), undefined],
+    ['a group is passed over like every unknown field', frame(0x0b, 0x08, 2, 0x0c, 0x08, 1), 'SERVING'],
+    ['an end without a group', frame(0x0c), undefined],
+    ['a field with the number zero', frame(0x00, 1), undefined],
+    ['a status of another type is no status', frame(0x0a, 1, 1), 'UNKNOWN'],
+    ['a negative status', frame(0x08, ...Array<number>(9).fill(0xff), 1), undefined],
     ['no end of a number', frame(0x08, ...Array<number>(11).fill(0x80)), undefined],
   ])('%s', (_, bytes, expected) => {
     expect(decodeHealthResponse(bytes)).toBe(expected)
