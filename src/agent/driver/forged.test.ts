@@ -6,7 +6,7 @@ import { forgeArchive, type Member } from '../../../native/testing/forged-archiv
 import { isAgentError } from '../../api/agent-errors.ts'
 import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
 import { unlimited } from '../../checkpoint/images/limits.ts'
-import { decode, encode, message, one, type ValueOf } from '../../checkpoint/images/message.ts'
+import { decode, encode, message, one, textOf, type ValueOf } from '../../checkpoint/images/message.ts'
 import { coreEntry, ghostFileEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { type Cell, holdCommand, serveCommand } from '../cell.ts'
@@ -25,7 +25,7 @@ const namedFile = message('file_entry', {
     3,
     message('reg_file_entry', {
       flags: one(2, 'uint32'),
-      name: one(6, 'string'),
+      name: one(6, 'bytes'),
       size: one(8, 'uint64'),
       mode: one(10, 'uint32'),
     }),
@@ -266,16 +266,16 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
 
   const rename = (from: string, to: string) => (dir: string) =>
     editImage(dir, 'files.img', 'files', namedFile, ({ reg }) => {
-      if (reg === undefined || reg.name !== from) return false
-      reg.name = to
+      if (reg === undefined || textOf(reg.name) !== from) return false
+      reg.name = Buffer.from(to)
       return true
     })
 
   /** A file of /proc with its real size and mode, which CRIU compares. */
   const ofProc = (name: string, mode: number) => (dir: string) =>
     editImage(dir, 'files.img', 'files', namedFile, ({ reg }) => {
-      if (reg?.name !== '/tmp/log') return false
-      Object.assign(reg, { name, mode: 0o100000 | mode, size: 0n, flags: 0 })
+      if (reg === undefined || textOf(reg.name) !== '/tmp/log') return false
+      Object.assign(reg, { name: Buffer.from(name), mode: 0o100000 | mode, size: 0n, flags: 0 })
       return true
     })
 

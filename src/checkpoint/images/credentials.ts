@@ -4,7 +4,7 @@
  */
 import { CheckpointError } from '../errors.ts'
 import { readSingle } from './image-file.ts'
-import { has, type ValueOf } from './message.ts'
+import { has, textOf, type ValueOf } from './message.ts'
 import { coreEntry, type credsEntry, mmEntry, seccompEntry } from './messages.ts'
 import { tasksOf } from './tasks.ts'
 
@@ -82,7 +82,7 @@ function credentials(creds: ValueOf<typeof credsEntry>) {
     },
     secureBits: creds.secbits,
     noNewPrivileges: creds.noNewPrivs !== 0,
-    ...(creds.lsmProfile === '' ? {} : { lsmProfile: creds.lsmProfile }),
+    ...(creds.lsmProfile.length === 0 ? {} : { lsmProfile: textOf(creds.lsmProfile) }),
   }
 }
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest'
 import { isCheckpointError } from '../errors.ts'
 import { addressWords } from './address-words.ts'
 import { credentialsOf } from './credentials.ts'
-import { moveAddress, newPidNamespace, rearmTimers } from './edits.ts'
+import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from './edits.ts'
 import { joinEntries, largeImages, readImageBytes } from './image-file.ts'
 import { decode, encode } from './message.ts'
 import { credsEntry, fileEntry } from './messages.ts'
@@ -346,6 +346,24 @@ test('what a message has besides the known fields survives an edit, byte for byt
       expect(Buffer.from(encode(credsEntry, decode(credsEntry, bytes)))).toEqual(Buffer.from(bytes))
     }),
   )
+})
+
+test('texts that are not UTF-8 survive an edit', async () => {
+  await putDump()
+  // The kernel cuts names of processes after 15 bytes, possibly within a character.
+  const cut = Uint8Array.of(0x61, 0xc3)
+  const texts = [[15, cut] as const, [16, cut] as const]
+  await put('core-1.img', 'core', [
+    core(1, [
+      [8, 9],
+      [10, creds(0, texts)],
+      [13, cut],
+    ]),
+  ])
+  expect(await forgetParent(dir)).toBe(true)
+  const edited = await readFile(join(dir, 'core-1.img'))
+  for (const text of [...texts, [13, cut] as const])
+    expect(edited.includes(Buffer.from(wire([text])))).toBe(true)
 })
 
 test('fields that come in another order than their numbers are all still there', () => {

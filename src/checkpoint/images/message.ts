@@ -23,8 +23,10 @@ const scalarTypes = {
   sint32: FieldDescriptorProto_Type.SINT32,
   uint64: FieldDescriptorProto_Type.UINT64,
   bool: FieldDescriptorProto_Type.BOOL,
-  string: FieldDescriptorProto_Type.STRING,
-  /** Also for a nested message that is not decoded here: its encoding is the same. */
+  /**
+   * Also for texts and for nested messages that are not decoded here: their encoding is the same. The codec would
+   * replace bytes of a text that are not UTF-8, and names of the kernel may have such bytes.
+   */
   bytes: FieldDescriptorProto_Type.BYTES,
 } as const
 
@@ -34,7 +36,6 @@ interface ScalarValues {
   sint32: number
   uint64: bigint
   bool: boolean
-  string: string
   bytes: Uint8Array
 }
 
@@ -62,7 +63,7 @@ type One<Type> = Type extends ScalarType
     ? Decoded<F>
     : never
 
-/** A message in memory. An unset scalar reads as 0, false or ''; use `has` where that matters. */
+/** A message in memory. An unset scalar reads as 0, false or no bytes; use `has` where that matters. */
 export type Decoded<F extends Fields> = {
   -readonly [Name in keyof F]: F[Name] extends Field<infer Type, infer Repeated>
     ? Repeated extends true
@@ -124,6 +125,9 @@ export function decode<F extends Fields>(type: MessageType<F>, bytes: Uint8Array
 export function encode<F extends Fields>(type: MessageType<F>, value: Decoded<F>): Uint8Array {
   return toBinary(type.descriptor, value as unknown as Message)
 }
+
+/** A text for people and for comparisons; bytes that are not UTF-8 are replaced. */
+export const textOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('utf8')
 
 /** A message with these fields and no others. */
 export function make<F extends Fields>(type: MessageType<F>, fields: Partial<Decoded<F>>): Decoded<F> {

@@ -52,8 +52,8 @@ export const credsEntry = message('creds_entry', {
   capBnd: many(12, 'uint32'),
   secbits: one(13, 'uint32'),
   groups: many(14, 'uint32'),
-  lsmProfile: one(15, 'string'),
-  lsmSockcreate: one(16, 'string'),
+  lsmProfile: one(15, 'bytes'),
+  lsmSockcreate: one(16, 'bytes'),
   noNewPrivs: one(18, 'uint32'),
   capAmb: many(19, 'uint32'),
 })

@@ -5,7 +5,7 @@
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
 import { readFirst, readImage } from './image-file.ts'
-import { message, one, type ValueOf } from './message.ts'
+import { message, one, textOf, type ValueOf } from './message.ts'
 import { coreEntry, ghostFileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
 import { descriptorsInFlight } from './queues.ts'
 import { tasksOf } from './tasks.ts'
@@ -49,9 +49,9 @@ export interface Reach {
 
 const fileEntry = message('file_entry', {
   type: one(1, 'uint32'),
-  reg: one(3, message('reg_file_entry', { flags: one(2, 'uint32'), name: one(6, 'string') })),
+  reg: one(3, message('reg_file_entry', { flags: one(2, 'uint32'), name: one(6, 'bytes') })),
   isk: one(4, message('inet_sk_entry', { type: one(4, 'uint32') })),
-  usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'string') })),
+  usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'bytes') })),
 })
 
 const oldNames =
@@ -80,15 +80,16 @@ function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedF
   return {
     kind,
     addresses: usk === undefined ? [] : unixPaths(usk),
-    ...(reg === undefined ? {} : { name: reg.name, flags: reg.flags }),
+    ...(reg === undefined ? {} : { name: textOf(reg.name), flags: reg.flags }),
     ...(isk === undefined ? {} : { socketType: isk.type }),
   }
 }
 
 /** Names that begin with a zero byte (abstract sockets) are not in a filesystem. */
-function unixPaths({ name, nameDir }: { readonly name: Uint8Array; readonly nameDir: string }): string[] {
-  const path = Buffer.from(name).toString('utf8').replace(/\0+$/, '')
-  return [...(path === '' || name[0] === 0 ? [] : [path]), ...(nameDir === '' ? [] : [nameDir])]
+function unixPaths({ name, nameDir }: Readonly<Record<'name' | 'nameDir', Uint8Array>>): string[] {
+  const path = textOf(name).replace(/\0+$/, '')
+  const directory = textOf(nameDir)
+  return [...(path === '' || name[0] === 0 ? [] : [path]), ...(directory === '' ? [] : [directory])]
 }
 
 // The time namespace is left out: CRIU makes one for every tree that it restores, so that clocks continue, and it
