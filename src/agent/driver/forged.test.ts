@@ -51,9 +51,9 @@ const precedenceCore = message('core_entry', {
   threadCore: one(
     5,
     message('thread_core_entry', {
-      nice: one(3, 'sint32'),
-      policy: one(4, 'uint32'),
-      priority: one(5, 'uint32'),
+      schedNice: one(3, 'sint32'),
+      schedPolicy: one(4, 'uint32'),
+      schedPrio: one(5, 'uint32'),
     }),
   ),
 })
@@ -186,24 +186,24 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     [
       'a limit',
       editTask(({ tc }) => {
-        for (const limit of tc?.rlimits?.limits ?? [])
-          Object.assign(limit, { soft: unlimited, hard: unlimited })
+        for (const limit of tc?.rlimits?.rlimits ?? [])
+          Object.assign(limit, { cur: unlimited, max: unlimited })
       }),
       'restored',
     ],
     [
       'a score against being killed',
-      editTask(({ tc }) => Object.assign(tc ?? {}, { oomScore: -1000 })),
+      editTask(({ tc }) => Object.assign(tc ?? {}, { oomScoreAdj: -1000 })),
       'restored',
     ],
     [
       'the policy of the first to run',
-      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { policy: 1, priority: 99 })),
+      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { schedPolicy: 1, schedPrio: 99 })),
       'CredentialsExceed',
     ],
     [
       'a nice',
-      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { nice: -19 })),
+      editTask(({ threadCore }) => Object.assign(threadCore ?? {}, { schedNice: -19 })),
       'CredentialsExceed',
     ],
   ]

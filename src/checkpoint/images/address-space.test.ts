@@ -26,8 +26,8 @@ interface Space {
 const vma = mmEntry.fields.vmas.type
 
 async function put({ areas, pages, auxiliary = 40, stored }: Space): Promise<void> {
-  const vmas = areas.map(([start, end, pageOffset = 0n]) => make(vma, { start, end, pageOffset }))
-  const mm = make(mmEntry, { vmas, auxiliary: Array.from({ length: auxiliary }, (_, at) => BigInt(at)) })
+  const vmas = areas.map(([start, end, pgoff = 0n]) => make(vma, { start, end, pgoff }))
+  const mm = make(mmEntry, { vmas, mmSavedAuxv: Array.from({ length: auxiliary }, (_, at) => BigInt(at)) })
   const entry = ([vaddr, nrPages]: readonly [bigint, bigint]) =>
     encode(pagemapEntry, make(pagemapEntry, { vaddr, nrPages, flags: 4 }))
   const total = pages.reduce((sum, [, count]) => sum + Number(count), 0)

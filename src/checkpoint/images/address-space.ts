@@ -60,16 +60,16 @@ export async function assertAddressSpaces(dir: string, pageBytes: number): Promi
 }
 
 /** Returns the areas sorted, without overlaps, and with adjacent ones merged. */
-function areasOf(name: string, { vmas, auxiliary }: ValueOf<typeof mmEntry>): Span[] {
+function areasOf(name: string, { vmas, mmSavedAuxv }: ValueOf<typeof mmEntry>): Span[] {
   const bad = (what: string): never => {
     throw new CheckpointError('BadImage', `${name} has ${what}`)
   }
   if (vmas.length > mostAreas) bad(`${vmas.length} areas`)
-  if (auxiliary.length > mostAuxiliary) bad(`an auxiliary vector of ${auxiliary.length} words`)
+  if (mmSavedAuxv.length > mostAuxiliary) bad(`an auxiliary vector of ${mmSavedAuxv.length} words`)
   const areas: Span[] = []
   let last = 0n
-  for (const { start, end, pageOffset } of vmas) {
-    if (start % page !== 0n || end % page !== 0n || pageOffset % page !== 0n)
+  for (const { start, end, pgoff } of vmas) {
+    if (start % page !== 0n || end % page !== 0n || pgoff % page !== 0n)
       bad('an area that is not aligned to pages')
     if (end <= start) bad('an area that ends before it begins')
     if (end > endOfUserSpace && start !== vsyscall) bad('an area beyond user space')

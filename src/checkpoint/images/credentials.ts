@@ -97,8 +97,8 @@ const tsync = 1
 async function leaderFilterIsForAll(dir: string, leader: ValueOf<typeof coreEntry>): Promise<boolean> {
   const thread = leader.threadCore
   if (thread === undefined || seccompModes[thread.seccompMode] !== 'filter') return false
-  const { filters } = await readSingle(dir, 'seccomp.img', 'seccomp', seccompEntry)
-  return ((filters[thread.seccompFilter]?.flags ?? 0) & tsync) !== 0
+  const { seccompFilters } = await readSingle(dir, 'seccomp.img', 'seccomp', seccompEntry)
+  return ((seccompFilters[thread.seccompFilter]?.flags ?? 0) & tsync) !== 0
 }
 
 function seccompMode(

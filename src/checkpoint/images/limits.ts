@@ -29,7 +29,7 @@ export async function precedenceOf(dir: string): Promise<Precedence[]> {
   for (const { pid, threads } of await tasksOf(dir))
     for (const tid of new Set([pid, ...threads])) {
       const { threadCore } = await readSingle(dir, `core-${tid}.img`, 'core', coreEntry)
-      if (threadCore !== undefined) found.push({ nice: threadCore.nice, policy: threadCore.policy })
+      if (threadCore !== undefined) found.push({ nice: threadCore.schedNice, policy: threadCore.schedPolicy })
     }
   return found
 }
@@ -50,20 +50,19 @@ export async function lowerLimits(
     const name = `core-${pid}.img`
     edited += await editImage(dir, name, 'core', coreEntry, ({ tc }) => {
       if (tc === undefined) return false
-      const all = tc.rlimits?.limits ?? []
+      const all = tc.rlimits?.rlimits ?? []
       if (all.length > mostLimits) throw new CheckpointError('BadImage', `${name} has ${all.length} limits`)
-      const lowered = all.map(({ soft, hard }, at) => {
-        const own = limits[at] ?? { soft: unlimited, hard: unlimited }
-        const most = lower(hard, own.hard)
-        return { soft: lower(soft, most), hard: most }
+      const lowered = all.map(({ cur, max }, at) => {
+        const most = lower(max, limits[at]?.hard ?? unlimited)
+        return { cur: lower(cur, most), max: most }
       })
-      const differs = lowered.some(({ soft, hard }, at) => soft !== all[at]?.soft || hard !== all[at]?.hard)
+      const differs = lowered.some(({ cur, max }, at) => cur !== all[at]?.cur || max !== all[at]?.max)
       // A task without an OOM score in its image would inherit CRIU's own.
-      const isSafe = has(taskCoreEntry, tc, 'oomScore') && tc.oomScore >= oomScore
+      const isSafe = has(taskCoreEntry, tc, 'oomScoreAdj') && tc.oomScoreAdj >= oomScore
       if (!differs && isSafe) return false
       if (tc.rlimits !== undefined && differs)
-        tc.rlimits.limits = lowered.map(limit => make(rlimitEntry, limit))
-      if (!isSafe) tc.oomScore = oomScore
+        tc.rlimits.rlimits = lowered.map(limit => make(rlimitEntry, limit))
+      if (!isSafe) tc.oomScoreAdj = oomScore
       return true
     })
   }

@@ -1,6 +1,6 @@
 /**
- * The messages of CRIU 4.2 that are read or edited here, with CRIU's own names and numbers. Messages that are edited
- * define every field up to the last one used, because the codec writes unknown fields after the known ones.
+ * The messages of CRIU that are read or edited here, with CRIU's own names and numbers, and only the fields that
+ * matter: unknown ones survive an edit untouched. `messages.test.ts` compares them with CRIU's program.
  */
 import { many, message, one } from './message.ts'
 
@@ -58,11 +58,11 @@ export const credsEntry = message('creds_entry', {
   capAmb: many(19, 'uint32'),
 })
 
-export const rlimitEntry = message('rlimit_entry', { soft: one(1, 'uint64'), hard: one(2, 'uint64') })
+export const rlimitEntry = message('rlimit_entry', { cur: one(1, 'uint64'), max: one(2, 'uint64') })
 
 export const threadCoreEntry = message('thread_core_entry', {
-  nice: one(3, 'sint32'),
-  policy: one(4, 'uint32'),
+  schedNice: one(3, 'sint32'),
+  schedPolicy: one(4, 'uint32'),
   /** The signal that the kernel sends to the task when its parent ends; 0: none. */
   pdeathSig: one(8, 'uint32'),
   creds: one(10, credsEntry),
@@ -74,9 +74,9 @@ export const threadCoreEntry = message('thread_core_entry', {
 export const taskCoreEntry = message('task_core_entry', {
   taskState: one(1, 'uint32'),
   /** Indexed by resource number (RLIMIT_*). CRIU has no entry for a task without any. */
-  rlimits: one(8, message('task_rlimits_entry', { limits: many(1, rlimitEntry) })),
+  rlimits: one(8, message('task_rlimits_entry', { rlimits: many(1, rlimitEntry) })),
   oldSeccompMode: one(11, 'uint32'),
-  oomScore: one(14, 'int32'),
+  oomScoreAdj: one(14, 'int32'),
 })
 
 export const coreEntry = message('core_entry', {
@@ -87,13 +87,13 @@ export const coreEntry = message('core_entry', {
 
 const seccompFilter = message('seccomp_filter', { flags: one(3, 'uint32') })
 
-export const seccompEntry = message('seccomp_entry', { filters: many(1, seccompFilter) })
+export const seccompEntry = message('seccomp_entry', { seccompFilters: many(1, seccompFilter) })
 
 export const mmEntry = message('mm_entry', {
-  auxiliary: many(13, 'uint64'),
+  mmSavedAuxv: many(13, 'uint64'),
   vmas: many(
     14,
-    message('vma_entry', { start: one(1, 'uint64'), end: one(2, 'uint64'), pageOffset: one(3, 'uint64') }),
+    message('vma_entry', { start: one(1, 'uint64'), end: one(2, 'uint64'), pgoff: one(3, 'uint64') }),
   ),
   dumpable: one(15, 'int32'),
 })
@@ -131,6 +131,23 @@ export const fileEntry = message('file_entry', {
   id: one(2, 'uint32'),
   isk: one(4, inetSocketEntry),
   tfd: one(12, timerfdEntry),
+})
+
+/** Open files as far as a restore opens something by a name. */
+export const openedFileEntry = message('file_entry', {
+  type: one(1, 'uint32'),
+  reg: one(3, message('reg_file_entry', { flags: one(2, 'uint32'), name: one(6, 'bytes') })),
+  isk: one(4, message('inet_sk_entry', { type: one(4, 'uint32') })),
+  usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'bytes') })),
+})
+
+const scmEntry = message('scm_entry', { type: one(1, 'uint32'), rights: many(2, 'uint32') })
+
+/** A packet that waits in a socket. Its content follows the entry. */
+export const packetEntry = message('sk_packet_entry', {
+  idFor: one(1, 'uint32'),
+  length: one(2, 'uint32'),
+  scm: many(4, scmEntry),
 })
 
 /** `pagesId` names the file with the pages: `pages-<pagesId>.img`. */

@@ -1,15 +1,7 @@
 /** Data that was sent to a socket and not yet received. */
 import { readdir } from 'node:fs/promises'
 import { decodeEntry, eachEntry, forEachEntry, readImageBytes } from './image-file.ts'
-import { many, message, one } from './message.ts'
-
-const scmEntry = message('scm_entry', { type: one(1, 'uint32'), rights: many(2, 'uint32') })
-
-const packetEntry = message('sk_packet_entry', {
-  idFor: one(1, 'uint32'),
-  length: one(2, 'uint32'),
-  scm: many(4, scmEntry),
-})
+import { packetEntry } from './messages.ts'
 
 const queues = 'sk-queues.img'
 

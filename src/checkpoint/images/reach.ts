@@ -5,13 +5,13 @@
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
 import { readFirst, readImage } from './image-file.ts'
-import { message, one, textOf, type ValueOf } from './message.ts'
-import { coreEntry, ghostFileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
+import { textOf, type ValueOf } from './message.ts'
+import { coreEntry, ghostFileEntry, inventoryEntry, openedFileEntry, taskKobjIds } from './messages.ts'
 import { descriptorsInFlight } from './queues.ts'
 import { tasksOf } from './tasks.ts'
 
-/** CRIU's numbers for kinds of open files. */
-const fileKinds = [
+/** Kinds of open files, by CRIU's numbers. */
+export const fileKinds = [
   ...['none', 'regular', 'pipe', 'fifo', 'inet', 'unix', 'eventfd', 'eventpoll', 'inotify', 'signalfd'],
   ...['packet', 'tty', 'fanotify', 'netlink', 'namespace', 'tun', 'external', 'timerfd', 'memfd', 'bpf'],
   'pidfd',
@@ -47,19 +47,12 @@ export interface Reach {
   readonly oldImages: readonly string[]
 }
 
-const fileEntry = message('file_entry', {
-  type: one(1, 'uint32'),
-  reg: one(3, message('reg_file_entry', { flags: one(2, 'uint32'), name: one(6, 'bytes') })),
-  isk: one(4, message('inet_sk_entry', { type: one(4, 'uint32') })),
-  usk: one(16, message('unix_sk_entry', { name: one(11, 'bytes'), nameDir: one(14, 'bytes') })),
-})
-
 const oldNames =
   /^(reg-files|ext-files|ns-files|eventfd|eventpoll|inotify|signalfd|fanotify|pipes|fifo|unixsk|inetsk|packetsk|netlinksk|tunfile|tty|timerfd|bpfmap-file|pidfd|creds-\d+|vmas-\d+|itimers-\d+|rlimit-\d+|signal-[sp]-\d+|mountpoints(-\d+)?)\.img$/
 
 /** @throws CheckpointError BadImage */
 export async function reachOf(dir: string): Promise<Reach> {
-  const files = (await readImage(dir, 'files.img', 'files', fileEntry)).map(openedFile)
+  const files = (await readImage(dir, 'files.img', 'files', openedFileEntry)).map(openedFile)
   const ownNamespaces = await namespacesOf(dir)
   const oldImages = (await readdir(dir)).filter(name => oldNames.test(name))
   const ghosts = await ghostsOf(dir)
@@ -74,7 +67,7 @@ async function ghostsOf(dir: string): Promise<GhostFile[]> {
   return found
 }
 
-function openedFile({ type, reg, isk, usk }: ValueOf<typeof fileEntry>): OpenedFile {
+function openedFile({ type, reg, isk, usk }: ValueOf<typeof openedFileEntry>): OpenedFile {
   const kind = fileKinds[type] ?? String(type)
   // Ignores the declared kind: a restore may use anything that the entry contains.
   return {
