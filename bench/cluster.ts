@@ -1,8 +1,8 @@
 import { ensureImages } from '../images/build.ts'
 import { type Cluster, clusterName, openCluster, up } from '../playground/cluster.ts'
-import type { Progress } from '../playground/progress.ts'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
+import type { Progress } from '../src/terminal/progress.ts'
 import type { BenchImages } from './bench.ts'
 
 export type Target =

@@ -1,3 +1,4 @@
+import { table } from '../src/terminal/table.ts'
 import { type Summary, summarise } from './statistics.ts'
 
 /** `s` and `bytes` are printed in readable units; in JSON they stay seconds and bytes. */
@@ -97,22 +98,16 @@ export function createSamples(): Samples {
 /** Renders a text table, one line a case; further baselines of a case follow on lines of their own. */
 export function renderReport(report: Report): string {
   const header = ['case', 'n', 'median', 'p95', 'p99', 'max', 'unit', 'baseline', '', 'ratio']
-  const rows = report.cases.flatMap(rowsOf)
-  const widths = header.map((title, column) =>
-    Math.max(title.length, ...rows.map(row => (row[column] ?? '').length)),
-  )
-  const line = (row: readonly string[]) =>
-    row
-      .map((cell, column) => {
-        const width = widths[column] ?? 0
-        return leftAligned.has(column) ? cell.padEnd(width) : cell.padStart(width)
-      })
-      .join('  ')
-      .trimEnd()
-  return [line(header), line(widths.map(width => '-'.repeat(width))), ...rows.map(line)].join('\n')
+  return table(header, report.cases.flatMap(rowsOf), {
+    gap: '  ',
+    right: figures,
+    keepEmpty: true,
+    rule: true,
+  })
 }
 
-const leftAligned = new Set([0, 6, 7])
+/** Columns of `renderReport`. */
+const figures = new Set([1, 2, 3, 4, 5, 8, 9])
 
 function rowsOf(it: Case): string[][] {
   const { unit, scale, digits } = scaleOf(it)

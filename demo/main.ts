@@ -1,7 +1,7 @@
 /** `npm run demo`: the paper's story, live, on a real cluster. */
 import { parseArgs } from 'node:util'
 import { explain } from '../playground/failure.ts'
-import { createProgress } from '../playground/progress.ts'
+import { createProgress } from '../src/terminal/progress.ts'
 import { createScreen, type Screen, styled } from './screen.ts'
 import { currentStage, playgroundStage } from './stage.ts'
 import { tell } from './tell.ts'

@@ -4,7 +4,7 @@ import type { BackupPodSet } from '../src/api/backuppodset.ts'
 import type { Cast } from './cast.ts'
 import { deviations, listingDeviations } from './check.ts'
 import { isSettled, type Numbers } from './picture.ts'
-import { type Screen, seconds, styled, table } from './screen.ts'
+import { podTable, type Screen, seconds, styled } from './screen.ts'
 import type { Stage } from './stage.ts'
 import type { Operation } from './story.ts'
 import { seenBetween, type Traffic, trafficLine } from './traffic.ts'
@@ -38,7 +38,7 @@ export async function play(operation: Operation, theatre: Theatre): Promise<Play
   const started = performance.now()
   let ended: number | undefined
   const frame = () => [
-    ...table(cast.rows()),
+    ...podTable(cast.rows()),
     trafficLine(traffic?.probes ?? []),
     `  ${styled.title(seconds((ended ?? performance.now()) - started))}`,
   ]

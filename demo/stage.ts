@@ -4,12 +4,12 @@ import { promisify } from 'node:util'
 import { ensureImages, imageNames } from '../images/build.ts'
 import { type Cluster, DEFAULT_NAME, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
-import type { Progress } from '../playground/progress.ts'
 import { memoryAllowed } from '../src/api/memory-permission.ts'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
 import { isKubeError } from '../src/kube/errors.ts'
 import { deployments, namespaces, type Service } from '../src/kube/resources.ts'
+import type { Progress } from '../src/terminal/progress.ts'
 import { type Traffic, trafficFromNode, trafficThroughApi } from './traffic.ts'
 
 export interface Stage extends AsyncDisposable {

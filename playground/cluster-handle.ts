@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import { type Progress, silent } from '../src/terminal/progress.ts'
 import { connect, type Site, siteOf, startNodeMachine, waitForContainerd, waitForNode } from './bring-up.ts'
 import { destroy } from './destroy.ts'
 import { type RunOptions, run } from './exec.ts'
@@ -12,7 +13,6 @@ import { cutLink, removeNodeNetwork } from './network.ts'
 import { clusterPaths } from './paths.ts'
 import type { ClusterPlan, NodePlan } from './plan.ts'
 import { isAlive } from './process.ts'
-import { type Progress, silent } from './progress.ts'
 import { type ClusterState, keysAfterImport, planOf, readState, writeState } from './state.ts'
 
 interface WorkOptions {

@@ -1,6 +1,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ensureImages } from '../images/build.ts'
+import { type Progress, type Step, silent } from '../src/terminal/progress.ts'
 import { ensureArtifacts, missingArtifacts } from './artifacts/artifacts.ts'
 import {
   clusterArtifacts,
@@ -22,7 +23,6 @@ import { clusterPaths, stateRoot } from './paths.ts'
 import { type ClusterPlan, chooseIndex, parseClusterName, planCluster } from './plan.ts'
 import { checkNftables, checkPrerequisites } from './prerequisites.ts'
 import { isAlive } from './process.ts'
-import { type Progress, type Step, silent } from './progress.ts'
 import { allStates, type ClusterState, type MachineProcesses, readState, writeState } from './state.ts'
 
 export type { Cluster } from './cluster-handle.ts'

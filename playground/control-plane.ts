@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs'
 import { access, constants, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Progress, silent } from '../src/terminal/progress.ts'
 import { prepareApiserver, waitReady } from './apiserver.ts'
 import { ensureArtifacts, missingArtifacts } from './artifacts/artifacts.ts'
 import { lastLines } from './exec.ts'
@@ -11,7 +12,6 @@ import { writeKubeconfig } from './kubeconfig.ts'
 import { openAuthority } from './pki.ts'
 import { checkControlPlanePrerequisites } from './prerequisites.ts'
 import { identify, isAlive, type ProcessIdentity } from './process.ts'
-import { type Progress, silent } from './progress.ts'
 
 export interface ControlPlaneOptions {
   /** Directory for all files, created if missing and removed by stop(). Default: a new one in memory. */

@@ -3,10 +3,10 @@ import { parseAllDocuments, stringify } from 'yaml'
 import { exists } from '../images/cache.ts'
 import { normaliseReference } from '../images/reference.ts'
 import { memoryAllowed } from '../src/api/memory-permission.ts'
+import type { Progress } from '../src/terminal/progress.ts'
 import type { Cluster } from './cluster.ts'
 import { CommandError, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
-import type { Progress } from './progress.ts'
 
 const memoryLabel = Object.entries(memoryAllowed).map(pair => pair.join('='))
 

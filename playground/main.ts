@@ -3,11 +3,11 @@ import { readdir } from 'node:fs/promises'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { ensureImages, imageNames } from '../images/build.ts'
 import { exists } from '../images/cache.ts'
+import { createProgress, type Progress } from '../src/terminal/progress.ts'
 import { type Cluster, clusterName, DEFAULT_NAME, down, openCluster, up } from './cluster.ts'
 import { deployOperator } from './deploy.ts'
 import { explain, PlaygroundError } from './failure.ts'
 import { clusterPaths } from './paths.ts'
-import { createProgress, type Progress } from './progress.ts'
 import { allStatuses, formatStatus, statusOf } from './status.ts'
 
 interface Common {

@@ -2,10 +2,10 @@ import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
 import { cacheRoot, exists } from '../images/cache.ts'
+import type { Step } from '../src/terminal/progress.ts'
 import { goEnvironment } from './artifacts/go.ts'
 import { CommandError, run, runToEnd } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
-import type { Step } from './progress.ts'
 
 /** Programs that the playground calls, with the Debian packages that contain them. */
 const programs: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { nodes as nodeResource } from '../src/kube/resources.ts'
+import { tableLines } from '../src/terminal/table.ts'
 import { readyz } from './apiserver.ts'
 import { connect } from './bring-up.ts'
 import { cgroupsOf, detectCgroups, processesIn } from './cgroups.ts'
@@ -128,17 +129,21 @@ async function commandNames(pids: ReadonlySet<number>): Promise<Set<string>> {
 
 export function formatStatus(status: ClusterStatus): string {
   const mark = (ok: boolean | undefined): string => (ok === undefined ? '?' : ok ? 'ok' : 'NO')
-  const lines = [`cluster ${status.name}: ${status.state}`]
-  for (const machine of status.machines) {
-    const services = Object.entries(machine.services).map(([name, running]) => `${name} ${mark(running)}`)
-    const ready = 'ready' in machine ? `  Ready ${mark(machine.ready)}` : ''
-    lines.push(`  ${machine.name.padEnd(4)} ${machine.power ? 'on ' : 'OFF'}${ready}  ${services.join(', ')}`)
-  }
-  const { counts } = status
-  lines.push(
-    `  on this machine: ${Object.entries(counts)
-      .map(([kind, count]) => `${count} ${kind}`)
-      .join(', ')}`,
+  const machines = tableLines(
+    ['MACHINE', 'POWER', 'READY', 'SERVICES'],
+    status.machines.map(machine => [
+      machine.name,
+      machine.power ? 'on' : 'OFF',
+      'ready' in machine ? mark(machine.ready) : '-',
+      Object.entries(machine.services)
+        .map(([name, running]) => `${name} ${mark(running)}`)
+        .join(', '),
+    ]),
   )
-  return lines.join('\n')
+  const counts = Object.entries(status.counts).map(([kind, count]) => `${count} ${kind}`)
+  return [
+    `cluster ${status.name}: ${status.state}`,
+    ...(status.machines.length === 0 ? [] : machines.map(line => `  ${line}`)),
+    `  on this machine: ${counts.join(', ')}`,
+  ].join('\n')
 }

@@ -28,6 +28,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'Deployment: election, caches, controllers',
     uses: ['src/api', 'src/backuppodset', 'src/kube', 'src/state-store'],
   },
-  'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube'] },
+  'src/terminal': { is: 'tables and progress for people', uses: [] },
+  'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },
   src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/operator'] },
 }

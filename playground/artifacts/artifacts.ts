@@ -1,8 +1,8 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { cachedDirectory, cacheRoot, exists, keyOf } from '../../images/cache.ts'
+import { type Progress, silent } from '../../src/terminal/progress.ts'
 import { withLock } from '../lock.ts'
-import { type Progress, silent } from '../progress.ts'
 import { type ArtifactName, recipes } from './recipes.ts'
 
 export type { ArtifactName } from './recipes.ts'

@@ -7,8 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type Cluster, down, up } from '../../playground/cluster.ts'
 import { holdingsOf } from '../../playground/leftovers.ts'
 import { identify } from '../../playground/process.ts'
-import type { Progress } from '../../playground/progress.ts'
 import { statusOf } from '../../playground/status.ts'
+import type { Progress } from '../../src/terminal/progress.ts'
 
 const name = 'e2e-own'
 const nothing = { processes: 0, mounts: 0, namespaces: 0, links: 0, cgroups: 0 }

@@ -6,7 +6,7 @@ import type { TestProject } from 'vitest/node'
 import { ensureImages, imageNames } from '../../images/build.ts'
 import { down as takeDown, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
-import { createProgress } from '../../playground/progress.ts'
+import { createProgress } from '../../src/terminal/progress.ts'
 
 /** Facts about the cluster for test files; handles cannot be passed to them. */
 export interface ClusterFacts {

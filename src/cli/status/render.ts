@@ -1,6 +1,6 @@
 import type { LastFailover, SlotFailover } from '../../api/backuppodset.ts'
+import { table } from '../../terminal/table.ts'
 import { age, ageOf, bytes, duration } from '../output/quantities.ts'
-import { table } from '../output/table.ts'
 import type { Paint } from '../terminal.ts'
 import type { NodeFacts, SetFacts, SlotFacts } from './facts.ts'
 import type { PodFacts } from './pods.ts'

@@ -1,10 +1,10 @@
 /** Removes the installation as docs/install.md says: nothing of ours may stay on any node. */
 import { describe, expect, it } from 'vitest'
 import { deployOperator } from '../../../playground/deploy.ts'
-import { createProgress } from '../../../playground/progress.ts'
 import { runCli } from '../../../src/cli/program.ts'
 import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
+import { createProgress } from '../../../src/terminal/progress.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'

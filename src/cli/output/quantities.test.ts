@@ -1,28 +1,5 @@
 import { expect, test } from 'vitest'
-import { painter } from '../terminal.ts'
 import { age, ageOf, bytes, duration } from './quantities.ts'
-import { table } from './table.ts'
-
-test('columns are as wide as their widest cell, colours take no room, empty columns are left out', () => {
-  const red = painter(true)('red', 'no')
-  expect(red).not.toBe('no')
-  const text = table(
-    ['NAME', 'READY', 'NOTE', 'AGE'],
-    [
-      ['web', 'yes', '', '5m'],
-      ['a-long-name', red, '', '1h'],
-    ],
-  )
-  expect(text.replaceAll(red, 'no').split('\n')).toEqual([
-    'NAME          READY   AGE',
-    'web           yes     5m',
-    'a-long-name   no      1h',
-  ])
-})
-
-test('a table without rows is its head', () => {
-  expect(table(['A', 'B'], [])).toBe('A   B')
-})
 
 test.each([
   [-3, '0.0s'],

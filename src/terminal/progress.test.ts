@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { createProgress, elapsed } from './progress.ts'
 
 function output(isTTY: boolean) {
@@ -10,7 +10,7 @@ describe('without a terminal', () => {
   test('one plain line a step, with its time and last detail', async () => {
     const out = output(false)
     let now = 0
-    const progress = createProgress(out, () => now)
+    const progress = createProgress(out, { now: () => now })
     const result = await progress.step('build etcd', async step => {
       step.detail('compiling')
       step.detail('cached')
@@ -31,7 +31,7 @@ describe('without a terminal', () => {
 
 test('on a terminal running steps stay below finished ones', async () => {
   const out = output(true)
-  const progress = createProgress(out, () => 0)
+  const progress = createProgress(out, { now: () => 0, colour: true })
   const inner = Promise.withResolvers<void>()
   const slow = progress.step('slow', () => inner.promise)
   await progress.step('fast', async () => {})
@@ -40,6 +40,47 @@ test('on a terminal running steps stay below finished ones', async () => {
   inner.resolve()
   await slow
   expect(out.text().match(/✔/g)).toHaveLength(2)
+})
+
+test('on a terminal every line stays intact while steps run, and NO_COLOR leaves no colours', async () => {
+  const out = output(true)
+  const progress = createProgress(out, { now: () => 0, colour: false })
+  progress.log('before')
+  await progress.step('save', async step => {
+    step.detail('now')
+    progress.log('in between')
+  })
+  progress.log('after')
+  const [running, done] = ['•', '✔'].map(mark => `${mark} ${'save'.padEnd(44)}    0.0 s`)
+  expect(out.text()).toBe(
+    [
+      'before\n',
+      `\r\u001b[J${running}\n`,
+      `\u001b[1A\r\u001b[Jin between\n${running}  now\n`,
+      `\u001b[1A\r\u001b[J${done}  now\n`,
+      '\r\u001b[J',
+      'after\n',
+    ].join(''),
+  )
+})
+
+test('a long step is announced where nothing shows that it runs', async () => {
+  vi.useFakeTimers()
+  try {
+    const out = output(false)
+    const work = Promise.withResolvers<void>()
+    const done = createProgress(out, { now: () => 0 }).step('pull', () => work.promise)
+    vi.advanceTimersByTime(4_999)
+    expect(out.text()).toBe('')
+    vi.advanceTimersByTime(1)
+    expect(out.text()).toBe('... pull\n')
+    work.resolve()
+    await done
+    vi.advanceTimersByTime(60_000)
+    expect(out.text()).toMatch(/^\.{3} pull\nok {2}pull .*\n$/)
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test.each([
