@@ -3,6 +3,7 @@ import type { CallOptions } from '../kube/api-types.ts'
 import { type Clock, systemClock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
 import { type Random, systemRandom } from '../kube/random.ts'
+import { type Progress, silent } from '../terminal/progress.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Options of every command. */
@@ -23,6 +24,8 @@ export interface Session {
   readonly output: 'text' | 'wide' | 'json'
   readonly version: string
   readonly terminal: Terminal
+  /** Shows the phases of the command to the user. Silent if a program reads the output. */
+  readonly progress: Progress
   readonly clock: Clock
   readonly random: Random
   /** Fires at Ctrl-C. */
@@ -46,6 +49,7 @@ export async function openSession(
     output: output ?? 'text',
     version,
     terminal,
+    progress: output === 'json' ? silent : terminal.progress,
     clock: systemClock,
     random: systemRandom,
     signal,

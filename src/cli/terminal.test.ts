@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest'
-import { painter, printable, processTerminal } from './terminal.ts'
+import { createProgress } from '../terminal/progress.ts'
+import { painter, printable, printableProgress, processTerminal } from './terminal.ts'
 
 describe('D10.terminal: what tenants write', () => {
   test.each([
@@ -12,6 +13,13 @@ describe('D10.terminal: what tenants write', () => {
   ])('is shown and not obeyed: %s', (_, text, shown) => {
     expect(printable(text)).toBe(shown)
   })
+})
+
+test('D10.terminal: phases show what tenants write, each in one line', async () => {
+  const written: string[] = []
+  const display = createProgress({ write: text => written.push(text) })
+  await printableProgress(display).step('save \x1b[2J', async step => step.detail('a\nb \x1b[1A'))
+  expect(written.join('')).toMatch(/^ok {2}save \\u001b\[2J .* s {2}a b \\u001b\[1A\n$/)
 })
 
 test('our own colours, lines and tabs stay', () => {

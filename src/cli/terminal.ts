@@ -1,4 +1,5 @@
 import { styleText } from 'node:util'
+import { createProgress, type Progress } from '../terminal/progress.ts'
 
 /** The output of a command. Tests record it as strings instead. */
 export interface Terminal {
@@ -6,6 +7,8 @@ export interface Terminal {
   out(text: string): void
   /** Writes a line for the waiting user, beside the result. */
   err(text: string): void
+  /** The phases of a command that takes long, for the waiting user. */
+  readonly progress: Progress
   /** Shows `text` in place of everything shown before; below it where the output cannot be replaced. */
   redraw(text: string): void
   readonly colour: boolean
@@ -13,6 +16,7 @@ export interface Terminal {
 
 export function processTerminal(): Terminal {
   const isScreen = process.stdout.isTTY === true
+  const display = createProgress(process.stderr)
   // `kubectl understudy status | head -1` closes the pipe early: that is not a failure.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
@@ -20,7 +24,8 @@ export function processTerminal(): Terminal {
   })
   return {
     out: text => void process.stdout.write(`${printable(text)}\n`),
-    err: text => void process.stderr.write(`${printable(text)}\n`),
+    err: text => display.log(printable(text)),
+    progress: printableProgress(display),
     // Lines that have scrolled away stay: they are not ours.
     redraw: text =>
       void process.stdout.write(isScreen ? `\x1b[H\x1b[2J${printable(text)}\n` : `${printable(text)}\n\n`),
@@ -49,6 +54,15 @@ const escaped = (character: string): string =>
   /[\x20-\x7e]/.test(character)
     ? character
     : `\\u${(character.codePointAt(0) ?? 0).toString(16).padStart(4, '0')}`
+
+/** A display that shows the texts of steps safely, and each in one line. */
+export function printableProgress(display: Progress): Progress {
+  const line = (text: string): string => printable(text.replace(/\s+/gu, ' '))
+  return {
+    step: (title, work) =>
+      display.step(line(title), step => work({ detail: text => step.detail(line(text)) })),
+  }
+}
 
 /** Adds a style if the terminal has colours. */
 export type Paint = (style: Style, text: string) => string

@@ -2,6 +2,7 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import type { Clock } from '../kube/clock.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
 import { listAll } from '../kube/list-all.ts'
 import type { Log } from '../kube/log.ts'
@@ -59,6 +60,33 @@ export interface FollowedWorld {
   onChange(listener: (world: World) => void, everyMs: number): Promise<never>
 }
 
+/** @param listeners called after every change of `now()` */
+export const untilIn =
+  (now: () => World, listeners: Set<() => void>, clock: Clock, ended: AbortSignal): FollowedWorld['until'] =>
+  (look, timeoutMs, late) => {
+    const found = Promise.withResolvers<NonNullable<ReturnType<typeof look>>>()
+    const check = () => {
+      try {
+        const value = look(now())
+        if (value !== undefined && value !== null) found.resolve(value)
+      } catch (error) {
+        found.reject(error)
+      }
+    }
+    const over = new AbortController()
+    listeners.add(check)
+    check()
+    const timeout = clock
+      .sleep(timeoutMs, AbortSignal.any([ended, over.signal]))
+      .then(() => Promise.reject(late()))
+    return Promise.race([found.promise, timeout]).finally(() => {
+      listeners.delete(check)
+      over.abort()
+      // No caller waits for it any more.
+      timeout.catch(() => undefined)
+    })
+  }
+
 /**
  * Follows the world by watches while `use` runs.
  *
@@ -107,29 +135,7 @@ export async function followWorld<T>(
         reports: first.reports === undefined ? undefined : stores.reports.list(),
       }
     },
-    until(look, timeoutMs, late) {
-      const found = Promise.withResolvers<NonNullable<ReturnType<typeof look>>>()
-      const check = () => {
-        try {
-          const value = look(world.now)
-          if (value !== undefined && value !== null) found.resolve(value)
-        } catch (error) {
-          found.reject(error)
-        }
-      }
-      const over = new AbortController()
-      listeners.add(check)
-      check()
-      const timeout = clock
-        .sleep(timeoutMs, AbortSignal.any([ended, over.signal]))
-        .then(() => Promise.reject(late()))
-      return Promise.race([found.promise, timeout]).finally(() => {
-        listeners.delete(check)
-        over.abort()
-        // No caller waits for it any more.
-        timeout.catch(() => undefined)
-      })
-    },
+    until: untilIn(() => world.now, listeners, clock, ended),
     async onChange(listener, everyMs) {
       for (;;) {
         const changed = Promise.withResolvers<void>()

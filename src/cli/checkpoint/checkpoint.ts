@@ -97,7 +97,7 @@ export async function saveNow(
   { slot, pod: name, protection }: Pick<SlotStatus, 'slot' | 'pod' | 'protection'>,
   { wait, timeoutMs }: SaveOptions,
 ): Promise<Saved> {
-  const { api, call, clock, random, namespace } = session
+  const { api, call, clock, random, namespace, progress } = session
   const key = { namespace, set: set.metadata.name, slot }
   const primary = ableToSave(world.now, name, key)
   const { uid } = primary.metadata
@@ -119,36 +119,43 @@ export async function saveNow(
         advice: `run \`kubectl understudy status ${set.metadata.name}\` to see what happened to it`,
       })
   }
-  const answered = await world.until(
-    now => {
-      mustBeThere(now)
-      return reportsOf(now, key).find(
-        ({ role, answeredRequest }) => role === 'source' && answeredRequest === request,
-      )
-    },
-    timeoutMs,
-    () =>
-      late(
-        `slot ${slot}: ${name} has not been saved`,
-        reportsOf(world.now, key).find(it => it.role === 'source'),
-      ),
-  )
+  const answered = await progress.step(`slot ${slot}: save ${name}`, async step => {
+    const report = await world.until(
+      now => {
+        mustBeThere(now)
+        return reportsOf(now, key).find(
+          ({ role, answeredRequest }) => role === 'source' && answeredRequest === request,
+        )
+      },
+      timeoutMs,
+      () =>
+        late(
+          `slot ${slot}: ${name} has not been saved`,
+          reportsOf(world.now, key).find(it => it.role === 'source'),
+        ),
+    )
+    step.detail(`generation ${report.generation}`)
+    return report
+  })
   const having = (now: World) =>
     reportsOf(now, key).filter(
       ({ role, life, generation }) =>
         role === 'holder' && life === answered.life && generation >= answered.generation,
     )
   if (wait)
-    await world.until(
-      now =>
-        having(now).find(({ usable }) => ranks.indexOf(usable) >= Math.max(ranks.indexOf(protection), 0)),
-      Math.max(timeoutMs - (clock.monotonic() - askedAt), 0),
-      () =>
-        late(
-          `slot ${slot}: generation ${answered.generation} is saved, but no pod could resume with it`,
-          reportsOf(world.now, key).find(it => it.role === 'holder' && it.reason !== undefined),
-        ),
-    )
+    await progress.step(`slot ${slot}: wait until a pod could resume with it`, async step => {
+      const holder = await world.until(
+        now =>
+          having(now).find(({ usable }) => ranks.indexOf(usable) >= Math.max(ranks.indexOf(protection), 0)),
+        Math.max(timeoutMs - (clock.monotonic() - askedAt), 0),
+        () =>
+          late(
+            `slot ${slot}: generation ${answered.generation} is saved, but no pod could resume with it`,
+            reportsOf(world.now, key).find(it => it.role === 'holder' && it.reason !== undefined),
+          ),
+      )
+      step.detail(`${holder.node} (${holder.usable})`)
+    })
   return {
     slot,
     pod: name,

@@ -5,7 +5,7 @@ import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { FollowedWorld } from '../world.ts'
-import { type Successor, successorIn } from './successor.ts'
+import { awaitSuccessor, type Successor } from './successor.ts'
 
 /**
  * Requests a handover of a slot to a hot backup. The operator stops the primary, the backup gets its last memory, and
@@ -18,17 +18,18 @@ export async function handOver(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod: name }: SlotStatus,
+  current: SlotStatus,
   primary: Pod,
   timeoutMs: number,
 ): Promise<Successor> {
   const { clock } = session
+  const { slot, pod: name } = current
   await wish(session, primary, new Date(clock.now()).toISOString())
   try {
-    return await world.until(
-      now => successorIn(now, set, slot, name),
+    return await awaitSuccessor(session, world, set, current, {
+      how: 'hand over from',
       timeoutMs,
-      () =>
+      late: () =>
         new CliError(
           `slot ${slot}: no successor has replaced ${name} within --timeout; it keeps running, and nothing is lost`,
           {
@@ -36,7 +37,7 @@ export async function handOver(
             exitCode: exitCodes.late,
           },
         ),
-    )
+    })
   } catch (error) {
     await wish(session, primary, null).catch((late: unknown) => {
       // The primary is gone: the operator was faster.

@@ -11,7 +11,7 @@ import { age, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
 import { handOver } from './hand-over.ts'
-import { type Successor, successorIn } from './successor.ts'
+import { awaitSuccessor, type Successor } from './successor.ts'
 
 export interface PromoteOptions {
   /** Allows a successor that begins without the memory. */
@@ -111,7 +111,8 @@ function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: Prom
   })
 }
 
-async function failOver(
+/** @throws CliError, KubeError. */
+export async function failOver(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
@@ -158,28 +159,30 @@ async function failOver(
 
 /** @throws CliError with exit code 4 when no successor serves in time; KubeError. */
 async function deleteAndFollow(
-  { api, call, namespace }: Session,
+  session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod: name }: SlotStatus,
+  current: SlotStatus,
   primary: Pod,
   timeoutMs: number,
 ): Promise<Successor> {
+  const { api, call, namespace } = session
+  const { slot, pod: name } = current
   try {
     await api.delete(pods, { namespace, name }, { uid: primary.metadata.uid }, call)
   } catch (error) {
     // Another client was faster: the failover is the same.
     if (!isKubeError(error, 'NotFound')) throw error
   }
-  return world.until(
-    now => successorIn(now, set, slot, name),
+  return awaitSuccessor(session, world, set, current, {
+    how: 'delete',
     timeoutMs,
-    () =>
+    late: () =>
       new CliError(`slot ${slot}: ${name} is deleted, and no successor serves yet`, {
         advice: `follow the failover with \`kubectl understudy status ${set.metadata.name} -w\``,
         exitCode: exitCodes.late,
       }),
-  )
+  })
 }
 
 /** @throws CliError with exit code 3 when the memory cannot be saved and must not be lost. */

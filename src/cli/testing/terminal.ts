@@ -1,3 +1,4 @@
+import { createProgress } from '../../terminal/progress.ts'
 import type { Terminal } from '../terminal.ts'
 
 export interface RecordingTerminal extends Terminal {
@@ -19,6 +20,7 @@ export function recordingTerminal(onPicture: () => void = () => undefined): Reco
     colour: false,
     out: text => void written.push(text),
     err: text => void told.push(text),
+    progress: createProgress({ write: text => told.push(text.trimEnd()) }),
     redraw: text => {
       pictures.push(text)
       onPicture()

@@ -63,17 +63,25 @@ async function settled(name: string, spec: Partial<BackupPodSetSpec>, protection
   )
 }
 
+/** The lines of finished phases, without their times. */
+const phases = (err: string): string[] => err.split('\n').map(line => line.replace(/ +[\d.]+ s {2}/, ' | '))
+
 describe('checkpoint', () => {
   it('has every primary saved anew, and says as which generation and where', async () => {
     const primary = await settled('saved', { checkpoint: {} }, 'Frozen')
     const { exitCode, out, err } = await run('checkpoint', 'saved', '--wait')
-    expect([exitCode, err]).toEqual([0, ''])
+    expect(exitCode).toBe(0)
+    expect(phases(err)).toEqual([
+      `ok  slot 0: save ${primary} | generation 2`,
+      'ok  slot 0: wait until a pod could resume with it | cli-b (Frozen)',
+    ])
     expect(out).toMatch(
       new RegExp(
         `^slot 0: generation 2 of ${primary}, 4\\.1 kB, stopped for 7\\.2 ms, after .*; usable on cli-b \\(Frozen\\)$`,
       ),
     )
     const again = await run('checkpoint', 'saved', '--slot', '0', '-o', 'json')
+    expect(again.err).toBe('')
     expect(JSON.parse(again.out)).toMatchObject({
       checkpoints: [{ slot: 0, pod: primary, node: 'cli-a', generation: 3 }],
     })
@@ -180,9 +188,14 @@ describe('promote', () => {
     const primary = await settled('paper', {})
     expect(await run('promote', 'paper', '0')).toMatchObject({ exitCode: 3 })
     await untouched(primary)
-    const { exitCode, out } = await run('promote', 'paper', '0', '--allow-state-loss')
+    const { exitCode, out, err } = await run('promote', 'paper', '0', '--allow-state-loss')
     expect(exitCode).toBe(0)
     expect(out).toMatch(new RegExp(`^slot 0: ${primary} → paper-[0-9a-f]{12} serves.*with its own memory$`))
+    const successor = / → (\S+) serves/.exec(out)?.[1]
+    expect(phases(err)).toEqual([
+      `ok  slot 0: delete ${primary} | ${successor} takes over`,
+      `ok  slot 0: wait until the successor serves | ${successor}`,
+    ])
   })
 
   it('refuses where the memory cannot be saved before, and deletes nothing', async () => {

@@ -52,7 +52,9 @@ describe.skipIf(needsNodes())('kubectl understudy', () => {
     const ip = (await world.api.get(pods, { namespace: world.namespace, name: first })).status?.podIP ?? ''
     for (let i = 0; i < 5; i += 1) await counter.add(ip)
     const saved = await cli(world, 'checkpoint', 'kept', '--wait')
-    expect(saved.err).toBe('')
+    expect(saved.err).toMatch(
+      /^ok {2}slot 0: save .*\nok {2}slot 0: wait until a pod could resume with it .*\(Frozen\)$/,
+    )
     expect(saved.out).toMatch(
       new RegExp(`^slot 0: generation \\d+ of ${first}, .*; usable on .*\\(Frozen\\)`),
     )
