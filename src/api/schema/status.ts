@@ -53,7 +53,7 @@ const slot = object<SlotStatus>(
     ),
     usableOnCount: count('With checkpoint: number of these nodes; absent if all are listed.'),
     protection: choice(
-      'With checkpoint: Frozen, Staged, Warm (a running hot backup gets the pulled state) or Cold, by the best backup that could take over with the memory. None: the memory would be lost, or only a new pod could resume with it.',
+      'With checkpoint: how a successor could get the memory. Frozen: a ready hot backup has it restored and stopped. Staged: the node of a ready hot backup has it as files. Cold: another node has it, and a cold backup must be woken or a pod created first. None: no other node could restore it. With source http, Warm: a running hot backup gets the pulled state; Cold: a cold backup gets it; None: no state was pulled, or only a new pod could get it.',
       protections,
     ),
     lastFailover: object<SlotFailover>(

@@ -275,7 +275,7 @@ describe('status', () => {
   })
   const both = [node('n-p0', true), node('n-h0', true)]
 
-  it('protection is what a pod that is there could do', () => {
+  it('protection is the best that a pod could do, also a pod that does not exist yet', () => {
     const facts = (slot: SlotMemory, pods = [p0, h0]) => slotFacts(slot, p0, pods, times)
     const frozen = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(facts(frozen)).toMatchObject({
@@ -285,7 +285,10 @@ describe('status', () => {
       protection: 'Frozen',
     })
     expect(facts(makeSlot(lease, [makeCopy(lease, h0, 'Staged')])).protection).toBe('Staged')
+    // No backup exists: a new pod can resume with the copy.
     expect(facts(frozen, [p0])).toMatchObject({ usableOn: ['n-h0'], protection: 'Cold' })
+    expect(facts(makeSlot(lease, [makeCopy(lease, h0, undefined)])).protection).toBe('None')
+    expect(facts(makeSlot(lease, [makeCopy(lease, p0, 'Frozen')])).protection).toBe('None')
     expect(facts(frozen, [p0, makeUnderstudy('h0', {}, { failed: 'torn' })]).protection).toBe('Cold')
     const succeeded = makeSlot({ ...lease, holder: { name: 'x', uid: 'x' } }, frozen.copies)
     expect(facts(succeeded)).toMatchObject({ generation: 0, usableOn: [], protection: 'None' })
