@@ -4,9 +4,9 @@ import { chmod, lstat, mkdtemp, readdir, readFile, readlink, rm, utimes, writeFi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { textFile } from '../build/entry.ts'
+import { run } from '../build/run.ts'
 import { type ImageSource, packImage } from './archive.ts'
-import { textFile } from './entry.ts'
-import { run } from './run.ts'
 import { unpackImage } from './unpack.ts'
 
 let scratch = ''

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
-import type { Entry } from './entry.ts'
+import type { Entry } from '../build/entry.ts'
 import { cachedLayer, EPOCH, type Layer } from './layer.ts'
 import { normaliseReference, tagOf } from './reference.ts'
 

@@ -2,8 +2,8 @@ import { access, mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { textFile } from '../build/entry.ts'
 import { cachedImage, type PackedImage } from './build.ts'
-import { textFile } from './entry.ts'
 
 let cacheDir = ''
 beforeAll(async () => {

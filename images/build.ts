@@ -1,9 +1,9 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import { projectVersion } from '../build/project-version.ts'
 import { type ImageSource, imageArchitecture, type PackedImage, packImage } from './archive.ts'
-import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { layerKey } from './layer.ts'
-import { projectVersion } from './project-version.ts'
 import { agent } from './recipes/agent.ts'
 import { counter } from './recipes/counter.ts'
 import { nginx } from './recipes/nginx.ts'
@@ -15,9 +15,9 @@ import { waker } from './recipes/waker.ts'
 import { zoo } from './recipes/zoo.ts'
 import { zooJava } from './recipes/zoo-java.ts'
 
+export type { Entry } from '../build/entry.ts'
+export { projectVersion } from '../build/project-version.ts'
 export { type ImageConfig, type ImageSource, type PackedImage, packImage } from './archive.ts'
-export type { Entry } from './entry.ts'
-export { projectVersion } from './project-version.ts'
 
 const usual = { operator, agent, waker, pause, counter, nginx, redis, zoo } satisfies Record<string, Recipe>
 /** Large images, built only when requested by name. */

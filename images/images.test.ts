@@ -5,10 +5,10 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { cacheRoot } from '../build/cache.ts'
+import { run } from '../build/run.ts'
 import { ensureImages, imageNames, packImage, projectVersion } from './build.ts'
-import { cacheRoot } from './cache.ts'
 import { operatorFrom } from './recipes/operator.ts'
-import { run } from './run.ts'
 import { unpackImage } from './unpack.ts'
 
 // The tests run the images in a chroot with its own namespaces: the minimum that a container adds.

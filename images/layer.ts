@@ -6,8 +6,8 @@ import { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { type Pack, pack } from 'tar-stream'
-import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
-import { type Entry, orderEntries } from './entry.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import { type Entry, orderEntries } from '../build/entry.ts'
 
 /** A layer on disk: a gzip-compressed tar, with the two digests by which an image names it. */
 export interface Layer {
@@ -76,7 +76,7 @@ export async function cachedLayer(entries: readonly Entry[], options: LayerOptio
  */
 export async function layerKey(entries: readonly Entry[], cacheDir: string): Promise<string> {
   const code = await Promise.all(
-    ['./layer.ts', './entry.ts'].map(it => readFile(new URL(it, import.meta.url), 'utf8')),
+    ['./layer.ts', '../build/entry.ts'].map(it => readFile(new URL(it, import.meta.url), 'utf8')),
   )
   const described = await Promise.all(orderEntries(entries).map(entry => describe(entry, cacheDir)))
   return keyOf({ code, node: process.version, described })

@@ -11,7 +11,7 @@ interface Flags {
 const program = new Command('npm run image --')
   .description('Builds container images as OCI archives, without a docker daemon, and prints where they are.')
   .argument('[name...]', `images to build: ${allImageNames.join(', ')} (default: ${imageNames.join(', ')})`)
-  .option('--locked', "fail if Debian's archive has dropped a package of images/debian.lock.json")
+  .option('--locked', "fail if Debian's archive has dropped a package of build/debian.lock.json")
   .option('--json', 'print the result as JSON')
   .option(
     '--rootfs <directory>',

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { extract } from 'tar-stream'
-import { run } from './run.ts'
+import { run } from '../build/run.ts'
 
 /** The contents of an image archive whose digests have all been verified. */
 export interface UnpackedImage {

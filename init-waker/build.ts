@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import { findCompiler } from '../images/compile.ts'
-import { type DebianOptions, lockedPackages } from '../images/debian.ts'
-import { projectVersion } from '../images/project-version.ts'
-import { run } from '../images/run.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import { findCompiler } from '../build/compile.ts'
+import { type DebianOptions, lockedPackages } from '../build/debian.ts'
+import { projectVersion } from '../build/project-version.ts'
+import { run } from '../build/run.ts'
 
 const directory = import.meta.dirname
 

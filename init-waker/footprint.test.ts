@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
-import { cacheRoot } from '../images/cache.ts'
+import { cacheRoot } from '../build/cache.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { startGate } from './testing/gate.ts'

@@ -1,11 +1,11 @@
 import { copyFile, cp } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import type { DebianOptions } from '../images/debian.ts'
-import { projectVersion } from '../images/project-version.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import type { DebianOptions } from '../build/debian.ts'
+import { projectVersion } from '../build/project-version.ts'
+import { staticProgram } from '../build/static-program.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
-import { staticProgram } from './static-program.ts'
 
 /** The static programs of a node, named like their directories. */
 export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const

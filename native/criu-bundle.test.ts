@@ -2,7 +2,7 @@ import { cp, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { run } from '../images/run.ts'
+import { run } from '../build/run.ts'
 import { criuBundle, withoutPreloadFile } from './criu-bundle.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })

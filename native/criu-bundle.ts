@@ -1,9 +1,9 @@
 import { chmod, copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import { type DebianOptions, lockedPackages, type PackageTree } from '../images/debian.ts'
-import { elfNeeds } from '../images/elf.ts'
-import { withLibraries } from '../images/tree.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import { type DebianOptions, lockedPackages, type PackageTree } from '../build/debian.ts'
+import { elfNeeds } from '../build/elf.ts'
+import { withLibraries } from '../build/tree.ts'
 import { preloadLibrary } from './preload-library.ts'
 
 /**

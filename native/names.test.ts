@@ -2,7 +2,8 @@ import { copyFile, cp, mkdir, mkdtemp, readFile, readlink, rm } from 'node:fs/pr
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { compileStatic } from '../images/compile.ts'
+import { compileStatic } from '../build/compile.ts'
+import { staticProgram } from '../build/static-program.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { cannotUnshare } from '../init-waker/testing/process.ts'
 import {
@@ -16,7 +17,6 @@ import {
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'
-import { staticProgram } from './static-program.ts'
 import { ask, childOf, enter, startContainer, targetOf } from './testing/container.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import { findCompiler } from '../images/compile.ts'
-import type { DebianOptions } from '../images/debian.ts'
-import { run } from '../images/run.ts'
-import { textsOf } from './static-program.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
+import { findCompiler } from '../build/compile.ts'
+import type { DebianOptions } from '../build/debian.ts'
+import { run } from '../build/run.ts'
+import { textsOf } from '../build/static-program.ts'
 
 const directory = join(import.meta.dirname, 'preload')
 

@@ -2,7 +2,7 @@ import { copyFile, cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { compileStatic } from '../images/compile.ts'
+import { compileStatic } from '../build/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { cannotUnshare, childrenOf, stateOf, statusField } from '../init-waker/testing/process.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments, stringify } from 'yaml'
-import { exists } from '../images/cache.ts'
+import { exists } from '../build/cache.ts'
 import { normaliseReference } from '../images/reference.ts'
 import { memoryAllowed } from '../src/api/memory-permission.ts'
 import type { Progress } from '../src/terminal/progress.ts'

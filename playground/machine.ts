@@ -4,7 +4,7 @@ import { closeSync, openSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { exists } from '../images/cache.ts'
+import { exists } from '../build/cache.ts'
 import {
   CGROUP_ROOT,
   type Cgroups,

@@ -1,7 +1,7 @@
 import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
-import { cacheRoot, exists } from '../images/cache.ts'
+import { cacheRoot, exists } from '../build/cache.ts'
 import type { Step } from '../src/terminal/progress.ts'
 import { goEnvironment } from './artifacts/go.ts'
 import { CommandError, run, runToEnd } from './exec.ts'

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { debianProgram } from '../../images/debian-program.ts'
+import { debianProgram } from '../../build/debian-program.ts'
 import { valueBytes } from '../../zoo/redis.ts'
 
 const run = promisify(execFile)

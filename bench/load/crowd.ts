@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { projectVersion } from '../../images/project-version.ts'
-import { staticProgram } from '../../native/static-program.ts'
+import { projectVersion } from '../../build/project-version.ts'
+import { staticProgram } from '../../build/static-program.ts'
 import type { Cluster } from '../../playground/cluster.ts'
 
 export interface CrowdOrder {

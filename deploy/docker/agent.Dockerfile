@@ -11,11 +11,12 @@ FROM ${BASE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci
+COPY build ./build
 COPY images ./images
 COPY init-waker ./init-waker
 COPY native ./native
 COPY src ./src
-# 1: fail if Debian's archive has dropped a package of images/debian.lock.json.
+# 1: fail if Debian's archive has dropped a package of build/debian.lock.json.
 ARG UNDERSTUDY_LOCKED
 RUN npm run image -- --rootfs /rootfs agent
 

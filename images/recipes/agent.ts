@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url'
+import { bundle } from '../../build/bundle.ts'
+import { lockedPackages } from '../../build/debian.ts'
+import { type Entry, textFile } from '../../build/entry.ts'
+import { strippedNode } from '../../build/node-binary.ts'
+import { mergedUsr, takeTree, users, withLibraries } from '../../build/tree.ts'
 import { buildNodeTools } from '../../native/build.ts'
 import type { ImageConfig } from '../archive.ts'
-import { bundle } from '../bundle.ts'
-import { lockedPackages } from '../debian.ts'
-import { type Entry, textFile } from '../entry.ts'
-import { strippedNode } from '../node-binary.ts'
-import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

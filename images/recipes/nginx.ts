@@ -1,6 +1,6 @@
-import { lockedPackages } from '../debian.ts'
-import { type Entry, textFile } from '../entry.ts'
-import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
+import { lockedPackages } from '../../build/debian.ts'
+import { type Entry, textFile } from '../../build/entry.ts'
+import { mergedUsr, takeTree, users, withLibraries } from '../../build/tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 import { shell } from './shell.ts'
 

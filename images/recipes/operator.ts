@@ -1,10 +1,10 @@
 import { fileURLToPath } from 'node:url'
+import { bundle } from '../../build/bundle.ts'
+import { type DebianOptions, lockedPackages } from '../../build/debian.ts'
+import { textFile } from '../../build/entry.ts'
+import { strippedNode } from '../../build/node-binary.ts'
+import { mergedUsr, users, withLibraries } from '../../build/tree.ts'
 import type { ImageConfig, ImageSource } from '../archive.ts'
-import { bundle } from '../bundle.ts'
-import { type DebianOptions, lockedPackages } from '../debian.ts'
-import { textFile } from '../entry.ts'
-import { strippedNode } from '../node-binary.ts'
-import { mergedUsr, users, withLibraries } from '../tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url))

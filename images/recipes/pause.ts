@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import { compileStatic } from '../compile.ts'
+import { compileStatic } from '../../build/compile.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 /** The pod sandbox: one static binary. */

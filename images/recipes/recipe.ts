@@ -1,5 +1,5 @@
+import type { DebianOptions } from '../../build/debian.ts'
 import type { ImageSource } from '../archive.ts'
-import type { DebianOptions } from '../debian.ts'
 
 /** Describes the contents of an image. Slow intermediate results (compiled, downloaded) are cached by their inputs. */
 export type Recipe = (options: DebianOptions & { readonly version: string }) => Promise<ImageSource>

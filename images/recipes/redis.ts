@@ -1,5 +1,5 @@
-import { lockedPackages } from '../debian.ts'
-import { mergedUsr, users, withLibraries } from '../tree.ts'
+import { lockedPackages } from '../../build/debian.ts'
+import { mergedUsr, users, withLibraries } from '../../build/tree.ts'
 import { versionOf } from './nginx.ts'
 import { labels, type Recipe } from './recipe.ts'
 import { shell } from './shell.ts'

@@ -1,6 +1,6 @@
-import type { PackageTree } from '../debian.ts'
-import type { Entry } from '../entry.ts'
-import { withLibraries } from '../tree.ts'
+import type { PackageTree } from '../../build/debian.ts'
+import type { Entry } from '../../build/entry.ts'
+import { withLibraries } from '../../build/tree.ts'
 
 // Commands that people type into `kubectl exec`; every other name works as `busybox NAME`.
 const APPLETS = [

@@ -1,10 +1,10 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { cachedDirectory, cacheRoot, keyOf } from '../cache.ts'
-import { type DebianOptions, lockedPackages, type PackageTree } from '../debian.ts'
-import { run } from '../run.ts'
-import { mergedUsr, takeTree, users, withLibraries } from '../tree.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../../build/cache.ts'
+import { type DebianOptions, lockedPackages, type PackageTree } from '../../build/debian.ts'
+import { run } from '../../build/run.ts'
+import { mergedUsr, takeTree, users, withLibraries } from '../../build/tree.ts'
 import { labels, type Recipe } from './recipe.ts'
 
 const source = fileURLToPath(new URL('../zoo/java/Counter.java', import.meta.url))

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../../images/cache.ts'
-import { findCompiler } from '../../images/compile.ts'
-import { run } from '../../images/run.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../../build/cache.ts'
+import { findCompiler } from '../../build/compile.ts'
+import { run } from '../../build/run.ts'
 import { flags, isUnit, sourceInputs } from '../build.ts'
 
 const here = import.meta.dirname

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../../images/cache.ts'
-import { compileStatic, findCompiler } from '../../images/compile.ts'
-import { run } from '../../images/run.ts'
-import { textsOf } from '../static-program.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../../build/cache.ts'
+import { compileStatic, findCompiler } from '../../build/compile.ts'
+import { run } from '../../build/run.ts'
+import { textsOf } from '../../build/static-program.ts'
 
 /** Builds a program and a library that leave a file `/ran` when they run or are loaded; see ran.c. */
 export async function buildRan(): Promise<{ readonly program: string; readonly library: string }> {

@@ -1,6 +1,6 @@
 import { readdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { cachedDirectory, cacheRoot, exists, keyOf } from '../../images/cache.ts'
+import { cachedDirectory, cacheRoot, exists, keyOf } from '../../build/cache.ts'
 import { type Progress, silent } from '../../src/terminal/progress.ts'
 import { withLock } from '../lock.ts'
 import { type ArtifactName, recipes } from './recipes.ts'

@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { debianPackages } from '../../images/debian.ts'
+import { debianPackages } from '../../build/debian.ts'
 import { run } from '../exec.ts'
 import type { Recipe } from './recipe.ts'
 

@@ -2,7 +2,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { run } from '../../images/run.ts'
+import { run } from '../../build/run.ts'
 import { isAgentError } from '../api/agent-errors.ts'
 import { sizeOf } from './volumes-size.ts'
 

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { run } from '../../images/run.ts'
+import { run } from '../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { manifest, project } from '../unit/deploy/manifests.ts'
 

@@ -1,8 +1,8 @@
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../../../images/cache.ts'
-import { findCompiler } from '../../../images/compile.ts'
-import { run } from '../../../images/run.ts'
-import { textsOf } from '../../static-program.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../../../build/cache.ts'
+import { findCompiler } from '../../../build/compile.ts'
+import { run } from '../../../build/run.ts'
+import { textsOf } from '../../../build/static-program.ts'
 
 /**
  * Builds a program that queries the kernel as CRIU does; see asks.c and options.c. Not static, so that it can

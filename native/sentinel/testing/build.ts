@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../../../images/cache.ts'
-import { findCompiler } from '../../../images/compile.ts'
-import { projectVersion } from '../../../images/project-version.ts'
-import { run } from '../../../images/run.ts'
-import { textsOf } from '../../static-program.ts'
+import { cachedDirectory, cacheRoot, keyOf } from '../../../build/cache.ts'
+import { findCompiler } from '../../../build/compile.ts'
+import { projectVersion } from '../../../build/project-version.ts'
+import { run } from '../../../build/run.ts'
+import { textsOf } from '../../../build/static-program.ts'
 
 const here = import.meta.dirname
 const sources = join(here, '..')
@@ -42,7 +42,7 @@ async function compile(
   const compiler = await findCompiler({})
   const texts = await textsOf(sources, /\.[ch]$/)
   const version = await projectVersion()
-  const cflags = await readFile(join(here, '../../cflags'), 'utf8')
+  const cflags = await readFile(join(here, '../../../build/cflags'), 'utf8')
   const flags = cflags.split('\n').filter(flag => flag !== '' && flag !== '-Werror')
   const key = keyOf({
     ...{ texts, name, options, version, flags },

@@ -2,7 +2,7 @@
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { run } from '../../../images/run.ts'
+import { run } from '../../../build/run.ts'
 import { CheckpointError } from '../../checkpoint/errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'

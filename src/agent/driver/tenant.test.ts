@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import { run } from '../../../images/run.ts'
+import { run } from '../../../build/run.ts'
 import { type Cell, type CellRequest, holdCommandOf, serveCommand } from '../cell.ts'
 import { type Cells, cellsOf, outcomeOf } from '../testing/cells.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { debianProgram } from '../../../images/debian-program.ts'
+import { debianProgram } from '../../../build/debian-program.ts'
 import { freePort } from '../../../playground/free-port.ts'
 
 export interface RedisServer extends AsyncDisposable {

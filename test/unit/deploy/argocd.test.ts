@@ -2,8 +2,8 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { debianPackages } from '../../../images/debian.ts'
-import { run } from '../../../images/run.ts'
+import { debianPackages } from '../../../build/debian.ts'
+import { run } from '../../../build/run.ts'
 import { text } from './manifests.ts'
 
 let lua: (code: string) => Promise<string>

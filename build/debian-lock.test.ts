@@ -191,7 +191,7 @@ test('the lock has every set of the images, for every architecture, and names no
 
 test('what is shipped comes from locked sets', async () => {
   const project = join(import.meta.dirname, '..')
-  for (const directory of ['images', 'images/recipes', 'native', 'init-waker']) {
+  for (const directory of ['build', 'images', 'images/recipes', 'native', 'init-waker']) {
     for (const name of await readdir(join(project, directory))) {
       if (!name.endsWith('.ts') || name.endsWith('.test.ts') || name === 'debian.ts') continue
       expect(await readFile(join(project, directory, name), 'utf8')).not.toContain('debianPackages(')

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { cachedDirectory, cacheRoot, keyOf } from '../images/cache.ts'
-import { findCompiler } from '../images/compile.ts'
-import { type DebianOptions, lockedPackages } from '../images/debian.ts'
-import { run } from '../images/run.ts'
+import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
+import { findCompiler } from './compile.ts'
+import { type DebianOptions, lockedPackages } from './debian.ts'
+import { run } from './run.ts'
 
 /**
  * Builds the C files of `directory` as a static executable `name` against musl, and returns its path in the

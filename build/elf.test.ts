@@ -16,7 +16,7 @@ test('the needs of a dynamic executable are those that its loader lists', async 
 })
 
 test('a static executable needs nothing', async () => {
-  const pause = await compileStatic(fileURLToPath(new URL('./pause/pause.c', import.meta.url)))
+  const pause = await compileStatic(fileURLToPath(new URL('../images/pause/pause.c', import.meta.url)))
   expect(elfNeeds(await readFile(pause))).toEqual({ libraries: [] })
 }, 300_000)
 

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Compares the Node binary that `npm ci` installed with images/node.lock.json. The package `node` downloads it in an
+# Compares the Node binary that `npm ci` installed with build/node.lock.json. The package `node` downloads it in an
 # install script, which the digests of package-lock.json do not cover. This is a shell script because a Node program
 # would be judged by the binary under test.
 #
 # usage: verify-node.sh [BINARY [ARCHITECTURE]]
 set -eu
-images=$(dirname "$0")
-binary=${1:-$images/../node_modules/node/bin/node}
+build=$(dirname "$0")
+binary=${1:-$build/../node_modules/node/bin/node}
 machine=${2:-$(uname -m)}
 if [ "$(uname -s)" != Linux ]; then
   echo "node: not compared on $(uname -s), where no image is built" >&2
@@ -17,9 +17,9 @@ x86_64) architecture=x64 ;;
 aarch64) architecture=arm64 ;;
 *) architecture=$machine ;;
 esac
-expected=$(sed -n "s/.*\"$architecture\": \"\([0-9a-f]\{64\}\)\".*/\1/p" "$images/node.lock.json")
+expected=$(sed -n "s/.*\"$architecture\": \"\([0-9a-f]\{64\}\)\".*/\1/p" "$build/node.lock.json")
 if [ -z "$expected" ]; then
-  echo "node: images/node.lock.json has no digest for $architecture; see CONTRIBUTING.md for how to add one" >&2
+  echo "node: build/node.lock.json has no digest for $architecture; see CONTRIBUTING.md for how to add one" >&2
   exit 1
 fi
 if [ ! -f "$binary" ]; then
@@ -29,7 +29,7 @@ fi
 found=$(sha256sum "$binary" | cut -d ' ' -f 1)
 if [ "$found" != "$expected" ]; then
   cat >&2 <<END
-node: $binary is not the Node of images/node.lock.json: refused
+node: $binary is not the Node of build/node.lock.json: refused
   expected SHA-256 $expected
   found            $found
 Do not run it. Remove node_modules and run \`npm ci\`; if this repeats, the file was exchanged at its source.

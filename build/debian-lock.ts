@@ -69,7 +69,7 @@ export class LockedFilesGone extends Error {
 
   constructor(missing: readonly PackageFile[], changes: readonly string[], present: readonly PackageFile[]) {
     super(
-      `the Debian archive no longer has ${missing.map(fullName).join(', ')} of images/debian.lock.json; ` +
+      `the Debian archive no longer has ${missing.map(fullName).join(', ')} of build/debian.lock.json; ` +
         `changes since the lock: ${changes.join(', ')}. Renew the lock with \`npm run lock-packages\``,
     )
     this.present = present
