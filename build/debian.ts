@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { imageArchitecture } from '../images/archive.ts'
 import { fullName, type PackageFile, packageIndex } from './apt.ts'
+import { imageArchitecture } from './architecture.ts'
 import { cachedDirectory, cacheRoot, exists, keyOf } from './cache.ts'
 import { downloadAll, downloadLocked, filesOf, LockedFilesGone, readLock } from './debian-lock.ts'
 import { type PackageSet, packageSets, type SetName, SUITE } from './package-sets.ts'

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
+import { imageArchitecture } from '../build/architecture.ts'
 import type { Entry } from '../build/entry.ts'
 import { cachedLayer, EPOCH, type Layer } from './layer.ts'
 import { normaliseReference, tagOf } from './reference.ts'
@@ -79,18 +80,6 @@ export async function packImage(
     return { path, ref, digest: `sha256:${manifest.digest}`, size }
   } finally {
     await rm(work, { recursive: true, force: true })
-  }
-}
-
-/** Returns the GOARCH-style name of the architecture that images are built for: this machine's. */
-export function imageArchitecture(arch: string = process.arch): string {
-  switch (arch) {
-    case 'x64':
-      return 'amd64'
-    case 'arm64':
-      return 'arm64'
-    default:
-      throw new Error(`images can be built on x64 and arm64 machines, not on ${arch}`)
   }
 }
 

@@ -31,4 +31,8 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/terminal': { is: 'tables and progress for people', uses: [] },
   'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },
   src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/operator'] },
+  build: { is: 'tools: compiler, cache, Debian packages, bundler', uses: [] },
+  'init-waker': { is: 'C: gate, first process of understudies', uses: ['build'] },
+  native: { is: 'C: what agents run on their nodes, with CRIU', uses: ['build', 'init-waker'] },
+  images: { is: 'recipes of images, OCI archives', uses: ['build', 'init-waker', 'native'] },
 }
