@@ -1,48 +1,48 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { findCompiler } from './compile.ts'
 import { type DebianOptions, lockedPackages } from './debian.ts'
+import { projectVersion } from './project-version.ts'
 import { run } from './run.ts'
 
+export interface Program {
+  readonly name: string
+  /** All its C files are compiled. */
+  readonly directory: string
+  /** Directories with C files and headers that it shares with other programs. */
+  readonly shared?: readonly string[]
+}
+
 /**
- * Builds the C files of `directory` as a static executable `name` against musl, and returns its path in the
- * cache. The flags come from the files `cflags` and `ldflags` there, or else from those here. The same
- * sources, compiler and packages give the same bytes; musl and the kernel's headers come from Debian as plain
- * files.
+ * Builds a static executable against musl with the flags in `cflags` and `ldflags`, and returns its path in the cache.
+ * The same sources, compiler and packages give the same bytes; musl and the kernel's headers come from Debian as plain
+ * files. The linker drops shared functions that the program does not call.
  *
+ * @param limits other values for macros of its sources, so that tests can reach a lower bound
  * @throws with the compiler's messages, and with the signal's reason.
  */
 export async function staticProgram(
-  {
-    name,
-    directory,
-    version,
-    limits = {},
-  }: {
-    readonly name: string
-    readonly directory: string
-    readonly version: string
-    /** Other values for macros of its sources, so that tests can reach a lower bound. */
-    readonly limits?: Readonly<Record<string, number>>
-  },
+  program: Program,
   options: DebianOptions = {},
+  limits: Readonly<Record<string, number>> = {},
 ): Promise<string> {
+  const { name, directory } = program
   const { signal } = options
   const withSignal = signal === undefined ? {} : { signal }
   const compiler = await findCompiler(options)
   const libc = await lockedPackages('musl-linux', options)
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),
-    version,
-    sources: await textsOf(directory, /\.[ch]$/),
+    version: await projectVersion(),
+    sources: await sourcesOf(program),
     cflags: [
-      ...(await cFlags(directory)),
+      ...(await flagsOf('cflags')),
       ...Object.entries(limits).map(([macro, figure]) => `-D${macro}=${figure}`),
     ],
-    ldflags: await flags(directory, 'ldflags'),
+    ldflags: await flagsOf('ldflags'),
     packages: libc.packages,
-    recipe: 1,
+    recipe: 2,
   }
   const target = join(options.cacheDir ?? cacheRoot(), 'native', `${name}-${keyOf(inputs)}`)
   await cachedDirectory(target, async scratch => {
@@ -59,10 +59,11 @@ export async function staticProgram(
         // After the C library's own: the kernel's headers only add missing ones.
         ...['-idirafter', join(libc.root, 'usr/include'), '-idirafter', join(libc.root, 'usr/include', gnu)],
         ...inputs.cflags,
-        `-DUNDERSTUDY_VERSION="${version}"`,
+        ...includesOf(program),
+        `-DUNDERSTUDY_VERSION="${inputs.version}"`,
         ...['-nostdlib', '-nostartfiles', `-L${lib}`, '-o', join(scratch, name)],
         ...[join(lib, 'rcrt1.o'), join(lib, 'crti.o')],
-        ...Object.keys(inputs.sources).filter(file => file.endsWith('.c')),
+        ...Object.keys(inputs.sources).filter(isUnit),
         ...inputs.ldflags,
         ...['-Wl,--start-group', '-lc', '-lgcc', '-Wl,--end-group', join(lib, 'crtn.o')],
       ],
@@ -80,13 +81,29 @@ export async function textsOf(directory: string, pattern: RegExp): Promise<Reado
   return Object.fromEntries(names.map((name, index) => [name, texts[index] ?? '']))
 }
 
-/** Reads the compiler flags for the C files of a directory. */
-export function cFlags(directory: string): Promise<readonly string[]> {
-  return flags(directory, 'cflags')
+/** Reads the C files and headers of a program, the shared ones included; returns their texts by path from its directory. */
+export async function sourcesOf({
+  directory,
+  shared = [],
+}: Program): Promise<Readonly<Record<string, string>>> {
+  const texts = await Promise.all(
+    [directory, ...shared].map(async from =>
+      Object.entries(await textsOf(from, /\.[ch]$/)).map(
+        ([name, text]) => [relative(directory, join(from, name)), text] as const,
+      ),
+    ),
+  )
+  return Object.fromEntries(texts.flat())
 }
 
-async function flags(directory: string, name: 'cflags' | 'ldflags'): Promise<readonly string[]> {
-  const own = (await readdir(directory)).includes(name)
-  const text = await readFile(join(own ? directory : import.meta.dirname, name), 'utf8')
+/** Returns the options with which the compiler finds shared headers. */
+export const includesOf = ({ directory, shared = [] }: Program): readonly string[] =>
+  shared.map(from => `-I${relative(directory, from)}`)
+
+export const isUnit = (name: string): boolean => name.endsWith('.c')
+
+/** Reads the flags of all static programs. The Makefiles read the same files. */
+export async function flagsOf(name: 'cflags' | 'ldflags'): Promise<readonly string[]> {
+  const text = await readFile(join(import.meta.dirname, name), 'utf8')
   return text.split('\n').filter(line => line !== '')
 }

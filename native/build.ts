@@ -2,10 +2,12 @@ import { copyFile, cp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
 import type { DebianOptions } from '../build/debian.ts'
-import { projectVersion } from '../build/project-version.ts'
 import { staticProgram } from '../build/static-program.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
+
+/** C files that the static programs share. */
+export const common = join(import.meta.dirname, 'common')
 
 /** The static programs of a node, named like their directories. */
 export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const
@@ -13,13 +15,16 @@ export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'seve
 export type ProgramName = (typeof programNames)[number]
 
 /** Builds one of the static programs and returns its path in the cache. */
-export async function buildProgram(
+export function buildProgram(
   name: ProgramName,
   options: DebianOptions = {},
   limits: Readonly<Record<string, number>> = {},
 ): Promise<string> {
-  const directory = join(import.meta.dirname, name)
-  return staticProgram({ name, directory, version: await projectVersion(), limits }, options)
+  return staticProgram(
+    { name, directory: join(import.meta.dirname, name), shared: [common] },
+    options,
+    limits,
+  )
 }
 
 /** Everything native that an agent installs on its node. */

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { buffer, text } from 'node:stream/consumers'
-import { projectVersion } from '../../build/project-version.ts'
 import { staticProgram } from '../../build/static-program.ts'
 import { valueBytes } from '../../zoo/redis.ts'
 import { type Freeze, type Latencies, latenciesOf } from './latency.ts'
@@ -33,7 +32,7 @@ export async function buildLoader(): Promise<
   (target: Target, order: Order, signal: AbortSignal) => Promise<Load>
 > {
   const directory = join(import.meta.dirname, 'loader')
-  const program = await staticProgram({ name: 'loader', directory, version: await projectVersion() })
+  const program = await staticProgram({ name: 'loader', directory })
   return async ({ host, port, keys, pid }, { perSecond, seconds }, signal) => {
     const numbers = [port, keys, valueBytes, perSecond, seconds, pid]
     const child = spawn(program, [host, ...numbers.map(String)], {

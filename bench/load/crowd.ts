@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { projectVersion } from '../../build/project-version.ts'
 import { staticProgram } from '../../build/static-program.ts'
 import type { Cluster } from '../../playground/cluster.ts'
 
@@ -60,7 +59,7 @@ export interface Crowd {
 /** Resolves with a function that starts clients in a node's network, in a process of their own; see crowd.c. */
 export async function buildCrowd(): Promise<(cluster: Cluster, node: string, order: CrowdOrder) => Crowd> {
   const directory = join(import.meta.dirname, 'crowd')
-  const program = await staticProgram({ name: 'crowd', directory, version: await projectVersion() })
+  const program = await staticProgram({ name: 'crowd', directory })
   return (cluster, node, { address, port, connections, perSecond, knockMs }) => {
     const numbers = [port, connections, perSecond, knockMs].map(String)
     const [command = '', ...args] = cluster.argvInNetwork(node, [program, address, ...numbers])
