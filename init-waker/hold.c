@@ -98,7 +98,7 @@ static bool may_know(int fd)
 
 struct outcome {
 	enum order_word word;
-	long number;
+	int64_t number;
 };
 
 static struct outcome start(struct hold *hold, const struct order *order)
@@ -251,7 +251,7 @@ static int parse_options(int argc, char **argv, struct hold *hold)
 		{ "stop-signal", required_argument, NULL, 's' },
 		{ NULL, 0, NULL, 0 },
 	};
-	long number;
+	int64_t number;
 	int option;
 
 	/* '+': the options end where the app's command begins. */
@@ -261,7 +261,7 @@ static int parse_options(int argc, char **argv, struct hold *hold)
 			hold->directory = optarg;
 			break;
 		case 's':
-			if (!parse_number(optarg, strlen(optarg), SIGRTMAX, &number) || number == 0)
+			if (!parse_number(optarg, SIGRTMAX, &number) || number == 0)
 				return usage(stderr, EXIT_USAGE);
 			hold->stop_signal = (int)number;
 			break;

@@ -7,7 +7,6 @@
 #include "hold.h"
 #include "if_app.h"
 #include "install.h"
-#include "log.h"
 #include "usage.h"
 #include "wait.h"
 
@@ -24,7 +23,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "install") == 0)
 		return install_main(argc - 1, argv + 1);
 	if (strcmp(name, "version") == 0 && argc == 2) {
-		puts("waker " WAKER_VERSION);
+		puts("waker " UNDERSTUDY_VERSION);
 		return fflush(stdout) == 0 ? 0 : EXIT_FAILED;
 	}
 	if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0)

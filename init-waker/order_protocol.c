@@ -10,7 +10,7 @@ struct verb {
 	const char *name;
 	enum order_verb verb;
 	enum { NO_NUMBER, MAY_NUMBER, MUST_NUMBER } number;
-	long max;
+	int64_t max;
 };
 
 static const struct verb verbs[] = {
@@ -39,7 +39,7 @@ static bool parse_verb(const char *text, size_t length, struct order *order)
 		if (!space)
 			return verb->number != MUST_NUMBER;
 		return verb->number != NO_NUMBER &&
-		       parse_number(space + 1, length - name - 1, verb->max, &order->number);
+		       parse_digits(space + 1, length - name - 1, verb->max, &order->number);
 	}
 	return false;
 }
@@ -105,7 +105,7 @@ enum order_parse order_parse(const char *bytes, size_t length, struct order *ord
 	return ORDER_COMPLETE;
 }
 
-size_t order_format_reply(char *out, size_t size, enum order_word word, long number, int64_t unix_ns)
+size_t order_format_reply(char *out, size_t size, enum order_word word, int64_t number, int64_t unix_ns)
 {
 	static const char *const words[] = {
 		[WORD_HOLDING] = "holding",
@@ -122,7 +122,7 @@ size_t order_format_reply(char *out, size_t size, enum order_word word, long num
 		[WORD_DENIED] = "denied",
 		[WORD_MALFORMED] = "malformed",
 	};
-	int length = snprintf(out, size, "understudy/1 %s %ld %lld\n", words[word], number, (long long)unix_ns);
+	int length = snprintf(out, size, "understudy/1 %s %lld %lld\n", words[word], (long long)number, (long long)unix_ns);
 
 	return length > 0 && (size_t)length < size ? (size_t)length : 0;
 }

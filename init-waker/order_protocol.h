@@ -47,7 +47,7 @@ enum order_parse { ORDER_INCOMPLETE, ORDER_MALFORMED, ORDER_COMPLETE };
 struct order {
 	enum order_verb verb;
 	const char *key; /* ORDER_KEY_LENGTH bytes inside the parsed bytes, or NULL: none was given */
-	long number; /* the pid, the code, or the number of bytes of arguments */
+	int64_t number; /* the pid, the code, or the number of bytes of arguments */
 	const char *arguments; /* start, run: `count` NUL-terminated strings inside the parsed bytes */
 	size_t count;
 };
@@ -72,6 +72,6 @@ enum order_word {
 enum order_parse order_parse(const char *bytes, size_t length, struct order *order);
 
 /* Writes a reply and returns its length, 0 if it does not fit. */
-size_t order_format_reply(char *out, size_t size, enum order_word word, long number, int64_t unix_ns);
+size_t order_format_reply(char *out, size_t size, enum order_word word, int64_t number, int64_t unix_ns);
 
 #endif

@@ -214,7 +214,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 		{ "stay", no_argument, NULL, 'y' },	     { NULL, 0, NULL, 0 },
 	};
 	bool port = false, digest = false;
-	long number;
+	int64_t number;
 	int option;
 
 	options->installs = calloc((size_t)argc, sizeof *options->installs);
@@ -223,7 +223,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		switch (option) {
 		case 'p':
-			if (!parse_number(optarg, strlen(optarg), UINT16_MAX, &number))
+			if (!parse_number(optarg, UINT16_MAX, &number))
 				return usage(stderr, EXIT_USAGE);
 			options->port = (uint16_t)number;
 			port = true;

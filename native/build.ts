@@ -4,10 +4,8 @@ import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
 import type { DebianOptions } from '../build/debian.ts'
 import { staticProgram } from '../build/static-program.ts'
 import { buildWaker } from '../init-waker/build.ts'
+import { common } from './common/directory.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
-
-/** C files that the static programs share. */
-export const common = join(import.meta.dirname, 'common')
 
 /** The static programs of a node, named like their directories. */
 export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const

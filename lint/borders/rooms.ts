@@ -32,7 +32,11 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },
   src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/operator'] },
   build: { is: 'tools: compiler, cache, Debian packages, bundler', uses: [] },
-  'init-waker': { is: 'C: gate, first process of understudies', uses: ['build'] },
-  native: { is: 'C: what agents run on their nodes, with CRIU', uses: ['build', 'init-waker'] },
+  'native/common': { is: 'C: what all static programs share', uses: [] },
+  'init-waker': { is: 'C: gate, first process of understudies', uses: ['build', 'native/common'] },
+  native: {
+    is: 'C: what agents run on their nodes, with CRIU',
+    uses: ['build', 'init-waker', 'native/common'],
+  },
   images: { is: 'recipes of images, OCI archives', uses: ['build', 'init-waker', 'native'] },
 }

@@ -15,6 +15,11 @@ int64_t monotonic_ns(void)
 	return now(CLOCK_MONOTONIC);
 }
 
+int64_t monotonic_ms(void)
+{
+	return monotonic_ns() / NS_PER_MS;
+}
+
 int64_t unix_ns(void)
 {
 	return now(CLOCK_REALTIME);

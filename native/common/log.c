@@ -46,6 +46,7 @@ static void rotate(void)
 
 void log_line(const char *level, const char *msg, const char *members, ...)
 {
+	/* A pipe that polls writable takes this much at once, without blocking: less than PIPE_BUF. */
 	char line[1024];
 	struct pollfd out = { .fd = sink.fd, .events = POLLOUT };
 	va_list values;

@@ -4,8 +4,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_RUNNING = 3 };
-
 /* Size limit of the log file. A larger file is renamed to FILE.1, replacing an older one, and a new file begins. */
 enum { LOG_BYTES = 512 * 1024 };
 
@@ -14,7 +12,8 @@ bool log_open(const char *path);
 
 /*
  * Writes one JSON line: level, time (ms since 1970) and msg, then `members` (a printf format that begins with a comma,
- * e.g. ",\"port\":%d"). Pass strings through log_safe() unless they need no escaping.
+ * e.g. ",\"port\":%d"). Pass strings through log_safe() unless they need no escaping. If the
+ * reader has stopped, the line is lost: no program may block on its log.
  */
 void log_line(const char *level, const char *msg, const char *members, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -37,6 +37,8 @@
 #include "usage.h"
 #include "watch.h"
 
+enum { EXIT_RUNNING = 3 };
+
 struct signals {
 	struct source source;
 	struct sentinel *sentinel;

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { sanitizers, testProgram } from '../../../build/testing/program.ts'
-import { common } from '../../build.ts'
+import { common } from '../../common/directory.ts'
 
 const here = import.meta.dirname
 const sentinel = join(here, '..')
