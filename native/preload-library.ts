@@ -3,9 +3,10 @@ import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
 import { findCompiler } from '../build/compile.ts'
 import type { DebianOptions } from '../build/debian.ts'
 import { run } from '../build/run.ts'
-import { textsOf } from '../build/static-program.ts'
+import { includesOf, isUnit, sourcesOf } from '../build/static-program.ts'
+import { common } from './common/directory.ts'
 
-const directory = join(import.meta.dirname, 'preload')
+const program = { name: 'preload', directory: join(import.meta.dirname, 'preload'), shared: [common] }
 
 /**
  * Builds the shared library that is loaded into CRIU and returns its path in the cache. It links to nothing,
@@ -26,25 +27,18 @@ export async function preloadLibrary(
   ]
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),
-    sources: await textsOf(directory, /\.[ch]$/),
+    sources: await sourcesOf(program),
     flags,
   }
   const target = join(options.cacheDir ?? cacheRoot(), 'native', `preload-${keyOf(inputs)}`)
   await cachedDirectory(target, async scratch => {
     options.progress?.('compile preload.so')
-    await run(
-      compiler,
-      [
-        ...flags,
-        '-o',
-        join(scratch, 'preload.so'),
-        ...Object.keys(inputs.sources).filter(name => name.endsWith('.c')),
-      ],
-      {
-        ...withSignal,
-        cwd: directory,
-      },
-    )
+    // It links to nothing, so it uses only the headers of what programs share.
+    const units = Object.keys(inputs.sources).filter(path => isUnit(path) && !path.startsWith('../'))
+    await run(compiler, [...flags, ...includesOf(program), '-o', join(scratch, 'preload.so'), ...units], {
+      ...withSignal,
+      cwd: program.directory,
+    })
   })
   return join(target, 'preload.so')
 }

@@ -50,6 +50,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+#include "number.h"
+#include "process_stat.h"
+
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
@@ -60,45 +64,6 @@ static int usage(void)
 {
 	fputs("usage: enter PID[:START] keep|clone|apart|host [--] PROGRAM ARGUMENT...\n", stderr);
 	return EXIT_OWN;
-}
-
-/* Accepts only digits; false for anything else. */
-static bool parse_number(const char *text, const char *end, unsigned long long *number)
-{
-	if (text == end)
-		return false;
-	for (*number = 0; text < end; text++) {
-		if (*text < '0' || *text > '9' || *number > 100000000000000000ULL)
-			return false;
-		*number = *number * 10 + (unsigned long long)(*text - '0');
-	}
-	return true;
-}
-
-/*
- * Reads field 22. The second field may contain anything, even parentheses and spaces, so count from the last
- * parenthesis.
- */
-static int start_time(pid_t pid, unsigned long long *start)
-{
-	char path[32], text[2048], *at;
-	size_t length;
-	FILE *file;
-
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return fail("process %d is gone", (int)pid);
-	length = fread(text, 1, sizeof text - 1, file);
-	fclose(file);
-	text[length] = 0;
-	at = strrchr(text, ')');
-	for (int field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return fail("process %d is gone", (int)pid);
-	*start = strtoull(at + 1, NULL, 10);
-	return 0;
 }
 
 static int same_user_namespace(pid_t pid)
@@ -143,22 +108,24 @@ static int join(const char *target, bool clone, bool apart, struct rights *right
 {
 	const int all = CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWCGROUP | (apart ? 0 : CLONE_NEWPID);
 	const char *colon = strchrnul(target, ':');
-	unsigned long long pid, wanted = 0, start;
+	struct process_stat stat;
+	int64_t pid, wanted = 0;
 	int pidfd;
 
-	if (!parse_number(target, colon, &pid) || pid == 0 || pid > 0x7fffffff)
+	if (!parse_digits(target, (size_t)(colon - target), INT32_MAX, &pid) || pid == 0)
 		return usage();
-	if (*colon && !parse_number(colon + 1, strchr(target, 0), &wanted))
+	if (*colon && !parse_number(colon + 1, INT64_MAX, &wanted))
 		return usage();
 	pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	if (pidfd < 0)
-		return fail("process %llu: %s", pid, strerror(errno));
+		return fail("process %d: %s", (int)pid, strerror(errno));
 	/* Read the start time after opening the pidfd: only then does it describe the pidfd's process. */
 	if (*colon) {
-		if (start_time((pid_t)pid, &start))
-			return EXIT_OWN;
-		if (start != wanted)
-			return fail("process %llu is gone: it started at %llu, not %llu", pid, start, wanted);
+		if (!process_stat((pid_t)pid, &stat))
+			return fail("process %d is gone", (int)pid);
+		if (stat.start != (uint64_t)wanted)
+			return fail("process %d is gone: it started at %llu, not %llu", (int)pid, (unsigned long long)stat.start,
+				    (unsigned long long)wanted);
 	}
 	if (same_user_namespace((pid_t)pid) || rights_of_purpose((pid_t)pid, rights))
 		return EXIT_OWN;
@@ -166,10 +133,10 @@ static int join(const char *target, bool clone, bool apart, struct rights *right
 	if ((clone || rights->secluded) && seclude_directories(!rights->copies_directory))
 		return EXIT_OWN;
 	if (setns(pidfd, all))
-		return fail("join the namespaces of process %llu: %s", pid, strerror(errno));
+		return fail("join the namespaces of process %d: %s", (int)pid, strerror(errno));
 	close(pidfd);
 	if (clone && unshare(CLONE_NEWNS))
-		return fail("copy the mount namespace of process %llu: %s", pid, strerror(errno));
+		return fail("copy the mount namespace of process %d: %s", (int)pid, strerror(errno));
 	if (apart && lay_own_proc())
 		return EXIT_OWN;
 	if (chdir("/"))
@@ -199,12 +166,12 @@ static int name_keeper(char **arguments, pid_t keeper)
 static int limit_files(void)
 {
 	const char *text = getenv(room_variable);
-	unsigned long long bytes;
+	int64_t bytes;
 	struct rlimit limit;
 
 	if (!text)
 		return 0;
-	if (!parse_number(text, strchr(text, 0), &bytes))
+	if (!parse_number(text, INT64_MAX, &bytes))
 		return fail("%s=%s is no number", room_variable, text);
 	limit = (struct rlimit){ .rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes };
 	unsetenv(room_variable);
@@ -255,8 +222,6 @@ static void end_with(pid_t parent)
 		_exit(EXIT_OWN);
 }
 
-enum { WORK = 202 };
-
 /* By UNDERSTUDY_ROOM. */
 static bool is_limited;
 /* The child that receives our SIGTERM. 0: none yet; then told_to_end remembers the signal. */
@@ -272,9 +237,9 @@ static bool dump_has_begun(void)
 {
 	int fd;
 
-	if (faccessat(WORK, "gate", F_OK, 0) != 0)
+	if (faccessat(FD_WORK, "gate", F_OK, 0) != 0)
 		return false;
-	fd = openat(WORK, "begun", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	fd = openat(FD_WORK, "begun", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 && errno == EEXIST;

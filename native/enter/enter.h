@@ -3,11 +3,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* The exit code of our own failures, as distinct from those of the program. */
-enum { EXIT_OWN = 125 };
-
-/* Prints one line on standard error; returns EXIT_OWN. */
-__attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
+#include "fail.h"
 
 /* Returns the exit code of a child, or 128 + signal if a signal ended it. */
 int wait_for(pid_t child);

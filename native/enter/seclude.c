@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "descriptors.h"
+
 #ifndef SYS_open_tree
 #define SYS_open_tree 428
 #endif
@@ -25,23 +27,21 @@ struct attributes {
 	unsigned long long set, clear, propagation, userns;
 };
 
-enum { PROGRAMS = 200, DIRECTORY = 201, LAST = 205 };
-
 int seclude_directories(bool all)
 {
-	for (int fd = PROGRAMS; fd <= LAST; fd++) {
+	for (int fd = FD_PROGRAMS; fd <= FD_LAST; fd++) {
 		struct attributes attributes = { .set = ATTR_RDONLY };
 		struct stat status;
 		int tree, directory;
 
-		if (fstat(fd, &status) || !S_ISDIR(status.st_mode) || (fd == DIRECTORY && !all))
+		if (fstat(fd, &status) || !S_ISDIR(status.st_mode) || (fd == FD_DIRECTORY && !all))
 			continue;
 		tree = (int)syscall(SYS_open_tree, fd, "", TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH);
 		/*
 		 * All containers of the node share these programs, so they are read-only. Linux before 5.12 does not
 		 * support that.
 		 */
-		if (tree >= 0 && fd == PROGRAMS &&
+		if (tree >= 0 && fd == FD_PROGRAMS &&
 		    syscall(SYS_mount_setattr, tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes) && errno != ENOSYS)
 			return fail("descriptor %d: %s", fd, strerror(errno));
 		directory = tree < 0 ? -1 : openat(tree, ".", O_RDONLY | O_DIRECTORY);

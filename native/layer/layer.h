@@ -5,13 +5,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Exit codes of our own failures; 1 and 2 are tar's. */
-enum { EXIT_OWN = 125, EXIT_IRREVERSIBLE = 3 };
+#include "descriptors.h"
+#include "fail.h"
 
-/* The open descriptors, as agreed with the caller. */
-enum { FD_TOOLS = 200, FD_DIRECTORY = 201, FD_ARCHIVE = 202, FD_LIST = 203, FD_PRESENT = 204, FD_GATE = 205 };
+/* Beside EXIT_OWN; 1 and 2 are tar's. */
+enum { EXIT_IRREVERSIBLE = 3 };
 
-__attribute__((format(printf, 1, 2))) int fail(const char *format, ...);
 void *allocate(size_t size);
 /*
  * True if the tree is deeper than the stack and the descriptors allow: an application decides its depth. Prints an

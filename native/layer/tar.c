@@ -63,7 +63,7 @@ static struct command tar(bool with_capabilities)
 
 static int start(const struct command *command)
 {
-	int tools = openat(FD_TOOLS, "criu", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int tools = openat(FD_PROGRAMS, "criu", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	int loader = tools < 0 ? -1 : openat(tools, "ld.so", O_RDONLY | O_CLOEXEC);
 
 	if (loader < 0 || fchdir(tools))

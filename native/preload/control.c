@@ -224,7 +224,7 @@ void control_end(void)
 
 	if (lines[0] < 0)
 		return;
-	log = raw(NR_openat, WORK, (long)"dump.log", O_APPENDS, 0, 0, 0);
+	log = raw(NR_openat, FD_WORK, (long)"dump.log", O_APPENDS, 0, 0, 0);
 	if (log < 0)
 		return;
 	while ((length = raw(NR_recvfrom, lines[0], (long)line, sizeof line, 0, 0, 0)) > 0)

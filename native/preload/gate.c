@@ -19,7 +19,6 @@
 #include "sockets.h"
 
 /* A pipe to the sentinel: see native/sentinel/supervisor.h. */
-enum { DONE = 199 };
 /* POLLERR: no process has the other end open any more. */
 enum { NOBODY_READS = 8 };
 
@@ -202,7 +201,7 @@ static int is_orphan(void)
 	struct {
 		int fd;
 		short asked, seen;
-	} end = { .fd = DONE };
+	} end = { .fd = FD_DONE };
 	const long at_once[2] = { 0, 0 };
 
 	return raw(NR_ppoll, (long)&end, 1, (long)at_once, 0, 0, 0) == 1 && (end.seen & NOBODY_READS);
@@ -224,7 +223,7 @@ static void at_end(int status, void *unused)
 		control_end();
 		return;
 	}
-	raw(NR_write, DONE, (long)"", 1, 0, 0, 0);
+	raw(NR_write, FD_DONE, (long)"", 1, 0, 0, 0);
 	/*
 	 * The reader has no higher priority than this process. If it has to run on this processor, it would wait for
 	 * the exit.

@@ -56,7 +56,7 @@ static void at_end(int status, void *unused)
 static long open_application(void)
 {
 	char text[16];
-	long fd = raw(NR_openat, WORK, (long)"app", O_CLOSE_ON_EXEC, 0, 0, 0), length, pid = 0;
+	long fd = raw(NR_openat, FD_WORK, (long)"app", O_CLOSE_ON_EXEC, 0, 0, 0), length, pid = 0;
 
 	if (fd < 0)
 		return fd;

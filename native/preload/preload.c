@@ -31,7 +31,7 @@
 #include "control.h"
 #include "room.h"
 
-enum { LIMITS = 16, BUNDLE = 200 };
+enum { LIMITS = 16 };
 
 extern char **environ;
 
@@ -217,7 +217,7 @@ static long open_kdat(enum which file, int flags, unsigned mode)
 		return -E_ACCES;
 	if (!bundle_name(file, name))
 		return -E_NOENT;
-	fd = raw(NR_openat, BUNDLE, (long)name, flags | O_CLOSE_ON_EXEC, mode, 0, 0);
+	fd = raw(NR_openat, FD_PROGRAMS, (long)name, flags | O_CLOSE_ON_EXEC, mode, 0, 0);
 	if (fd < 0 && !may_write())
 		give_up("what CRIU knows of this kernel cannot be read");
 	if (fd >= 0 && (flags & 3))
@@ -304,7 +304,7 @@ int unlink(const char *path)
 		give_up("what CRIU knows of this kernel cannot be used");
 	if (!bundle_name(file, name))
 		return (int)result(-E_NOENT);
-	return (int)result(raw(NR_unlinkat, BUNDLE, (long)name, 0, 0, 0, 0));
+	return (int)result(raw(NR_unlinkat, FD_PROGRAMS, (long)name, 0, 0, 0, 0));
 }
 
 int rename(const char *from, const char *to)
@@ -316,7 +316,7 @@ int rename(const char *from, const char *to)
 	kdat_fd = -1;
 	if (!may_write() || !bundle_name(KDAT_NEW, old) || !bundle_name(KDAT, new))
 		return (int)result(-E_ACCES);
-	return (int)result(raw(NR_renameat2, BUNDLE, (long)old, BUNDLE, (long)new, 0, 0));
+	return (int)result(raw(NR_renameat2, FD_PROGRAMS, (long)old, FD_PROGRAMS, (long)new, 0, 0));
 }
 
 /* CRIU requires a tmpfs, so that the file is gone after a reboot; here the boot id in its name ensures that. */

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "calls.h"
+#include "descriptors.h"
 
-enum { WORK = 202 };
 enum { O_WRITE_NEW = 01 | 0100 | O_CLOSE_ON_EXEC, O_NOT_THERE = 0200 };
 
 /* From the C library, which this library does not link to. */
@@ -26,12 +26,12 @@ static inline void pause_for(long nanoseconds)
 
 static inline int is_there(const char *name)
 {
-	return raw(NR_faccessat, WORK, (long)name, 0, 0, 0, 0) == 0;
+	return raw(NR_faccessat, FD_WORK, (long)name, 0, 0, 0, 0) == 0;
 }
 
 static inline int make(const char *name, long more)
 {
-	long fd = raw(NR_openat, WORK, (long)name, O_WRITE_NEW | more, 0600, 0, 0);
+	long fd = raw(NR_openat, FD_WORK, (long)name, O_WRITE_NEW | more, 0600, 0, 0);
 
 	if (fd < 0)
 		return 0;

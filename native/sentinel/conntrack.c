@@ -6,7 +6,6 @@
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
-#include <linux/netlink.h>
 #include <net/if.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -14,6 +13,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "netlink.h"
 
 enum { DUMP_BYTES = 32768, TUPLE_BYTES = 128, TUPLES_MAX = 4096 };
 
@@ -26,12 +27,6 @@ struct tuple {
 struct tuples {
 	struct tuple *list;
 	size_t count, room;
-};
-
-/* The content of an attribute. */
-struct span {
-	const uint8_t *at;
-	size_t length;
 };
 
 void addresses_read(struct addresses *addresses)
@@ -131,7 +126,6 @@ static bool keep(struct tuples *tuples, struct span tuple)
 
 static int request(int netlink, uint16_t type, uint16_t flags, const struct tuple *tuple)
 {
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct {
 		struct nlmsghdr header;
 		struct nfgenmsg more;
@@ -149,30 +143,30 @@ static int request(int netlink, uint16_t type, uint16_t flags, const struct tupl
 		memcpy(message.tuple, tuple->bytes, tuple->length);
 		message.header.nlmsg_len += (uint32_t)NLA_ALIGN((size_t)message.attribute.nla_len);
 	}
-	return sendto(netlink, &message, message.header.nlmsg_len, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0 ? -1 : 0;
+	return netlink_send(netlink, &message, message.header.nlmsg_len);
 }
 
 /* Reads one datagram of a dump. False at the end of the dump. */
-static bool read_some(const uint8_t *bytes, size_t length, const struct addresses *addresses, struct tuples *found)
+static bool read_some(struct span received, const struct addresses *addresses, struct tuples *found)
 {
-	for (size_t at = 0; at + NLMSG_HDRLEN <= length;) {
-		struct nlmsghdr header;
-		size_t skipped = NLMSG_HDRLEN + sizeof(struct nfgenmsg);
+	struct nlmsghdr header;
+	enum netlink_next next;
+	struct span body;
 
-		memcpy(&header, bytes + at, sizeof header);
-		if (header.nlmsg_len < NLMSG_HDRLEN || header.nlmsg_len > length - at || header.nlmsg_type == NLMSG_DONE ||
-		    header.nlmsg_type == NLMSG_ERROR)
+	while ((next = netlink_next(&received, &header, &body)) == NETLINK_MESSAGE) {
+		size_t skipped = sizeof(struct nfgenmsg);
+
+		if (header.nlmsg_type == NLMSG_DONE || header.nlmsg_type == NLMSG_ERROR)
 			return false;
-		if (header.nlmsg_len > skipped) {
-			struct span connection = { bytes + at + skipped, header.nlmsg_len - skipped };
+		if (body.length > skipped) {
+			struct span connection = { body.at + skipped, body.length - skipped };
 			struct span tuple = attribute(connection, CTA_TUPLE_ORIG);
 
 			if (tuple.at && concerns(connection, tuple, addresses) && !keep(found, tuple))
 				return false;
 		}
-		at += NLMSG_ALIGN(header.nlmsg_len);
 	}
-	return true;
+	return next == NETLINK_END;
 }
 
 int conntrack_forget(int netlink, const struct addresses *addresses)
@@ -182,13 +176,12 @@ int conntrack_forget(int netlink, const struct addresses *addresses)
 	ssize_t n;
 	int count;
 
-	while (recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
-		;
+	netlink_drain(netlink);
 	if (request(netlink, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
 		return -1;
 	/* recv() need not wait: the kernel writes the next part of the dump while we take this one. */
 	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 &&
-	       read_some(bytes, (size_t)n, addresses, &found))
+	       read_some((struct span){ bytes, (size_t)n }, addresses, &found))
 		;
 	for (size_t i = 0; i < found.count; i++)
 		request(netlink, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "netlink.h"
 
 static int open_namespace(pid_t pid)
 {
@@ -78,7 +79,7 @@ static int furnish(struct addresses *addresses, uint32_t heir)
 {
 	uint8_t bytes[RULES_BYTES];
 	struct batch batch;
-	int error, netlink = nfnetlink_open();
+	int error, netlink = netlink_open(NETLINK_NETFILTER);
 
 	if (netlink < 0)
 		return -1;

@@ -3,29 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/netfilter/nfnetlink.h>
-#include <linux/netlink.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
-int nfnetlink_open(void)
-{
-	struct sockaddr_nl address = { .nl_family = AF_NETLINK };
-	int one = 1, fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
-
-	if (fd < 0)
-		return -1;
-	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
-		int error = errno;
-
-		close(fd);
-		errno = error;
-		return -1;
-	}
-	/* Keeps the request out of the acknowledgements. Without it they are longer, nothing else. */
-	setsockopt(fd, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof one);
-	return fd;
-}
+#include "netlink.h"
 
 static void append(struct batch *batch, const void *bytes, size_t length)
 {
@@ -123,34 +104,32 @@ void unnest(struct batch *batch, size_t opened)
 
 int batch_commit(int netlink, const struct batch *batch)
 {
-	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
-	uint8_t verdicts[4096];
+	uint8_t bytes[4096];
 	int error = 0;
 	bool done = false;
 	ssize_t n;
 
 	if (batch->overflow || !batch->acked)
 		return EMSGSIZE;
-	/* Discards messages left over from an earlier answer. */
-	while (recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT) > 0)
-		;
-	if (sendto(netlink, batch->bytes, batch->length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0)
+	netlink_drain(netlink);
+	if (netlink_send(netlink, batch->bytes, batch->length) != 0)
 		return errno;
-	while ((n = recv(netlink, verdicts, sizeof verdicts, MSG_DONTWAIT)) > 0)
-		for (size_t at = 0; at + sizeof(struct nlmsghdr) + sizeof(int32_t) <= (size_t)n;) {
-			struct nlmsghdr header;
-			int32_t verdict;
+	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+		struct span received = { bytes, (size_t)n }, body;
+		struct nlmsghdr header;
+		enum netlink_next next;
 
-			memcpy(&header, verdicts + at, sizeof header);
-			memcpy(&verdict, verdicts + at + sizeof header, sizeof verdict);
-			if (header.nlmsg_len < sizeof header || header.nlmsg_len > (size_t)n - at)
-				return EBADMSG;
-			if (header.nlmsg_type == NLMSG_ERROR && verdict && !error)
-				error = -verdict;
+		while ((next = netlink_next(&received, &header, &body)) == NETLINK_MESSAGE) {
+			int verdict = header.nlmsg_type == NLMSG_ERROR ? netlink_verdict(body) : 0;
+
+			if (verdict && !error)
+				error = verdict;
 			if (header.nlmsg_type == NLMSG_ERROR && !verdict && header.nlmsg_seq == batch->acked)
 				done = true;
-			at += (header.nlmsg_len + 3) & ~3u;
 		}
+		if (next == NETLINK_MALFORMED)
+			return EBADMSG;
+	}
 	if (error)
 		return error;
 	return done ? 0 : n < 0 && errno != EAGAIN ? errno : EBADMSG;

@@ -16,10 +16,7 @@ struct batch {
 	bool overflow;
 };
 
-/* Returns a NETLINK_NETFILTER socket, bound for good to the caller's network namespace; -1 with errno. */
-int nfnetlink_open(void);
-
-/* Sends a closed batch and reads the kernel's verdict, which arrives before send() returns. Returns 0 or an errno. */
+/* Sends a closed batch over a NETLINK_NETFILTER socket and reads the kernel's verdict, which arrives before send() returns. Returns 0 or an errno. */
 int batch_commit(int netlink, const struct batch *batch);
 
 void batch_begin(struct batch *batch, void *bytes, size_t room);

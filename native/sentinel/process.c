@@ -10,40 +10,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Reads as much of /proc/PID/FILE as fits; false if there is nothing. */
-static bool read_file(pid_t pid, const char *file, char *text, size_t size)
-{
-	char path[32];
-	int fd;
-	ssize_t n;
-
-	snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, size - 1);
-	close(fd);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	return true;
-}
-
-bool process_stat(pid_t pid, struct process_stat *stat)
-{
-	char text[1024];
-	const char *after_name;
-
-	if (!read_file(pid, "stat", text, sizeof text))
-		return false;
-	/* The name is in parentheses and may contain anything, parentheses and newlines too. */
-	after_name = strrchr(text, ')');
-	return after_name &&
-	       sscanf(after_name + 1,
-		      " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-		      &stat->state, &stat->parent, &stat->session, &stat->start) == 4;
-}
-
 int process_open(struct process process)
 {
 	struct process_stat stat;
@@ -92,7 +58,7 @@ bool process_has_pending(pid_t pid, int signal)
 	char text[8192];
 	uint64_t pending = 0;
 
-	if (!read_file(pid, "status", text, sizeof text))
+	if (!process_read(pid, "status", text, sizeof text))
 		return true;
 	for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
 		const char *at = strstr(text, sets[i]);

@@ -6,21 +6,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "process_stat.h"
+
 /* Identifies a process across reuse of its pid. */
 struct process {
 	pid_t pid;
 	uint64_t start; /* field 22 of /proc/PID/stat, clock ticks since boot */
 };
-
-struct process_stat {
-	char state;
-	pid_t parent;
-	pid_t session;
-	uint64_t start;
-};
-
-/* False if no such process exists. */
-bool process_stat(pid_t pid, struct process_stat *stat);
 
 /*
  * Returns a pidfd of exactly this process, or -1: ESRCH if the process is gone, another errno if pidfd_open() failed.

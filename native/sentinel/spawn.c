@@ -18,7 +18,7 @@
 #include "tree.h"
 #include "verbs.h"
 
-/* Reads the byte of a program that works on stopped processes: see DONE_FD. */
+/* Reads the byte of a program that works on stopped processes: see FD_DONE in descriptors.h. */
 struct done {
 	struct source source;
 	struct sentinel *sentinel;

@@ -16,6 +16,7 @@
 
 #include "cgroup_join.h"
 #include "clock.h"
+#include "descriptors.h"
 #include "tree.h"
 
 /* Time for `enter` to reap the processes that it has killed. */
@@ -64,7 +65,7 @@ static void __attribute__((noreturn)) fail(int report, const char *what)
 /* Returns a number above all requested descriptors. */
 static int first_free(const struct job *job)
 {
-	int highest = DONE_FD;
+	int highest = FD_DONE;
 
 	for (size_t i = 0; job->fds[i] >= 0; i++)
 		if (job->fds[i] > highest)
@@ -120,7 +121,7 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	/* A session of its own: its orphans in the container stay in it, whichever process adopts them. */
 	setsid();
 	standard_descriptors(job, report);
-	if (job->done >= 0 && dup2(out_of_the_way(job, job->done, report), DONE_FD) < 0)
+	if (job->done >= 0 && dup2(out_of_the_way(job, job->done, report), FD_DONE) < 0)
 		fail(report, "the pipe of what is done");
 	for (size_t i = 0; job->fds[i] >= 0; i++) {
 		int fd = out_of_the_way(job, open_as_asked(job->paths[i], job->modes[i]), report);

@@ -12,11 +12,6 @@
 
 enum {
 	REPORT_WHAT = 200,
-	/*
-	 * The descriptor at which a program finds the job's `done`. The program may write a byte there as soon as no
-	 * process has to wait for it any more.
-	 */
-	DONE_FD = 199,
 };
 
 /* The result, written to the pipe at the end. An empty pipe means that the supervisor itself was killed. */
@@ -37,7 +32,7 @@ struct job {
 	const char *modes;
 	int64_t deadline_ns; /* monotonic */
 	int report; /* write end of the pipe for the report */
-	int done; /* write end of another pipe, which the program gets; -1: none */
+	int done; /* write end of another pipe, which the program gets as FD_DONE; -1: none */
 };
 
 /* Runs the job and exits. Call it in a fresh child. */

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/inet_diag.h>
-#include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -21,6 +20,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "netlink.h"
 
 enum { MOST = 65536, ROOM = 32768, CANNOT = 3, MOMENT_US = 100000 };
 /*
@@ -62,27 +63,34 @@ static bool is_peer(const struct inet_diag_msg *one, struct in_addr address)
 /* Records all connections with that address; -1 with errno. */
 static int find(int netlink, int family, struct in_addr address)
 {
-	static char answer[ROOM] __attribute__((aligned(8)));
+	static uint8_t answer[ROOM];
 	struct message question = message_of(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family);
 	int count = 0;
 
-	if (send(netlink, &question, sizeof question, 0) != sizeof question)
+	if (netlink_send(netlink, &question, sizeof question) != 0)
 		return -1;
 	for (;;) {
 		ssize_t length = recv(netlink, answer, sizeof answer, 0);
+		struct span received = { answer, (size_t)length }, body;
+		struct nlmsghdr header;
 
 		if (length <= 0)
 			return -1;
-		for (const struct nlmsghdr *at = (void *)answer; NLMSG_OK(at, (size_t)length); at = NLMSG_NEXT(at, length)) {
-			if (at->nlmsg_type == NLMSG_DONE)
+		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE) {
+			struct inet_diag_msg one;
+
+			if (header.nlmsg_type == NLMSG_DONE)
 				return count;
-			if (at->nlmsg_type == NLMSG_ERROR) {
-				errno = -((const struct nlmsgerr *)NLMSG_DATA(at))->error;
+			if (header.nlmsg_type == NLMSG_ERROR) {
+				errno = netlink_verdict(body);
 				/* A kernel without IPv6 has no IPv6 connections. */
 				return errno == ENOENT && family == AF_INET6 ? 0 : -1;
 			}
-			if (is_peer(NLMSG_DATA(at), address) && count < MOST)
-				found[count++] = ((const struct inet_diag_msg *)NLMSG_DATA(at))->id;
+			if (body.length < sizeof one)
+				continue;
+			memcpy(&one, body.at, sizeof one);
+			if (is_peer(&one, address) && count < MOST)
+				found[count++] = one.id;
 		}
 	}
 }
@@ -91,16 +99,16 @@ static int find(int netlink, int family, struct in_addr address)
 static int end(int netlink, int family, const struct inet_diag_sockid *id)
 {
 	struct message order = message_of(SOCK_DESTROY, NLM_F_ACK, family);
-	struct {
-		struct nlmsghdr header;
-		struct nlmsgerr error;
-		char more[256];
-	} answer;
+	uint8_t answer[512];
+	struct nlmsghdr header;
+	struct span received, body;
+	ssize_t length;
 
 	order.request.id = *id;
-	if (send(netlink, &order, sizeof order, 0) != sizeof order || recv(netlink, &answer, sizeof answer, 0) <= 0)
+	if (netlink_send(netlink, &order, sizeof order) != 0 || (length = recv(netlink, answer, sizeof answer, 0)) <= 0)
 		return -1;
-	errno = -answer.error.error;
+	received = (struct span){ answer, (size_t)length };
+	errno = netlink_next(&received, &header, &body) == NETLINK_MESSAGE ? netlink_verdict(body) : EBADMSG;
 	/* ESTALE: another connection uses its ports by now. */
 	return errno == 0 ? 1 : errno == ENOENT || errno == ESTALE ? 0 : -1;
 }
@@ -137,7 +145,7 @@ int main(int argc, char **argv)
 		puts("ended 0");
 		return fflush(stdout) == 0 ? 0 : failed("output");
 	}
-	netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	netlink = netlink_open(NETLINK_SOCK_DIAG);
 	if (netlink < 0)
 		return failed("socket");
 	for (int i = 0; i < 2; i++) {

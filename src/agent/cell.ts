@@ -4,6 +4,7 @@ import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import { holdDirectory } from '../api/pod-contract.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
+import { descriptors } from './descriptors.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
 import { isSame, type ProcFs, readIfThere, refOf, unlessGone } from './discover/process.ts'
@@ -222,8 +223,8 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
         cgroup: 'stay',
         deadlineMs: patienceMs,
         log,
-        files: [{ fd: 200, path: programs, mode: 'd' }],
-        arguments: ['/proc/self/fd/200/cell', 'ask', String(port)],
+        files: [{ fd: descriptors.programs, path: programs, mode: 'd' }],
+        arguments: [`/proc/self/fd/${descriptors.programs}/cell`, 'ask', String(port)],
       },
       signal,
     )

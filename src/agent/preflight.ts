@@ -3,9 +3,10 @@ import { freemem, machine, release } from 'node:os'
 import { type AgentErrorCode, isAgentError } from '../api/agent-errors.ts'
 import type { NodeCheck } from '../api/node-report.ts'
 import type { CanaryResult } from './canary.ts'
+import { descriptors } from './descriptors.ts'
 import { mountsOf } from './discover/container.ts'
 import { type ProcFs, refOf, statusOf } from './discover/process.ts'
-import { criuEnvironment, criuOptions, criuProgram, programsDescriptor } from './driver/criu.ts'
+import { criuEnvironment, criuOptions, criuProgram } from './driver/criu.ts'
 import type { SentinelClient, SpawnEnd } from './sentinel.ts'
 import { isTmpfs } from './tmpfs.ts'
 
@@ -207,7 +208,7 @@ export async function kernelFacts({
           cgroup: 'stay',
           deadlineMs: 30_000,
           log: '/dev/null',
-          files: [{ fd: programsDescriptor, path: programs, mode: 'd' }],
+          files: [{ fd: descriptors.programs, path: programs, mode: 'd' }],
           arguments: [...criuProgram, 'check', ...criuOptions],
           environment: [...criuEnvironment, 'UNDERSTUDY_KDAT=write'],
         },

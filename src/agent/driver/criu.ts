@@ -3,11 +3,9 @@
  * foreign namespace. It gets the node's files that it needs as open directories.
  */
 import { join } from 'node:path'
+import { descriptors } from '../descriptors.ts'
 import type { SpawnRequest } from '../sentinel.ts'
 
-/** Numbers of the directories' descriptors that CRIU inherits. */
-const descriptors = { programs: 200, images: 201, work: 202 } as const
-export const programsDescriptor = descriptors.programs
 const firstPipe = 210
 const at = (fd: number) => `/proc/self/fd/${fd}`
 const bundle = `${at(descriptors.programs)}/criu`
@@ -27,12 +25,12 @@ export const imagesOf = (container: { readonly name: string }): string =>
 export function directoryFiles({ programs, images, work }: Directories): SpawnRequest['files'] {
   return [
     { fd: descriptors.programs, path: programs, mode: 'd' },
-    { fd: descriptors.images, path: images, mode: 'd' },
+    { fd: descriptors.directory, path: images, mode: 'd' },
     { fd: descriptors.work, path: work, mode: 'd' },
   ]
 }
 
-/** CRIU's command; needs the installed programs open as `programsDescriptor`. */
+/** CRIU's command; needs the installed programs open as `descriptors.programs`. */
 export const criuProgram: readonly string[] = [
   `${bundle}/ld.so`,
   // Ignores the container's library cache. This loader does not know the container's list of libraries to preload.
@@ -69,7 +67,7 @@ export const roomEnvironment = (bytes: number | undefined): readonly string[] =>
 
 const common = [
   ...criuOptions,
-  ...['-D', at(descriptors.images), '-W', at(descriptors.work)],
+  ...['-D', at(descriptors.directory), '-W', at(descriptors.work)],
   '-v1',
   // Restored tasks stay in the cgroups of the process that restores them, not in those of the primary.
   '--manage-cgroups=ignore',
@@ -130,7 +128,7 @@ export const lazyPagesApp = 'app'
 
 export const lazyPagesArguments: readonly string[] = [
   ...[...criuProgram, 'lazy-pages', '-o', 'pages.log'],
-  ...[...criuOptions, '-D', at(descriptors.images), '-W', at(descriptors.work), '-v1'],
+  ...[...criuOptions, '-D', at(descriptors.directory), '-W', at(descriptors.work), '-v1'],
 ]
 
 /** Makes the preload library guard the application that waits for pages: see native/preload/pages.c. */

@@ -2,10 +2,11 @@ import { mkdir, opendir, readFile, stat, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { AgentError } from '../../api/agent-errors.ts'
 import { CheckpointError } from '../../checkpoint/errors.ts'
+import { descriptors } from '../descriptors.ts'
 import { onHost, type ProcFs, refOf, unlessGone } from '../discover/process.ts'
 import type { SentinelClient, SpawnRequest } from '../sentinel.ts'
 import { bringOptions } from './could-make.ts'
-import { programsDescriptor, roomEnvironment } from './criu.ts'
+import { roomEnvironment } from './criu.ts'
 import { livingRights, type Rights } from './rights.ts'
 import type { Save } from './saves.ts'
 
@@ -52,10 +53,9 @@ export interface FilesOptions {
   readonly programs: string
 }
 
-const descriptors = { directory: 201, archive: 202, list: 203, own: 204, gate: 205 } as const
 /** Exit code of `layer apply`: see UnderstudySpoiled. */
 const spoiled = 3
-const layer = `/proc/self/fd/${programsDescriptor}/layer`
+const layer = `/proc/self/fd/${descriptors.programs}/layer`
 
 /** Two blocks of zeros, padded as tar does. */
 const emptyArchive = Buffer.alloc(10_240)
@@ -81,7 +81,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
         deadlineMs,
         log,
         environment: roomEnvironment(roomBytes),
-        files: [{ fd: programsDescriptor, path: programs, mode: 'd' }, ...spawned.files],
+        files: [{ fd: descriptors.programs, path: programs, mode: 'd' }, ...spawned.files],
       },
       signal,
     )
@@ -171,7 +171,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     }
     const own = join(run.scratch, `${keyOf(what)}.own`)
     await listOwn(what, own, run)
-    const files = [...saved, { fd: descriptors.own, path: own, mode: 'r' } as const]
+    const files = [...saved, { fd: descriptors.present, path: own, mode: 'r' } as const]
     return linesOf(
       await spawn(what, { target: what.init, files, arguments: [layer, 'apply', ...options] }, run),
     )

@@ -1,4 +1,4 @@
-#include "enter.h"
+#include "fail.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@ int fail(const char *format, ...)
 	int length = vsnprintf(line, sizeof line, format, values);
 	va_end(values);
 	if (length >= 0)
-		fprintf(stderr, "enter: %s%s\n", line, (size_t)length < sizeof line ? "" : "...");
+		fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, line, (size_t)length < sizeof line ? "" : "...");
 	errno = saved;
 	return EXIT_OWN;
 }
