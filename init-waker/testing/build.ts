@@ -1,4 +1,4 @@
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { sanitizers, testProgram } from '../../build/testing/program.ts'
 import { common } from '../../native/common/directory.ts'
 
@@ -13,7 +13,7 @@ export function buildSanitized(name: 'waker' | 'harness'): Promise<string> {
   return name === 'waker'
     ? testProgram({ name: 'waker-sanitized', directory: waker, shared: [common] }, { options: sanitizers })
     : testProgram(
-        { name: 'waker-harness', directory: here, shared: [waker, common] },
+        { name: 'waker-harness', directory: here, shared: [waker, common, join(common, 'testing')] },
         { options: sanitizers, without: ['app.c', '../main.c'] },
       )
 }

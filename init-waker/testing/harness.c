@@ -9,7 +9,6 @@
  * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any read beyond it.
  * check_wake and check_order test the invariants of the result.
  */
-#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,136 +17,14 @@
 #include <unistd.h>
 
 #include "app.h"
+#include "fuzz.h"
 #include "order_protocol.h"
 #include "sha256.h"
 #include "wake_protocol.h"
 
-enum { SEEDS_MAX = 64, INPUT_MAX = ORDER_REQUEST_MAX + 64 };
+enum { INPUT_MAX = ORDER_REQUEST_MAX + 64 };
 
-struct input {
-	char *bytes;
-	size_t length;
-};
-
-static struct input corpus[SEEDS_MAX];
-static size_t corpus_size;
-static uint64_t state;
 static unsigned long wake_seen[3], order_seen[3];
-
-static uint64_t next_random(void)
-{
-	/* xorshift64*: short, and the same everywhere. */
-	state ^= state >> 12;
-	state ^= state << 25;
-	state ^= state >> 27;
-	return state * 0x2545f4914f6cdd1dULL;
-}
-
-static size_t below(size_t limit)
-{
-	return limit == 0 ? 0 : (size_t)(next_random() % limit);
-}
-
-static void __attribute__((noreturn)) violated(const char *what, const struct input *input)
-{
-	fprintf(stderr, "violated: %s; input of %zu bytes:\n", what, input->length);
-	fwrite(input->bytes, 1, input->length, stderr);
-	exit(1);
-}
-
-static struct input read_all(FILE *in)
-{
-	struct input input = { 0 };
-	size_t room = 0, n;
-
-	do {
-		room += 65536;
-		input.bytes = realloc(input.bytes, room);
-		if (!input.bytes)
-			exit(1);
-		n = fread(input.bytes + input.length, 1, room - input.length, in);
-		input.length += n;
-	} while (n > 0);
-	return input;
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-static void load_corpus(const char *directory)
-{
-	struct dirent **names;
-	int count = scandir(directory, &names, NULL, by_name);
-
-	for (int i = 0; i < count; i++) {
-		char path[4096];
-		FILE *file;
-
-		snprintf(path, sizeof path, "%s/%s", directory, names[i]->d_name);
-		if (names[i]->d_name[0] != '.' && corpus_size < SEEDS_MAX && (file = fopen(path, "rb"))) {
-			corpus[corpus_size] = read_all(file);
-			corpus[corpus_size].length %= INPUT_MAX;
-			corpus_size++;
-			fclose(file);
-		}
-		free(names[i]);
-	}
-	if (count > 0)
-		free(names);
-	if (corpus_size == 0) {
-		fprintf(stderr, "no seeds in %s\n", directory);
-		exit(2);
-	}
-}
-
-static void mutate_once(struct input *input)
-{
-	static const char interesting[] = "\n \r\0/09afAFzg-+\x7f\x80\xff";
-	size_t at = below(input->length + 1), run;
-	const struct input *other;
-
-	switch (below(7)) {
-	case 0: /* a bit */
-		if (at < input->length)
-			input->bytes[at] = (char)(input->bytes[at] ^ (1 << below(8)));
-		break;
-	case 1: /* a byte that means something to some parser */
-		if (at < input->length)
-			input->bytes[at] = interesting[below(sizeof interesting - 1)];
-		break;
-	case 2: /* insert */
-		if (input->length < INPUT_MAX) {
-			memmove(input->bytes + at + 1, input->bytes + at, input->length - at);
-			input->bytes[at] = interesting[below(sizeof interesting - 1)];
-			input->length++;
-		}
-		break;
-	case 3: /* delete */
-		run = below(input->length - at + 1);
-		run = run > 8 ? 8 : run;
-		memmove(input->bytes + at, input->bytes + at + run, input->length - at - run);
-		input->length -= run;
-		break;
-	case 4: /* cut */
-		input->length = at;
-		break;
-	case 5: /* repeat */
-		run = below(input->length - at + 1);
-		if (input->length + run <= INPUT_MAX) {
-			memmove(input->bytes + at + run, input->bytes + at, input->length - at);
-			input->length += run;
-		}
-		break;
-	default: /* append another seed: coalesced requests */
-		other = &corpus[below(corpus_size)];
-		if (input->length + other->length <= INPUT_MAX) {
-			memcpy(input->bytes + input->length, other->bytes, other->length);
-			input->length += other->length;
-		}
-	}
-}
 
 static enum wake_parse parse_wake_exactly(const char *bytes, size_t length, struct wake_request *request)
 {
@@ -242,29 +119,28 @@ static void check(const struct input *input)
 	check_digest(input);
 }
 
-static int fuzz(const char *directory, unsigned long inputs, uint64_t seed)
+static int fuzz_all(const char *directory, unsigned long inputs, uint64_t seed)
 {
-	static char bytes[INPUT_MAX];
-	struct input input = { .bytes = bytes };
-
-	state = seed * 2 + 1;
-	load_corpus(directory);
-	for (size_t i = 0; i < corpus_size; i++)
-		check(&corpus[i]);
-	for (unsigned long i = 0; i < inputs; i++) {
-		const struct input *from = &corpus[below(corpus_size)];
-
-		memcpy(bytes, from->bytes, from->length);
-		input.length = from->length;
-		for (size_t n = 1 + below(4); n > 0; n--)
-			mutate_once(&input);
-		check(&input);
-	}
-	printf("{\"inputs\":%lu,\"wake\":[%lu,%lu,%lu],\"order\":[%lu,%lu,%lu]}\n", inputs + corpus_size, wake_seen[0],
-	       wake_seen[1], wake_seen[2], order_seen[0], order_seen[1], order_seen[2]);
-	for (size_t i = 0; i < corpus_size; i++)
-		free(corpus[i].bytes);
+	fuzz(directory, inputs, seed, INPUT_MAX, check);
+	printf("{\"wake\":[%lu,%lu,%lu],\"order\":[%lu,%lu,%lu]}\n", wake_seen[0], wake_seen[1], wake_seen[2], order_seen[0],
+	       order_seen[1], order_seen[2]);
 	return 0;
+}
+
+static struct input read_all(FILE *in)
+{
+	struct input input = { 0 };
+	size_t room = 0, n;
+
+	do {
+		room += 65536;
+		input.bytes = realloc(input.bytes, room);
+		if (!input.bytes)
+			exit(1);
+		n = fread(input.bytes + input.length, 1, room - input.length, in);
+		input.length += n;
+	} while (n > 0);
+	return input;
 }
 
 static int hash(void)
@@ -342,7 +218,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "sha256") == 0)
 		return hash();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
-		return fuzz(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
+		return fuzz_all(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
 	fputs("usage: harness sha256 | match | children | fuzz CORPUS INPUTS SEED\n", stderr);
 	return 2;
 }

@@ -19,10 +19,10 @@ describe('the parser of requests, under the address and undefined behaviour sani
   test('100 000 mutated lines keep every rule', () => {
     const { status, stdout, stderr } = run(100_000, 1)
     expect([status, stderr]).toEqual([0, ''])
-    const { inputs, ...seen } = JSON.parse(stdout) as Record<string, number>
-    expect(inputs).toBeGreaterThan(100_000)
+    const seen = Object.values(JSON.parse(stdout) as Record<string, number>)
+    expect(seen.reduce((sum, count) => sum + count, 0)).toBeGreaterThan(100_000)
     // A run that misses one of them proves nothing.
-    for (const count of Object.values(seen)) expect(count).toBeGreaterThan(500)
+    for (const count of seen) expect(count).toBeGreaterThan(500)
   })
 
   test('the run is the same every time', () => {

@@ -16,7 +16,7 @@ export function buildSanitized(name: 'sentinel' | 'harness'): Promise<string> {
         { options: sanitizers },
       )
     : testProgram(
-        { name: 'sentinel-harness', directory: here, shared: [sentinel, common] },
+        { name: 'sentinel-harness', directory: here, shared: [sentinel, common, join(common, 'testing')] },
         { options: sanitizers, without: ['app.c', '../main.c'] },
       )
 }
