@@ -1,6 +1,7 @@
 /**
- * `npm run lock-packages`: writes debian.lock.json, the files that the signed lists of the Debian archives name at
- * present for the images, for every architecture that they can be built for. Downloads only lists.
+ * `npm run lock-packages -- [set...]`: writes debian.lock.json, the files that the signed lists of the Debian archives
+ * name at present for the images, for every architecture that they can be built for. With names of sets it renews only
+ * these, and the date stays. Downloads only lists.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,26 +12,34 @@ import { packageSets, type SetName, setNames } from './package-sets.ts'
 
 export const lockedArchitectures = ['amd64', 'arm64'] as const
 
-async function presentSets(scratch: string): Promise<DebianLock['sets']> {
-  const sets: Partial<Record<SetName, Record<string, readonly PackageFile[]>>> = {}
+type Sets = Partial<Record<SetName, Record<string, readonly PackageFile[]>>>
+
+async function presentSets(scratch: string, names: readonly SetName[]): Promise<Sets> {
+  const sets: Sets = {}
   for (const architecture of lockedArchitectures) {
-    for (const suite of new Set(setNames.map(name => packageSets[name].suite))) {
+    for (const suite of new Set(names.map(name => packageSets[name].suite))) {
       const index = await packageIndex(join(scratch, `${suite}-${architecture}`), suite, architecture)
-      for (const name of setNames.filter(it => packageSets[it].suite === suite))
+      for (const name of names.filter(it => packageSets[it].suite === suite))
         sets[name] = { ...sets[name], [architecture]: await index.files(packageSets[name]) }
     }
   }
-  return Object.fromEntries(setNames.map(name => [name, sets[name]])) as DebianLock['sets']
+  return sets
 }
 
 if (import.meta.main) {
+  const asked = process.argv.slice(2)
+  const chosen = asked.length === 0 ? setNames : setNames.filter(name => asked.includes(name))
+  if (asked.length > 0 && chosen.length < asked.length) throw new Error(`sets: ${setNames.join(', ')}`)
   const scratch = await mkdtemp(join(tmpdir(), 'understudy-lock-'))
   try {
     const before = await readLock().catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error
     })
-    const sets = await presentSets(scratch)
-    await writeFile(lockPath, lockText({ date: new Date().toISOString().slice(0, 10), sets }))
+    const present: Sets = { ...before?.sets, ...(await presentSets(scratch, chosen)) }
+    const sets = Object.fromEntries(setNames.map(name => [name, present[name]])) as DebianLock['sets']
+    const today = new Date().toISOString().slice(0, 10)
+    const date = asked.length === 0 ? today : (before?.date ?? today)
+    await writeFile(lockPath, lockText({ date, sets }))
     for (const name of setNames)
       for (const architecture of lockedArchitectures)
         for (const change of differences(
