@@ -19,6 +19,8 @@ export interface PackageSet {
 export const packageSets = {
   /** From the testing release: no CRIU before 4.2 can dump TCP sockets on kernels since 6.15. */
   criu: { suite: 'forky', names: ['criu', 'tar'], dependencies: true },
+  /** SHA-256 for the waker, see docs/adr/0120-sha-256-of-libmd.md. */
+  libmd: { suite: SUITE, names: ['libmd-dev'], dependencies: false },
   musl: { suite: SUITE, names: ['musl', 'musl-dev'], dependencies: false },
   'musl-linux': { suite: SUITE, names: ['linux-libc-dev', 'musl', 'musl-dev'], dependencies: false },
   nginx: { suite: SUITE, names: ['busybox-static', 'nginx'], dependencies: true },

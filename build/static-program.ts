@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { findCompiler } from './compile.ts'
 import { type DebianOptions, lockedPackages } from './debian.ts'
+import type { SetName } from './package-sets.ts'
 import { projectVersion } from './project-version.ts'
 import { run } from './run.ts'
 
@@ -12,6 +13,8 @@ export interface Program {
   readonly directory: string
   /** Directories with C files and headers that it shares with other programs. */
   readonly shared?: readonly string[]
+  /** Locked sets of packages, each with a static library of the same name. The linker takes from it what is needed. */
+  readonly libraries?: readonly SetName[]
 }
 
 /**
@@ -32,6 +35,7 @@ export async function staticProgram(
   const withSignal = signal === undefined ? {} : { signal }
   const compiler = await findCompiler(options)
   const libc = await lockedPackages('musl-linux', options)
+  const libraries = await librariesOf(program, options)
   const inputs = {
     compiler: await run(compiler, ['--version'], withSignal),
     version: await projectVersion(),
@@ -41,7 +45,7 @@ export async function staticProgram(
       ...Object.entries(limits).map(([macro, figure]) => `-D${macro}=${figure}`),
     ],
     ldflags: await flagsOf('ldflags'),
-    packages: libc.packages,
+    packages: [...libc.packages, ...libraries.packages],
     recipe: 2,
   }
   const target = join(options.cacheDir ?? cacheRoot(), 'native', `${name}-${keyOf(inputs)}`)
@@ -60,10 +64,12 @@ export async function staticProgram(
         ...['-idirafter', join(libc.root, 'usr/include'), '-idirafter', join(libc.root, 'usr/include', gnu)],
         ...inputs.cflags,
         ...includesOf(program),
+        ...libraries.includes,
         `-DUNDERSTUDY_VERSION="${inputs.version}"`,
         ...['-nostdlib', '-nostartfiles', `-L${lib}`, '-o', join(scratch, name)],
         ...[join(lib, 'rcrt1.o'), join(lib, 'crti.o')],
         ...Object.keys(inputs.sources).filter(isUnit),
+        ...libraries.archives,
         ...inputs.ldflags,
         ...['-Wl,--start-group', '-lc', '-lgcc', '-Wl,--end-group', join(lib, 'crtn.o')],
       ],
@@ -99,6 +105,34 @@ export async function sourcesOf({
 /** Returns the options with which the compiler finds shared headers. */
 export const includesOf = ({ directory, shared = [] }: Program): readonly string[] =>
   shared.map(from => `-I${relative(directory, from)}`)
+
+export interface Libraries {
+  readonly packages: readonly string[]
+  /** Options of the compiler. */
+  readonly includes: readonly string[]
+  readonly archives: readonly string[]
+}
+
+/** Returns what the compiler needs of a program's libraries. */
+export async function librariesOf(
+  { libraries = [] }: Program,
+  options: DebianOptions = {},
+): Promise<Libraries> {
+  const trees = await Promise.all(
+    libraries.map(async name => ({ name, ...(await lockedPackages(name, options)) })),
+  )
+  const archives = trees.map(async ({ name, root }) => {
+    const lib = join(root, 'usr/lib')
+    const [directory = ''] = (await readdir(lib)).filter(it => it.endsWith('-linux-gnu'))
+    return join(lib, directory, `${name}.a`)
+  })
+  return {
+    packages: trees.flatMap(({ packages }) => packages),
+    // After the C library's own headers.
+    includes: trees.flatMap(({ root }) => ['-idirafter', join(root, 'usr/include')]),
+    archives: await Promise.all(archives),
+  }
+}
 
 export const isUnit = (name: string): boolean => name.endsWith('.c')
 

@@ -3,7 +3,7 @@ import { cachedDirectory, cacheRoot, keyOf } from '../cache.ts'
 import { findCompiler } from '../compile.ts'
 import { projectVersion } from '../project-version.ts'
 import { run } from '../run.ts'
-import { flagsOf, includesOf, isUnit, type Program, sourcesOf } from '../static-program.ts'
+import { flagsOf, includesOf, isUnit, librariesOf, type Program, sourcesOf } from '../static-program.ts'
 
 /** gcc's address and undefined behaviour sanitizers. */
 export const sanitizers: readonly string[] = [
@@ -24,14 +24,25 @@ export async function testProgram(
   const version = await projectVersion()
   const flags = (await flagsOf('cflags')).filter(flag => flag !== '-Werror')
   const units = Object.keys(sources).filter(source => isUnit(source) && !without.includes(source))
+  const libraries = await librariesOf(program)
   const compilerVersion = await run(compiler, ['--version'])
-  const key = keyOf({ name, options, version, flags, sources, units, compilerVersion })
+  const key = keyOf({
+    name,
+    options,
+    version,
+    flags,
+    sources,
+    units,
+    packages: libraries.packages,
+    compilerVersion,
+  })
   const target = await cachedDirectory(join(cacheRoot(), 'native', `${name}-${key}`), async scratch => {
     await run(
       compiler,
       [
         ...[...flags, ...options, `-DUNDERSTUDY_VERSION="${version}"`],
-        ...[...includesOf(program), '-o', join(scratch, name), ...units],
+        ...[...includesOf(program), ...libraries.includes, '-o', join(scratch, name)],
+        ...[...units, ...libraries.archives],
       ],
       { cwd: directory },
     )

@@ -1,9 +1,9 @@
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { sanitizers, testProgram } from '../../build/testing/program.ts'
 import { common } from '../../native/common/directory.ts'
+import { program } from '../build.ts'
 
 const here = import.meta.dirname
-const waker = dirname(here)
 
 /**
  * Builds `waker` or the harness with glibc and gcc's address and undefined behaviour sanitizers, unlike the
@@ -11,9 +11,12 @@ const waker = dirname(here)
  */
 export function buildSanitized(name: 'waker' | 'harness'): Promise<string> {
   return name === 'waker'
-    ? testProgram({ name: 'waker-sanitized', directory: waker, shared: [common] }, { options: sanitizers })
+    ? testProgram({ ...program, name: 'waker-sanitized' }, { options: sanitizers })
     : testProgram(
-        { name: 'waker-harness', directory: here, shared: [waker, common, join(common, 'testing')] },
+        {
+          ...{ ...program, name: 'waker-harness', directory: here },
+          shared: [program.directory, common, join(common, 'testing')],
+        },
         { options: sanitizers, without: ['app.c', '../main.c'] },
       )
 }
