@@ -111,17 +111,24 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
     const { config } = await unpackImage(agent.path, rootfs)
     expect(config).toMatchObject({ User: '0:0', Cmd: ['agent'] })
     const tools = '/opt/understudy'
-    expect((await readdir(join(rootfs, tools))).sort()).toEqual(
-      ['cell', 'criu', 'enter', 'layer', 'look', 'sentinel', 'sever', 'waker'].sort(),
-    )
+    expect((await readdir(join(rootfs, tools))).sort()).toEqual([
+      'criu',
+      'inspect',
+      'nsrun',
+      'rootfs',
+      'sentinel',
+      'sever',
+      'test-container',
+      'waker',
+    ])
     const bundled = (bundle: string, program: string): string =>
       `${tools}/${bundle}/ld.so --library-path ${tools}/${bundle}/lib ${tools}/${bundle}/${program}`
     const lines = await inside(
       rootfs,
       `unset NODE_EXTRA_CA_CERTS
        for command in '/usr/bin/node /app/understudy.mjs version' '${bundled('criu', 'criu')} --version' \\
-         '${bundled('criu', 'tar')} --version' '${tools}/enter x keep y' \\
-         '${tools}/layer' '${tools}/sentinel version' '${tools}/waker version'; do
+         '${bundled('criu', 'tar')} --version' '${tools}/nsrun x keep y' \\
+         '${tools}/rootfs' '${tools}/sentinel version' '${tools}/waker version'; do
          chroot $ROOT $command 2>&1 | head -n 1
        done`,
     )
@@ -129,8 +136,8 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
       await projectVersion(),
       expect.stringMatching(/^Version: 4\./),
       expect.stringMatching(/^tar \(GNU tar\)/),
-      expect.stringMatching(/^usage: enter /),
-      expect.stringMatching(/^usage: layer /),
+      expect.stringMatching(/^usage: nsrun /),
+      expect.stringMatching(/^usage: rootfs /),
       expect.stringContaining(await projectVersion()),
       expect.stringContaining(await projectVersion()),
     ])

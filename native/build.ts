@@ -8,7 +8,7 @@ import { common } from './common/directory.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
 
 /** The static programs of a node, named like their directories. */
-export const programNames = ['cell', 'enter', 'layer', 'look', 'sentinel', 'sever'] as const
+export const programNames = ['inspect', 'nsrun', 'rootfs', 'sentinel', 'sever', 'test-container'] as const
 
 export type ProgramName = (typeof programNames)[number]
 
@@ -27,7 +27,7 @@ export function buildProgram(
 
 /** Everything native that an agent installs on its node. */
 export interface NodeTools {
-  /** In the cache: `cell`, `enter`, `layer`, `look`, `sentinel`, `sever`, `waker` and `criu/`. */
+  /** In the cache: `test-container`, `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `waker` and `criu/`. */
   readonly directory: string
   readonly criu: Bundle
 }

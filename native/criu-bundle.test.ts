@@ -56,5 +56,5 @@ test('it says what it was taken from', async () => {
   for (const version of Object.values(versions))
     expect(packages.some(it => it.includes(`_${version}_`))).toBe(true)
   const files = await readdir(directory)
-  expect(files.sort()).toEqual(['criu', 'ld.so', 'lib', 'packages', 'plugins', 'preload.so', 'tar'])
+  expect(files.sort()).toEqual(['criu', 'criu-shim.so', 'ld.so', 'lib', 'packages', 'plugins', 'tar'])
 })

@@ -4,7 +4,7 @@ import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
 import { type DebianOptions, lockedPackages, type PackageTree } from '../build/debian.ts'
 import { elfNeeds } from '../build/elf.ts'
 import { withLibraries } from '../build/tree.ts'
-import { preloadLibrary } from './preload-library.ts'
+import { criuShim } from './criu-shim.ts'
 
 /**
  * A directory with programs and all their dependencies, usable from any place and through any name:
@@ -31,7 +31,7 @@ const plugins = 'plugins'
 const preloadFile = '/etc/ld.so.preload'
 
 /**
- * Builds a bundle of criu, tar, ld.so, lib/ and our preload.so. Images of another CRIU version may be
+ * Builds a bundle of criu, tar, ld.so, lib/ and our criu-shim.so. Images of another CRIU version may be
  * incompatible.
  */
 export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
@@ -41,9 +41,9 @@ export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
     throw new Error(
       `Debian's testing release has CRIU ${versions['criu']}; 4.2 or later of version 4 is needed`,
     )
-  const preload = await preloadLibrary(options)
+  const shim = await criuShim(options)
   // The path of our own library in the cache contains a key of its inputs, so it identifies the library.
-  const key = keyOf({ packages: tree.packages, programs, preload, recipe: 3 })
+  const key = keyOf({ packages: tree.packages, programs, shim, recipe: 3 })
   const directory = join(options.cacheDir ?? cacheRoot(), 'bundles', `criu-${key}`)
   await cachedDirectory(directory, async scratch => {
     options.progress?.('bundle criu')
@@ -52,7 +52,7 @@ export async function criuBundle(options: DebianOptions = {}): Promise<Bundle> {
     // Copies of the bundle have only files, so an empty directory would get lost.
     await writeFile(join(scratch, plugins, 'none'), '')
     await writeFile(join(scratch, 'packages'), `${tree.packages.join('\n')}\n`)
-    await copyFile(preload, join(scratch, basename(preload)))
+    await copyFile(shim, join(scratch, basename(shim)))
   })
   return { directory, packages: tree.packages, versions }
 }

@@ -25,7 +25,7 @@ const local = (name: string) => join(import.meta.dirname, name)
 const tool = (name: string) => `/proc/self/fd/200/${name}`
 const criu = [
   tool('criu/ld.so'),
-  ...['--library-path', tool('criu/lib'), '--preload', tool('criu/preload.so')],
+  ...['--library-path', tool('criu/lib'), '--preload', tool('criu/criu-shim.so')],
   tool('criu/criu'),
 ]
 const common = [
@@ -103,7 +103,7 @@ async function criuRestore(images: string, from: Target, into: Container, mode =
     [
       ...[...criu, 'restore', '-o', 'restore.log', ...common],
       ...['--restore-detached', '--leave-stopped', '--pidfile', '/proc/self/fd/201/pid'],
-      ...['--action-script', '/proc/@KEEPER@/fd/200/enter'],
+      ...['--action-script', '/proc/@KEEPER@/fd/200/nsrun'],
       ...pipes.flatMap((pipe, index) => ['--inherit-fd', `fd[${210 + index}]:${pipe}`]),
     ],
     { 201: `<${images}`, 210: `>/proc/${into.pid}/fd/1`, 211: `>/proc/${into.pid}/fd/2` },
@@ -191,7 +191,7 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     const done = await criuRestore(images, primary, second, 'keep')
     expect(done.code).not.toBe(0)
     expect(await readFile(join(images, 'restore.log'), 'utf8')).toContain(
-      "enter: the mount namespace is the container's own",
+      "nsrun: the mount namespace is the container's own",
     )
     expect(childrenOf(second.pid)).toEqual([])
     expect(await order(second, 'state')).toBe('holding 0')

@@ -25,7 +25,7 @@ export async function makeCheckpointsPossible(
     sh(`cat > /usr/sbin/${name} && chmod 755 /usr/sbin/${name}`, input)
   const script = (command: string) => ({ input: `#!/bin/sh\nexec ${command} "$@"\n` })
   // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes; the preload is the agent's remedy too.
-  await install('criu', script(`${loader} --preload ${directory}/preload.so ${directory}/criu`))
+  await install('criu', script(`${loader} --preload ${directory}/criu-shim.so ${directory}/criu`))
   await install('tar', script(`${loader} ${directory}/tar`))
   await install('gzip', { inputFile: await realGzip() })
   // As the agent does: connections are left alone and not locked by iptables rules, because the nodes have no iptables.

@@ -90,8 +90,8 @@ describe.skipIf(why !== undefined).each([
   })
 
   test('what it has spawned does not keep the next one out', async () => {
-    const enter = await buildProgram('enter')
-    const first = await startSentinel(program, { directory, args: ['--enter', enter] })
+    const nsrun = await buildProgram('nsrun')
+    const first = await startSentinel(program, { directory, args: ['--nsrun', nsrun] })
     await using target = await start(app, ['pause'])
     const client = await first.connect()
     const { pid, start: begun } = processOf(target.pid)
@@ -240,7 +240,7 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
   })
 
   test('it runs before others, and what it spawns does not', async () => {
-    await using sentinel = await startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+    await using sentinel = await startSentinel(program, { args: ['--nsrun', await buildProgram('nsrun')] })
     await using target = await start(app, ['pause'])
     const policyOf = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38]
     // Without real-time scheduling it gets the best nice value instead.

@@ -48,7 +48,7 @@ static bool parse_options(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
 		{ "socket", required_argument, NULL, 's' },	  { "log", required_argument, NULL, 'l' },
-		{ "enter", required_argument, NULL, 'e' },	  { "cgroup", required_argument, NULL, 'c' },
+		{ "nsrun", required_argument, NULL, 'n' },	  { "cgroup", required_argument, NULL, 'c' },
 		{ "memory-dir", required_argument, NULL, 'm' },	  { "memory-bytes", required_argument, NULL, 'b' },
 		{ "foreground", no_argument, NULL, 'f' },	  { 0 },
 	};
@@ -63,8 +63,8 @@ static bool parse_options(int argc, char **argv, struct options *options)
 		case 'l':
 			options->log = optarg;
 			break;
-		case 'e':
-			options->enter = optarg;
+		case 'n':
+			options->nsrun = optarg;
 			break;
 		case 'c':
 			options->cgroup = optarg;

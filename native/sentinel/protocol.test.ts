@@ -85,7 +85,7 @@ const refusals = [
   ['bad-target', '7 spawn target=x start=1 ns=keep cgroup=stay deadline=1 arg=x'],
   ['bad-ns', '7 spawn target=1 start=1 ns=own cgroup=stay deadline=1 arg=x'],
   ['bad-cgroup', '7 spawn target=1 start=1 ns=keep cgroup=leave deadline=1 arg=x'],
-  ['no-enter', '7 spawn target=1 start=1 ns=keep cgroup=stay deadline=1 arg=x'],
+  ['no-nsrun', '7 spawn target=1 start=1 ns=keep cgroup=stay deadline=1 arg=x'],
   ['unknown-key', '7 spawn target=1 start=1 ns=keep cgroup=stay deadline=1 arg=x fd=a:r'],
   ['unknown-key', '7 spawn target=1 start=1 ns=keep cgroup=stay deadline=1 arg=x fdx=a:r'],
   ['unknown-spawn', '7 kill-spawn spawn=1'],
@@ -163,7 +163,7 @@ describe.skipIf(why !== undefined).each([
   })
 
   test('an order to hold that is led here starts nothing', async () => {
-    await using sentinel = await startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+    await using sentinel = await startSentinel(program, { args: ['--nsrun', await buildProgram('nsrun')] })
     const proof = join(sentinel.directory, 'proof')
     const start = Number(processOf(sentinel.pid).start)
     // Words of a probe, as an agent sent them: each newline begins a request.

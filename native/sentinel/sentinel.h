@@ -14,7 +14,7 @@
 enum { NAME_BYTES = 256, DEADLINE_MS_MAX = 24 * 60 * 60 * 1000, PID_MAX = 4194304 };
 
 struct options {
-	const char *socket, *log, *enter, *cgroup, *memory_dir;
+	const char *socket, *log, *nsrun, *cgroup, *memory_dir;
 	int64_t memory_bytes;
 	bool foreground;
 };

@@ -79,7 +79,7 @@ static bool read_fd(const struct field *field, struct lists *lists, size_t at)
 }
 
 /* Returns NULL, or the error. */
-static const char *read_lists(const struct request *request, const char *enter, const char *ns, struct lists *lists)
+static const char *read_lists(const struct request *request, const char *nsrun, const char *ns, struct lists *lists)
 {
 	/*
 	 * No directory can be created at this path, so a program that looks up a name finds nothing. Otherwise it could
@@ -87,7 +87,7 @@ static const char *read_lists(const struct request *request, const char *enter, 
 	 * working directory.
 	 */
 	static char path[] = "PATH=/proc/none";
-	/* Includes the start time: `enter` checks it again. */
+	/* Includes the start time: `nsrun` checks it again. */
 	static char target[64];
 	size_t room = request->count + 8, arguments = 0, variables = 0, descriptors = 0;
 
@@ -102,7 +102,7 @@ static const char *read_lists(const struct request *request, const char *enter, 
 		return "memory";
 	lists->fds[0] = -1;
 	lists->env[variables++] = path;
-	lists->argv[arguments++] = (char *)enter;
+	lists->argv[arguments++] = (char *)nsrun;
 	snprintf(target, sizeof target, "%s:%s", request_value(request, "target"), request_value(request, "start"));
 	lists->argv[arguments++] = target;
 	lists->argv[arguments++] = (char *)ns;
@@ -275,8 +275,8 @@ void spawn_verb(struct client *client, const struct request *request)
 		wrong = "bad-cgroup";
 	else if (!parse_number(request_value(request, "deadline"), DEADLINE_MS_MAX, &deadline_ms) || deadline_ms == 0)
 		wrong = "bad-deadline";
-	else if (!options->enter)
-		wrong = "no-enter";
+	else if (!options->nsrun)
+		wrong = "no-nsrun";
 	else if (count_of(client->sentinel->spawns) >= SPAWNS_MAX || find(client->sentinel, client->serial, request->id))
 		wrong = "busy";
 	if (wrong) {
@@ -289,14 +289,14 @@ void spawn_verb(struct client *client, const struct request *request)
 		return;
 	}
 	close(pidfd);
-	wrong = read_lists(request, options->enter, ns, &lists);
+	wrong = read_lists(request, options->nsrun, ns, &lists);
 	if (wrong) {
 		lists_free(&lists);
 		client_reply(client, request, "refused", wrong);
 		return;
 	}
 	error = start(client, request, &(struct job){
-		.enter = options->enter,
+		.nsrun = options->nsrun,
 		.log = request_value(request, "log"),
 		.join = strcmp(cgroup, "join") == 0 ? target.pid : 0,
 		.argv = lists.argv,

@@ -1,5 +1,5 @@
 /*
- * Runs programs inside a container's namespaces, through `enter`, each with a deadline that no process of it outlives.
+ * Runs programs inside a container's namespaces, through `nsrun`, each with a deadline that no process of it outlives.
  */
 #ifndef SPAWN_H
 #define SPAWN_H

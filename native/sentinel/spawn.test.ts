@@ -31,12 +31,12 @@ describe.skipIf(why !== undefined).each([
   ['sanitized build', () => buildSanitized('sentinel')],
 ])(`spawning, %s ${why ?? ''}`, (_, build) => {
   let program: string
-  let enter: string
+  let nsrun: string
   let app: string
   let scratch: string
   beforeAll(async () => {
     program = await build()
-    enter = await buildProgram('enter')
+    nsrun = await buildProgram('nsrun')
     app = await buildApp()
     scratch = mkdtempSync(join(tmpdir(), 'spawn-'))
   })
@@ -44,7 +44,7 @@ describe.skipIf(why !== undefined).each([
     rmSync(scratch, { recursive: true, force: true })
   })
 
-  const begin = () => startSentinel(program, { args: ['--enter', enter] })
+  const begin = () => startSentinel(program, { args: ['--nsrun', nsrun] })
 
   /** Starts a container: PID 1 of its own mount and pid namespaces, with its own /proc. */
   async function container(): Promise<Started> {
@@ -161,8 +161,8 @@ describe.skipIf(why !== undefined).each([
     expect([reply.word, reply.values['reason']]).toEqual(['failed', expect.stringMatching(reason)])
   })
 
-  test('an `enter` that is not there fails by name', async () => {
-    await using sentinel = await startSentinel(program, { args: ['--enter', '/nonexistent'] })
+  test('an `nsrun` that is not there fails by name', async () => {
+    await using sentinel = await startSentinel(program, { args: ['--nsrun', '/nonexistent'] })
     await using target = await container()
     const client = await sentinel.connect()
     const reply = await client.ask('spawn', request(target.pid, ['/bin/true']).values)

@@ -166,7 +166,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   })
 
   describe.skipIf(cannotUnshare !== undefined)(`with work that it waits for ${cannotUnshare ?? ''}`, () => {
-    const begin = async () => startSentinel(program, { args: ['--enter', await buildProgram('enter')] })
+    const begin = async () => startSentinel(program, { args: ['--nsrun', await buildProgram('nsrun')] })
 
     const exit = (code: number) => `exit ${code}`
 

@@ -19,7 +19,7 @@
 #include "descriptors.h"
 #include "tree.h"
 
-/* Time for `enter` to reap the processes that it has killed. */
+/* Time for `nsrun` to reap the processes that it has killed. */
 enum { TELL_MS = 1000 };
 
 /* Closes all descriptors above the standard ones but these two; either may be -1. */
@@ -139,8 +139,8 @@ static void __attribute__((noreturn)) run(const struct job *job, int report)
 	signal(SIGPIPE, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execve(job->enter, job->argv, job->env);
-	fail(report, job->enter);
+	execve(job->nsrun, job->argv, job->env);
+	fail(report, job->nsrun);
 }
 
 /* Kills and reaps the remaining descendants of the ended program until none is left. */
@@ -189,7 +189,7 @@ static bool child_ended(pid_t child, int64_t deadline_ns, const sigset_t *awaite
 }
 
 /*
- * `enter` reaps the processes that it kills inside the container; if it were killed itself, they would stay zombies
+ * `nsrun` reaps the processes that it kills inside the container; if it were killed itself, they would stay zombies
  * there. It does not kill a CRIU that is past its gate, because the middle of a dump is a point at which that can ruin
  * the application. Only the deadline of that dump, `until_ns`, ends both.
  */
@@ -219,7 +219,7 @@ void supervise(const struct job *job)
 	umask(077);
 	/*
 	 * The supervisor only waits, and an application may be stopped while it does. The program itself must not get
-	 * this priority: `enter` resets it.
+	 * this priority: `nsrun` resets it.
 	 */
 	setpriority(PRIO_PROCESS, 0, -20);
 	sigemptyset(&awaited);
@@ -247,7 +247,7 @@ void supervise(const struct job *job)
 			begin_ns = job->deadline_ns;
 		tell_to_end(child, begin_ns + TELL_MS * NS_PER_MS, &awaited);
 		/*
-		 * Also if `enter` has ended as requested: processes outside its tree but in its session must die, too.
+		 * Also if `nsrun` has ended as requested: processes outside its tree but in its session must die, too.
 		 */
 		if (process_stat(child, &stat))
 			tree_kill((struct process){ .pid = child, .start = stat.start });

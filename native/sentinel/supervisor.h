@@ -23,9 +23,9 @@ struct report {
 };
 
 struct job {
-	const char *enter, *log; /* log NULL: /dev/null */
+	const char *nsrun, *log; /* log NULL: /dev/null */
 	pid_t join; /* the process whose cgroups to join; 0: none */
-	char **argv; /* of enter */
+	char **argv; /* of nsrun */
 	char **env;
 	int *fds; /* descriptor numbers, ends with -1 */
 	const char **paths; /* the path to open for each of these descriptors */

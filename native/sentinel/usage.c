@@ -2,7 +2,7 @@
 
 int usage(FILE *out, int code)
 {
-	fputs("usage: sentinel [--socket PATH] [--log PATH] [--enter PATH] [--cgroup NAME]\n"
+	fputs("usage: sentinel [--socket PATH] [--log PATH] [--nsrun PATH] [--cgroup NAME]\n"
 	      "                [--memory-dir DIR --memory-bytes N] [--foreground]\n"
 	      "       sentinel programs DIR\n"
 	      "       sentinel remove --cgroup NAME DIR...\n"
@@ -10,7 +10,7 @@ int usage(FILE *out, int code)
 	      "\n"
 	      "  --socket PATH       where requests come in (/run/understudy/sentinel.sock); PATH.lock tells a running one\n"
 	      "  --log PATH          lines of JSON, at most 1 MiB with PATH.1; default: standard error\n"
-	      "  --enter PATH        the program that runs others in a container's namespaces, for `spawn`\n"
+	      "  --nsrun PATH        the program that runs others in a container's namespaces, for `spawn`\n"
 	      "  --cgroup NAME       live in a cgroup of that name beside that of process 1, on every hierarchy\n"
 	      "  --memory-dir DIR    mount a tmpfs there, or change the size of one that is there\n"
 	      "  --memory-bytes N    its size\n"

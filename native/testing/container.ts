@@ -6,7 +6,7 @@ import { exchange } from '../../init-waker/testing/peer.ts'
 import { childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 
-/** A process as `enter` names it: the start time guards against a reused pid. */
+/** A process as `nsrun` names it: the start time guards against a reused pid. */
 export interface Target {
   readonly pid: number
   readonly start: string
@@ -33,7 +33,7 @@ export interface ContainerOptions {
   readonly strict?: readonly string[]
 }
 
-/** Starts a container of `cell` whose `/orders` is a volume. */
+/** Starts a container of `test-container` whose `/orders` is a volume. */
 export async function startContainer(options: ContainerOptions): Promise<Container> {
   const { tools, directory, programs, command, user } = options
   const volume = join(directory, 'orders')
@@ -44,14 +44,14 @@ export async function startContainer(options: ContainerOptions): Promise<Contain
   for (const program of programs)
     await copyFile(program, join(directory, 'lower', program.split('/').at(-1) ?? ''))
   const pidFile = join(directory, 'pid')
-  const started = await start(join(tools, 'cell'), [
+  const started = await start(join(tools, 'test-container'), [
     ...['run', '--dir', directory, '--pid-file', pidFile, '--volume', `${volume}:/orders`],
     ...(user === undefined ? [] : ['--user', String(user)]),
     ...['--', ...command],
   ])
   const pid = await eventually(async () => {
     const found = Number(await readFile(pidFile, 'utf8'))
-    // Wait until `cell` has executed the program itself.
+    // Wait until `test-container` has executed the program itself.
     if (!(await readlink(`/proc/${found}/exe`)).endsWith(command[0] ?? '')) throw new Error('not yet')
     return found
   })
@@ -95,7 +95,7 @@ export interface Done {
 }
 
 /**
- * Runs a program through `enter` with the tools open as 200 and other files as given ("<" or ">" and the
+ * Runs a program through `nsrun` with the tools open as 200 and other files as given ("<" or ">" and the
  * path).
  */
 export function enter(
@@ -110,7 +110,7 @@ export function enter(
     ([fd, it]) => `${fd}${it[0]}'${it.slice(1)}'`,
   )
   const script = `exec ${open.join(' ')}; exec "$0" "$@"`
-  const args = ['-c', script, join(tools, 'enter'), `${target.pid}:${target.start}`, mode, '--', ...command]
+  const args = ['-c', script, join(tools, 'nsrun'), `${target.pid}:${target.start}`, mode, '--', ...command]
   return new Promise((resolve, reject) => {
     // Only bash opens descriptors of three digits.
     const child = spawn('bash', args, {

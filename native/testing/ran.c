@@ -1,5 +1,5 @@
 /* Leaves a file when it is run or loaded: no program or library of a container may run. */
-#include "../preload/calls.h"
+#include "../criu-shim/calls.h"
 
 enum { O_MAKE = 01 | 0100 };
 

@@ -17,7 +17,7 @@ export interface CellOptions {
   readonly clock: Clock
   readonly random: Random
   readonly fs: ProcFs
-  /** Directory on the host with `cell` and `waker`. */
+  /** Directory on the host with `test-container` and `waker`. */
   readonly programs: string
   /** A directory with the same path on the host and here. */
   readonly directory: string
@@ -28,7 +28,7 @@ export interface CellRequest {
   /** Name of its pod, and of its directory. */
   readonly role: string
   readonly command: readonly string[]
-  /** Options of `cell run`. */
+  /** Options of `test-container run`. */
   readonly options?: readonly string[]
   /** UID of its pod; random if absent. */
   readonly podUid?: string
@@ -56,7 +56,7 @@ const lifeMs = 300_000
 const defaultContainer = 'app'
 
 /** A server that counts, in a process, a thread and a child. */
-export const serveCommand: readonly string[] = ['/bin/cell', 'count', String(port)]
+export const serveCommand: readonly string[] = ['/bin/test-container', 'count', String(port)]
 
 /** The same server in an understudy, not started. */
 export const holdCommandOf = (container: string): readonly string[] => [
@@ -85,7 +85,8 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   await chmod(join(lower, holdDirectory(container)), 0o777)
   // A file of the image that nothing needs.
   await writeFile(join(lower, 'bin', 'removed'), '')
-  for (const name of ['cell', 'waker']) await copyFile(join(programs, name), join(lower, 'bin', name))
+  for (const name of ['test-container', 'waker'])
+    await copyFile(join(programs, name), join(lower, 'bin', name))
 
   const giveUp = new AbortController()
   let failure: string | undefined
@@ -100,7 +101,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
         log,
         files: [],
         arguments: [
-          ...[join(programs, 'cell'), 'run', '--dir', root, '--pid-file', pidFile],
+          ...[join(programs, 'test-container'), 'run', '--dir', root, '--pid-file', pidFile],
           ...['--cgroup', `cells/pod${uid}/${id}`, ...(request.options ?? []), '--', ...request.command],
         ],
       },
@@ -224,7 +225,7 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
         deadlineMs: patienceMs,
         log,
         files: [{ fd: descriptors.programs, path: programs, mode: 'd' }],
-        arguments: [`/proc/self/fd/${descriptors.programs}/cell`, 'ask', String(port)],
+        arguments: [`/proc/self/fd/${descriptors.programs}/test-container`, 'ask', String(port)],
       },
       signal,
     )

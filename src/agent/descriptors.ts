@@ -1,7 +1,7 @@
 /** Numbers of the descriptors at which programs find their files, as in native/common/descriptors.h. */
 export const descriptors = {
   programs: 200,
-  /** CRIU's images; the directory that `layer` saves or restores. */
+  /** CRIU's images; the directory that `rootfs` saves or restores. */
   directory: 201,
   /** CRIU's directory for its log and for signals by files. */
   work: 202,

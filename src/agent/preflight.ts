@@ -185,7 +185,7 @@ async function openFiles({ sentinel, fs, signal }: PreflightDependencies): Promi
 
 /**
  * Lets CRIU examine the kernel once a boot, here, in the namespaces of the node. To do so CRIU runs programs, and in a
- * container those would be the container's. preload.so stores the findings beside CRIU, outside all containers, and
+ * container those would be the container's. criu-shim.so stores the findings beside CRIU, outside all containers, and
  * ends a CRIU that would run without them.
  */
 export async function kernelFacts({

@@ -39,7 +39,7 @@ export interface SpawnRequest {
   readonly arguments: readonly string[]
   /** Name of a later stop that waits for the end of this program; see `stop`. */
   readonly during?: string
-  /** Rights of the program: those that its work needs (native/enter/rights.c), or those of the node's root. */
+  /** Rights of the program: those that its work needs (native/nsrun/rights.c), or those of the node's root. */
   readonly rights: 'Dump' | 'Restore' | 'Pages' | 'Files' | 'Everything'
   /** `NAME=value`, beside a PATH without any programs. */
   readonly environment?: readonly string[]

@@ -39,7 +39,7 @@ export async function sizeOf(
   depth = 0,
 ): Promise<number> {
   signal.throwIfAborted()
-  // Each directory is open until all below it has been seen. `layer` goes no deeper either.
+  // Each directory is open until all below it has been seen. `rootfs` goes no deeper either.
   if (depth > deepest) throw new AgentError('Unsupported', `files lie more than ${deepest} directories deep`)
   let handle: FileHandle
   try {

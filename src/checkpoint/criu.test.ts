@@ -44,7 +44,7 @@ describe.skipIf(!able)(`images of CRIU itself ${able ? '' : '(needs root on Linu
       run(
         join(directory, 'ld.so'),
         [
-          ...['--library-path', join(directory, 'lib'), '--preload', join(directory, 'preload.so')],
+          ...['--library-path', join(directory, 'lib'), '--preload', join(directory, 'criu-shim.so')],
           ...[join(directory, 'criu'), ...args, '--manage-cgroups=ignore', '-v1'],
         ],
         { env },

@@ -15,9 +15,9 @@ export const savedMemory = 'bytes of saved memory'
 /** Programs that are ours or work for us; a node's own processes come and go. */
 const programs = new Set([
   'sentinel',
-  'enter',
-  'layer',
-  'cell',
+  'nsrun',
+  'rootfs',
+  'test-container',
   'waker',
   'criu',
   'tar',

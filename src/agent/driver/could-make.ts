@@ -14,7 +14,7 @@ const CAP_SETFCAP = 31n
 const ownUsers = ({ uids }: Rights): number[] => Object.values(uids)
 const ownGroups = ({ gids, groups }: Rights): number[] => [...Object.values(gids), ...groups]
 
-/** Returns the options of `layer apply`. @param makers first processes of the containers that can write there. */
+/** Returns the options of `rootfs apply`. @param makers first processes of the containers that can write there. */
 export function bringOptions(makers: readonly Rights[]): string[] {
   const any = (capability: bigint) => makers.some(maker => hasPermitted(maker, capability))
   const idsOf = (option: string, capability: bigint, own: (maker: Rights) => readonly number[]) =>

@@ -46,11 +46,11 @@ describe.skipIf(cannotDump !== undefined)(
 
     const childrenOf = async (pid: number): Promise<number[]> =>
       ((await readIfThere(`/proc/${pid}/task/${pid}/children`)) ?? '').split(' ').filter(Boolean).map(Number)
-    /** Returns `stat` of the CRIU that the sentinel has started through `enter`. */
+    /** Returns `stat` of the CRIU that the sentinel has started through `nsrun`. */
     const criuStat = async (pid: number): Promise<string | undefined> => {
       const command = (await readIfThere(`/proc/${pid}/cmdline`)) ?? ''
       if (command.startsWith('/proc/self/fd/')) return readIfThere(`/proc/${pid}/stat`)
-      if (!command.includes('/enter\0') && !command.includes('/sentinel\0')) return undefined
+      if (!command.includes('/nsrun\0') && !command.includes('/sentinel\0')) return undefined
       for (const child of await childrenOf(pid)) {
         const found = await criuStat(child)
         if (found !== undefined) return found

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /**
  * A gate for a CRIU that has started but has not looked at any process yet. Starting takes longer than dumping a small
- * application, which need not be stopped for it. The preload library (native/preload/gate.c) implements the other side,
+ * application, which need not be stopped for it. The CRIU shim (native/criu-shim/gate.c) implements the other side,
  * in CRIU's work directory.
  */
 export interface CriuGate {
@@ -16,7 +16,7 @@ export interface CriuGate {
   wasReached(): Promise<boolean>
 }
 
-/** Returns the file that opens a gate in this directory: CRIU's, or that of `layer save --gate`. */
+/** Returns the file that opens a gate in this directory: CRIU's, or that of `rootfs save --gate`. */
 export const goFile = (directory: string): string => join(directory, 'go')
 
 /** Creates the gate; call it before CRIU starts. */

@@ -11,7 +11,7 @@ const at = (fd: number) => `/proc/self/fd/${fd}`
 const bundle = `${at(descriptors.programs)}/criu`
 
 export interface Directories {
-  /** Contains `criu/` (with `criu`, `ld.so`, `lib/`, `preload.so`), `enter` and `layer`. */
+  /** Contains `criu/` (with `criu`, `ld.so`, `lib/`, `criu-shim.so`), `nsrun` and `rootfs`. */
   readonly programs: string
   readonly images: string
   /** For CRIU's log, its statistics and its pid file, which are not part of a generation. */
@@ -36,7 +36,7 @@ export const criuProgram: readonly string[] = [
   // Ignores the container's library cache. This loader does not know the container's list of libraries to preload.
   ...['--inhibit-cache', '--library-path', `${bundle}/lib`],
   // Reads the limits of other users' processes on nodes where root lacks the capability for that.
-  ...['--preload', `${bundle}/preload.so`],
+  ...['--preload', `${bundle}/criu-shim.so`],
   `${bundle}/criu`,
 ]
 
@@ -60,7 +60,7 @@ const leastRoom = 64 * 1024
 
 /**
  * Limits the file size, so that a pod that allocates memory during its dump cannot overfill the tmpfs: see
- * native/enter/enter.c.
+ * native/nsrun/nsrun.c.
  */
 export const roomEnvironment = (bytes: number | undefined): readonly string[] =>
   bytes === undefined ? [] : [`UNDERSTUDY_ROOM=${Math.max(bytes, leastRoom)}`]
@@ -80,7 +80,7 @@ const common = [
  * The action script gives restored processes a /proc of their own. CRIU closes inherited descriptors in the children
  * that run scripts, so the path goes through the descriptor table of a process that keeps them open.
  */
-const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/enter`]
+const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.programs}/nsrun`]
 
 /** Pid of the dumped root process in its own pid namespace. */
 export const rootPid = 1
@@ -131,7 +131,7 @@ export const lazyPagesArguments: readonly string[] = [
   ...[...criuOptions, '-D', at(descriptors.directory), '-W', at(descriptors.work), '-v1'],
 ]
 
-/** Makes the preload library guard the application that waits for pages: see native/preload/pages.c. */
+/** Makes the CRIU shim guard the application that waits for pages: see native/criu-shim/pages.c. */
 export const lazyPagesEnvironment = (deadlineMs: number): readonly string[] => [
   ...criuEnvironment,
   `UNDERSTUDY_PAGES=${deadlineMs}`,

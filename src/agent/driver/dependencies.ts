@@ -12,7 +12,7 @@ export interface DriverDependencies {
   readonly fs: ProcFs
   readonly clock: Clock
   readonly log: { warn(fields: object, message: string): void }
-  /** Directory on the host with `criu/`, `enter` and `layer`; outlives this process. */
+  /** Directory on the host with `criu/`, `nsrun` and `rootfs`; outlives this process. */
   readonly programs: string
   /** For files that belong to no generation; on the filesystem of the generations, whose files are linked into it. */
   readonly workDirectory: string

@@ -169,7 +169,11 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     expect(await readFile(within(understudy, '/data/kept'), 'utf8')).toBe('volume')
     expect(await readdir(within(understudy, '/dev/shm'))).toEqual(['shared'])
     expect(await readlink(within(understudy, '/etc/deep/link'))).toBe('/proc/1/root/outside')
-    expect((await readdir(within(understudy, '/bin'))).sort()).toEqual(['cell', 'replaced', 'waker'])
+    expect((await readdir(within(understudy, '/bin'))).sort()).toEqual([
+      'replaced',
+      'test-container',
+      'waker',
+    ])
     expect(await readdir(within(understudy, '/'))).not.toContain('stale')
 
     // Dumps the promoted understudy: nothing of the first restore may interfere.
@@ -177,7 +181,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const again = await save(await locate(understudy, true))
     const third = await understudyCell({ role: 'third', ...withVolume('third-with-volume') })
     await node.driver.thaw(await restore(third, again))
-    expect((await readdir(within(third, '/bin'))).sort()).toEqual(['cell', 'waker'])
+    expect((await readdir(within(third, '/bin'))).sort()).toEqual(['test-container', 'waker'])
     expect(await ask(third)).toBe('3 3 3')
   })
 

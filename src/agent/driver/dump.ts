@@ -49,8 +49,8 @@ export async function dump(
   try {
     return await dumpWith(deps, pod, directory, work, options)
   } catch (error) {
-    // A CRIU may still be dumping; `enter` recognizes that by files in this directory and lets CRIU finish: see
-    // dump_has_begun in native/enter/enter.c.
+    // A CRIU may still be dumping; `nsrun` recognizes that by files in this directory and lets CRIU finish: see
+    // dump_has_begun in native/nsrun/nsrun.c.
     lost = isAgentError(error, 'SentinelLost', 'SentinelUnavailable')
     throw error
   } finally {
@@ -301,7 +301,7 @@ async function dumpContainer(
     : new AgentError('DumpFailed', why)
 }
 
-/** Exit code and message of the preload library: see native/preload/gate.c. */
+/** Exit code and message of the CRIU shim: see native/criu-shim/gate.c. */
 const ownFailure = 125
 const notAllStopped = 'gate: not all processes stopped'
 

@@ -49,13 +49,13 @@ export interface Files {
 export interface FilesOptions {
   readonly sentinel: SentinelClient
   readonly fs: ProcFs
-  /** Contains `layer` and `criu/tar`. */
+  /** Contains `rootfs` and `criu/tar`. */
   readonly programs: string
 }
 
-/** Exit code of `layer apply`: see UnderstudySpoiled. */
+/** Exit code of `rootfs apply`: see UnderstudySpoiled. */
 const spoiled = 3
-const layer = `/proc/self/fd/${descriptors.programs}/layer`
+const rootfs = `/proc/self/fd/${descriptors.programs}/rootfs`
 
 /** Two blocks of zeros, padded as tar does. */
 const emptyArchive = Buffer.alloc(10_240)
@@ -63,7 +63,7 @@ const emptyArchive = Buffer.alloc(10_240)
 type Spawned = Pick<SpawnRequest, 'target' | 'files' | 'arguments' | 'during'>
 
 /**
- * Creates Files that run the program `layer`, which enters a container before it touches any of the container's files.
+ * Creates Files that run the program `rootfs`, which enters a container before it touches any of the container's files.
  */
 export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   /** Returns the process in whose namespaces the directory can be entered. */
@@ -127,7 +127,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
         ],
         ...(gated !== undefined && { during: gated.stop }),
         arguments: [
-          ...[layer, 'save', ...(gated === undefined ? [] : ['--gate'])],
+          ...[rootfs, 'save', ...(gated === undefined ? [] : ['--gate'])],
           ...(what.kind === 'layer' ? ['--layer', ...excluded(what.exclude)] : []),
         ],
       },
@@ -136,7 +136,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
   }
 
   /**
-   * Lists the files that the understudy's layer has now, so that `layer apply` can delete files that the generation
+   * Lists the files that the understudy's layer has now, so that `rootfs apply` can delete files that the generation
    * lacks.
    */
   async function listOwn(what: Save & { readonly kind: 'layer' }, own: string, run: FilesRun): Promise<void> {
@@ -149,7 +149,7 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
           { fd: descriptors.directory, path: what.upper, mode: 'd' },
           { fd: descriptors.list, path: own, mode: 'w' },
         ],
-        arguments: [layer, 'list', '--of', String(what.init.pid), ...excluded(what.exclude)],
+        arguments: [rootfs, 'list', '--of', String(what.init.pid), ...excluded(what.exclude)],
       },
       run,
     )
@@ -166,14 +166,14 @@ export function createFiles({ sentinel, fs, programs }: FilesOptions): Files {
     const options = bringOptions(await makersOf(what))
     if (what.kind !== 'layer') {
       const files = [{ fd: descriptors.directory, path: what.directory, mode: 'd' } as const, ...saved]
-      const command = [layer, 'apply', '--directory', ...options]
+      const command = [rootfs, 'apply', '--directory', ...options]
       return linesOf(await spawn(what, { target: await homeOf(what), files, arguments: command }, run))
     }
     const own = join(run.scratch, `${keyOf(what)}.own`)
     await listOwn(what, own, run)
     const files = [...saved, { fd: descriptors.present, path: own, mode: 'r' } as const]
     return linesOf(
-      await spawn(what, { target: what.init, files, arguments: [layer, 'apply', ...options] }, run),
+      await spawn(what, { target: what.init, files, arguments: [rootfs, 'apply', ...options] }, run),
     )
   }
 
@@ -218,8 +218,8 @@ function nameOf(what: Save): string {
 const linesOf = (said: string): string[] =>
   said
     .split('\n')
-    .filter(line => line.startsWith('layer: '))
-    .map(line => line.slice('layer: '.length))
+    .filter(line => line.startsWith('rootfs: '))
+    .map(line => line.slice('rootfs: '.length))
 
 const excluded = (paths: readonly string[]) => paths.flatMap(path => ['--exclude', path])
 

@@ -78,7 +78,7 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
       const primary = await start('primary', serveCommand, prepare)
       const understudy = await start('understudy', holdCommand, prepare)
       expect(await cells.ask(primary)).toBe('1 1 1')
-      // A file in /dev/shm makes `layer` run in the container's namespaces too.
+      // A file in /dev/shm makes `rootfs` run in the container's namespaces too.
       await writeFile(`/proc/${primary.init.pid}/root/dev/shm/shared`, 'x')
       const saved = await cells.save(primary)
       expect(hasRun(primary)).toBe(false)

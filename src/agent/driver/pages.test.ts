@@ -39,7 +39,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   beforeAll(async () => {
     node = await startTestNode()
     cells = cellsOf(node, deadlineMs)
-    looks = dirname(await buildProgram('look'))
+    looks = dirname(await buildProgram('inspect'))
     const primary = await fillCell('primary', large)
     saved = await save(await locate(primary))
     await cells.stop()
@@ -48,14 +48,23 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   afterAll(() => node?.dispose())
 
   const fillCell = async (role: string, mebibytes: number) => {
-    const started = await cells.start({ role, command: ['/bin/cell', 'fill', '8080', String(mebibytes)] })
+    const started = await cells.start({
+      role,
+      command: ['/bin/test-container', 'fill', '8080', String(mebibytes)],
+    })
     await vi.waitFor(async () => expect(await ask(started, 8081)).toBe('0 0'), { timeout: 30_000 })
     return started
   }
   const understudy = (role = 'understudy') =>
     cells.start({
       role,
-      command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/bin/cell', 'fill', '8080', '1'],
+      command: [
+        ...holdCommandOf('app').slice(0, -serveCommand.length),
+        '/bin/test-container',
+        'fill',
+        '8080',
+        '1',
+      ],
     })
   const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
   /** Returns the answer at a port; empty: none. */
@@ -65,7 +74,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await node.sentinel.spawn({
       ...{ target: of.init, namespaces: 'keep', rights: 'Everything', cgroup: 'stay', deadlineMs, log },
       files: [{ fd: 200, path: node.programs.directory, mode: 'd' }],
-      arguments: ['/proc/self/fd/200/cell', 'ask', String(port)],
+      arguments: ['/proc/self/fd/200/test-container', 'ask', String(port)],
     })
     const said = (await readFile(log, 'utf8')).trim()
     return /^cell:/.test(said) ? '' : said
@@ -76,7 +85,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   /**
    * Restores, and stops the page server when the restore ends, so that only a few pages have arrived. The server defers
    * most pages until CRIU's restore is over. Until then, it runs for a millisecond at a time: if it ran freely, all
-   * pages could arrive before the test sees the end of the restore. (A stop does it no harm: native/preload/preload.c,
+   * pages could arrive before the test sees the end of the restore. (A stop does it no harm: native/criu-shim/criu-shim.c,
    * 4.)
    */
   const restoreHeld = async (into: Cell): Promise<Clone> => {
@@ -353,7 +362,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     throw new AgentError('SentinelRefused', 'spawn: refused busy')
   }
   const runAnother: SentinelClient['spawnDetached'] = request =>
-    node.sentinel.spawnDetached({ ...request, arguments: ['/bin/cell'] })
+    node.sentinel.spawnDetached({ ...request, arguments: ['/bin/test-container'] })
 
   test.each([
     ['a sentinel that refuses it', refuse],

@@ -107,7 +107,7 @@ async function runs(fs: ProcFs, process: ProcessRef): Promise<boolean> {
 
 type State = 'Coming' | 'Here' | 'Lost'
 
-/** Reads the state files of native/preload/pages.c; also works for an agent that did not start the server. */
+/** Reads the state files of native/criu-shim/pages.c; also works for an agent that did not start the server. */
 async function stateOf({ fs }: Pick<DriverDependencies, 'fs'>, { server, work }: PageServer): Promise<State> {
   const isAlive = await runs(fs, server)
   if (await exists(join(work, 'arrived'))) return 'Here'

@@ -1,7 +1,7 @@
 /**
  * Fills files for pages before the pod is stopped. To allocate memory for a tmpfs costs more than to copy into it, and
- * several times as much on a virtual machine that returns free memory to its host. The preload library keeps CRIU from
- * truncating these files (native/preload/preload.c).
+ * several times as much on a virtual machine that returns free memory to its host. The CRIU shim keeps CRIU from
+ * truncating these files (native/criu-shim/criu-shim.c).
  */
 import { type FileHandle, open, readdir, readFile, stat, truncate } from 'node:fs/promises'
 import { join } from 'node:path'

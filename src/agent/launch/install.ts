@@ -9,7 +9,7 @@ import { unlessGone } from '../discover/process.ts'
 /** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {
   /**
-   * Contains `enter`, `layer`, `look`, `sentinel`, `sever`, `cell`, `waker`, `criu/`; the same path on the host and in
+   * Contains `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `test-container`, `waker`, `criu/`; the same path on the host and in
    * this container.
    */
   readonly directory: string
@@ -36,7 +36,7 @@ export interface InstallOptions {
  */
 export async function installPrograms({ from, to, random }: InstallOptions): Promise<InstalledPrograms> {
   const files = await listFiles(from)
-  for (const name of ['enter', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/preload.so'])
+  for (const name of ['nsrun', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/criu-shim.so'])
     if (!files.some(file => file.path === name)) throw new AgentError('BinariesMissing', join(from, name))
   return place({ from, to, random }, files, await digestOf(from, files))
 }

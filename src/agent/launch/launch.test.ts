@@ -22,7 +22,7 @@ describe('programs on the node', () => {
     onTestFinished(() => rm(root, { recursive: true, force: true }))
     const from = join(root, 'image')
     await mkdir(join(from, 'criu/lib'), { recursive: true })
-    for (const name of ['enter', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/preload.so'])
+    for (const name of ['nsrun', 'sentinel', 'criu/criu', 'criu/ld.so', 'criu/criu-shim.so'])
       await writeFile(join(from, name), name, { mode: 0o755 })
     await writeFile(join(from, 'criu/packages'), 'criu_4.2.1-1_amd64\nlibc6_2.42_amd64\n')
     const install = () => installPrograms({ from, to: join(root, 'bin'), random: seededRandom(1) })
@@ -36,7 +36,7 @@ describe('programs on the node', () => {
     expect(criuVersion).toBe('4.2.1-1')
     expect(directory).toBe(join(root, 'bin', digest.slice(0, 32)))
     expect(await readFile(join(directory, 'criu/criu'), 'utf8')).toBe('criu/criu')
-    expect((await stat(join(directory, 'enter'))).mode & 0o777).toBe(0o755)
+    expect((await stat(join(directory, 'nsrun'))).mode & 0o777).toBe(0o755)
     expect((await stat(join(directory, 'criu/packages'))).mode & 0o777).toBe(0o644)
   })
 
@@ -54,7 +54,7 @@ describe('programs on the node', () => {
 
   test('an image without them is refused', async () => {
     const { from, install } = await setUp()
-    await rm(join(from, 'enter'))
+    await rm(join(from, 'nsrun'))
     await expect(install()).rejects.toSatisfy(error => isAgentError(error, 'BinariesMissing'))
     await rm(from, { recursive: true })
     await expect(install()).rejects.toSatisfy(error => isAgentError(error, 'BinariesMissing'))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type ProcFs, refOf } from '../discover/process.ts'
 
 /**
- * Runs a command in the namespaces of the host, through an installed `enter`.
+ * Runs a command in the namespaces of the host, through an installed `nsrun`.
  *
  * @param command the program, by its path on the host, and its arguments.
  * @returns the exit code or signal, and the output; also when the program goes to the background. @throws the reason of
@@ -16,7 +16,7 @@ export async function runOnHost(
 ): Promise<string> {
   const host = await refOf(fs, fs.host)
   return new Promise((resolve, reject) => {
-    const child = spawn(join(programs, 'enter'), [`${host.pid}:${host.start}`, 'host', '--', ...command], {
+    const child = spawn(join(programs, 'nsrun'), [`${host.pid}:${host.start}`, 'host', '--', ...command], {
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
       signal,

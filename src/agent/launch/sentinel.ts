@@ -124,7 +124,7 @@ async function endSentinel({ client, clock, fs, signal }: LaunchOptions, { pid }
 async function startSentinel(options: LaunchOptions): Promise<string> {
   const { programs, socket, logFile, memory, cgroup, fs, signal } = options
   const parameters = [
-    ...['--socket', socket, '--log', logFile, '--enter', join(programs, 'enter')],
+    ...['--socket', socket, '--log', logFile, '--nsrun', join(programs, 'nsrun')],
     ...(cgroup === undefined ? [] : ['--cgroup', cgroup]),
     ...(memory === undefined
       ? []

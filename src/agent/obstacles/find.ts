@@ -9,7 +9,7 @@ import type { Obstacle } from './obstacle.ts'
 
 export interface FindOptions {
   readonly fs: ProcFs
-  /** The node's programs, which include `look`. */
+  /** The node's programs, which include `inspect`. */
   readonly programs: string
   readonly signal?: AbortSignal
 }
@@ -102,12 +102,12 @@ async function namespacesOf(fs: ProcFs, pid: number): Promise<Namespaces> {
 
 const run = promisify(execFile)
 
-/** Ample: `look` accesses only the kernel's own filesystems. */
+/** Ample: `inspect` accesses only the kernel's own filesystems. */
 const lookMs = 10_000
 
 async function look(pids: readonly number[], { programs, signal }: FindOptions): Promise<string> {
   const over = AbortSignal.timeout(lookMs)
-  const { stdout } = await run(`${programs}/look`, pids.map(String), {
+  const { stdout } = await run(`${programs}/inspect`, pids.map(String), {
     maxBuffer: 4 * 1024 * 1024,
     killSignal: 'SIGKILL',
     signal: signal === undefined ? over : AbortSignal.any([signal, over]),

@@ -88,7 +88,7 @@ const running: ChildProcess[] = []
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'obstacles-'))
-  programs = dirname(await buildProgram('look'))
+  programs = dirname(await buildProgram('inspect'))
   await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -x c -o "$OUT" -'], {
     env: { SOURCE: source(), OUT: join(directory, 'holder') },
   })

@@ -132,7 +132,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
       const { what, end, said } = await (round % 2 === 0 ? asItCame : unseen)(mutation, into).finally(() =>
         into.stop(),
       )
-      // `enter` reports death by a signal as shells do.
+      // `nsrun` reports death by a signal as shells do.
       const signalled = /: (signal \d+|exit code (?:129|1[3-5]\d));/.exec(said)?.[1]
       const kind = [end, ...(signalled === undefined ? [] : [signalled])].join(' ')
       ends.set(kind, (ends.get(kind) ?? 0) + 1)
