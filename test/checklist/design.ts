@@ -265,7 +265,11 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.patience', 'patience grows with what has to be moved and brought back', 'unit'),
       sentence('D7.swap', 'who goes on stage asks the API server for its Lease right before', 'unit'),
       sentence('D7.consent', 'a handover is swapped on a word of its source that is fresh', 'unit'),
-      sentence('D7.silent-source', 'a source that dies in the middle of a transfer costs five seconds', 'unit'),
+      sentence(
+        'D7.silent-source',
+        'a source that dies in the middle of a transfer costs five seconds',
+        'unit',
+      ),
       sentence('D7.setback', 'a promotion and a gate fail by the word of the API server only', 'unit'),
       sentence('D7.lost-node', 'a promoted pod on a node that Kubernetes has given up serves nobody', 'unit'),
       sentence('D7.fetch', 'memory is brought to a pod that is called where none is', 'unit'),
