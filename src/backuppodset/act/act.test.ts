@@ -1,34 +1,31 @@
 import { expect, it } from 'vitest'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotLeaseBody } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'
+import type { Lease } from '../../kube/resources.ts'
+import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
 import type { Action } from '../plan.ts'
+import { makeContext } from '../testing/context.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
-import { makePod, makeSet } from '../testing/snapshots.ts'
+import { makePodObject } from '../testing/objects.ts'
+import { makePod } from '../testing/snapshots.ts'
 import { act } from './act.ts'
 import type { ActContext } from './context.ts'
 import { createInFlightPromotions } from './in-flight-promotions.ts'
 
+/** The set of `makeSet`, as the API server has it. */
+const theSet = makeObject({ metadata: { name: 'bps', uid: 'set-uid' } })
+
 it('F31: silent gates hold up neither their own tier nor more than their own pods', async () => {
   const created: unknown[] = []
-  const context = {
-    set: makeSet(),
-    api: {
-      create: async (_: unknown, body: { metadata: { name: string } }) => {
-        created.push(body.metadata.name)
-        return body
+  const context = makeContext({
+    api: fakeApi({
+      create: async (_, body) => {
+        created.push(body.metadata?.name)
+        return makeObject(body)
       },
-    },
-    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-    inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
+    }),
     openGate: () => new Promise(() => {}),
-    podOf: () => undefined,
-    wrote: () => {},
-    finishedLate: () => {},
-    signal: new AbortController().signal,
-    mayWrite: () => true,
-    mustYield: () => false,
-    isNamespaceTerminating: async () => false,
-  } as unknown as ActContext
+  })
   const wakeUps = Array.from({ length: 20 }, (_, slot): Action => {
     const pod = makePod(`c${slot}`, 'coldbackup')
     return { type: 'convert', pod, to: 'primary', role: { slot, epoch: 1, replaces: undefined }, wake: true }
@@ -54,33 +51,22 @@ it('F31: silent gates hold up neither their own tier nor more than their own pod
 
 it('a cold backup is woken before its label moves: a kubelet that has just heard of a change would look later', async () => {
   const done: string[] = []
-  const write = (what: string, name: string) => {
+  const write = (what: string, name = '') => {
     done.push(`${what} ${name}`)
-    return { metadata: { name, uid: name, resourceVersion: `${done.length}` } }
+    return makePodObject(name)
   }
-  const context = {
-    set: makeSet(),
-    api: {
-      create: async (_: unknown, { metadata }: { metadata: { name: string } }) =>
-        write('create', metadata.name),
-    },
-    urgentApi: {
-      patch: async (_: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) =>
-        write(`label ${JSON.stringify(body.metadata)}`, name),
-    },
-    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
+  const context = makeContext({
+    api: fakeApi({ create: async (_, { metadata }) => write('create', metadata?.name) }),
+    urgentApi: fakeApi({
+      patch: async (_, { name }, { body }) => write(`label ${JSON.stringify(body.metadata)}`, name),
+    }),
     inFlightPromotions: createInFlightPromotions(() => new Promise(() => {})),
     openGate: async () => {
       done.push('wake')
       return { type: 'opened', openedGate: 'containerd://1' }
     },
-    podOf: () => ({ metadata: { labels: { type: 'coldbackup' } } }),
-    wrote: () => {},
-    signal: new AbortController().signal,
-    mayWrite: () => true,
-    mustYield: () => false,
-    isNamespaceTerminating: async () => false,
-  } as unknown as ActContext
+    podOf: uid => makePodObject('c', { metadata: { uid, labels: { type: 'coldbackup' } } }),
+  })
   const { outcomes } = await act(context, {
     tiers: [
       {
@@ -108,25 +94,17 @@ it('a cold backup is woken before its label moves: a kubelet that has just heard
 
 it('an adoption that an admission rule refuses does not stop what comes after it', async () => {
   const promoted: unknown[] = []
-  const set = makeSet()
-  const metadata = { name: set.name, uid: set.uid, resourceVersion: '1' }
-  const context = {
-    set,
-    api: { get: async () => ({ metadata }) },
-    urgentApi: {
-      patch: async (_: unknown, ref: { name: string }) => {
-        if (ref.name === 'orphan') throw new KubeError('Forbidden', 'no adoptions here')
-        promoted.push(ref.name)
-        return { metadata }
+  const context = makeContext({
+    api: fakeApi({ get: async () => theSet }),
+    urgentApi: fakeApi({
+      patch: async (_, { name }) => {
+        if (name === 'orphan') throw new KubeError('Forbidden', 'no adoptions here')
+        promoted.push(name)
+        return makePodObject(name)
       },
-    },
-    podOf: () => ({ metadata: { labels: { type: 'hotbackup' } } }),
-    wrote: () => {},
-    signal: new AbortController().signal,
-    mayWrite: () => true,
-    mustYield: () => false,
-    isNamespaceTerminating: async () => false,
-  } as unknown as ActContext
+    }),
+    podOf: uid => makePodObject('p', { metadata: { uid, labels: { type: 'hotbackup' } } }),
+  })
   const { outcomes } = await act(context, {
     tiers: [
       { tier: 'claims', actions: [{ type: 'adopt', pod: makePod('orphan', 'primary') }] },
@@ -152,34 +130,24 @@ it('an adoption that an admission rule refuses does not stop what comes after it
 /** A context that calls `during` when it creates a pod, and counts creations and deletions. */
 const counting = (during: (count: number) => void = () => {}, more: Partial<ActContext> = {}) => {
   const done = { created: 0, deleted: 0, urgently: 0 }
-  const created = async (_: unknown, body: unknown) => {
-    done.created += 1
-    during(done.created)
-    return body
-  }
-  const context = {
-    set: makeSet(),
-    api: {
-      create: created,
+  const context = makeContext({
+    api: fakeApi({
+      create: async (_, body) => {
+        done.created += 1
+        during(done.created)
+        return makeObject(body)
+      },
       delete: async () => {
         done.deleted += 1
       },
-    },
-    urgentApi: {
+    }),
+    urgentApi: fakeApi({
       delete: async () => {
         done.urgently += 1
       },
-    },
-    pendingDeletions: { add: () => {}, remove: () => {} },
-    settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-    podOf: () => undefined,
-    wrote: () => {},
-    signal: new AbortController().signal,
-    mayWrite: () => true,
-    mustYield: () => false,
-    isNamespaceTerminating: async () => false,
+    }),
     ...more,
-  } as unknown as ActContext
+  })
   return { done, context }
 }
 const creations = (count: number) =>
@@ -242,27 +210,20 @@ it('deletions in bulk leave the urgent connections alone', async () => {
 
 it('R31: nothing is done to a pod whose adoption was refused', async () => {
   const deleted: string[] = []
-  const context = {
-    set: makeSet(),
-    urgentApi: {
+  const context = makeContext({
+    urgentApi: fakeApi({
       patch: async () => {
         throw new KubeError('Forbidden', 'no adoptions here')
       },
-    },
-    api: {
-      get: async () => ({ metadata: { name: 'bps', uid: 'set-uid', resourceVersion: '1' } }),
-      delete: async (_: unknown, { name }: { name: string }) => {
+    }),
+    api: fakeApi({
+      get: async () => theSet,
+      delete: async (_, { name }) => {
         deleted.push(name)
       },
-    },
-    pendingDeletions: { add: () => {}, remove: () => {} },
-    podOf: (uid: string) => ({ metadata: { name: uid, uid, resourceVersion: '1', labels: {} } }),
-    wrote: () => {},
-    signal: new AbortController().signal,
-    mayWrite: () => true,
-    mustYield: () => false,
-    isNamespaceTerminating: async () => false,
-  } as unknown as ActContext
+    }),
+    podOf: uid => makePodObject(uid, { metadata: { uid, labels: {} } }),
+  })
   const [orphan, own] = [makePod('orphan', 'hotbackup'), makePod('own', 'hotbackup')]
   const { outcomes } = await act(context, {
     tiers: [
@@ -284,23 +245,16 @@ it('R31: nothing is done to a pod whose adoption was refused', async () => {
 it('R31: in a namespace that ends no application is started, nor anything else done that goes with it', async () => {
   const done: string[] = []
   const contextOf = (isNamespaceTerminating: boolean) =>
-    ({
-      set: makeSet(),
+    makeContext({
       inFlightPromotions: createInFlightPromotions(() => new Promise(() => {})),
       openGate: async () => {
         done.push('wake')
-        return { type: 'opened' as const, openedGate: undefined }
+        return { type: 'opened', openedGate: undefined }
       },
-      urgentApi: {
-        patch: async () => ({ metadata: { name: 'c', uid: 'c', resourceVersion: '1' } }),
-      } as never,
-      podOf: () => ({ metadata: { labels: { type: 'coldbackup' } } }) as never,
-      wrote: () => {},
-      signal: new AbortController().signal,
-      mayWrite: () => true,
-      mustYield: () => false,
+      urgentApi: fakeApi({ patch: async () => makePodObject('c') }),
+      podOf: uid => makePodObject('c', { metadata: { uid, labels: { type: 'coldbackup' } } }),
       isNamespaceTerminating: async () => isNamespaceTerminating,
-    }) as Partial<ActContext> as ActContext
+    })
   const woken: Action = {
     ...{ type: 'convert', pod: makePod('c', 'coldbackup'), to: 'primary', wake: true },
     role: { slot: 0, epoch: 2, replaces: undefined },
@@ -314,22 +268,19 @@ it('R31: in a namespace that ends no application is started, nor anything else d
 
 it('D7.consent: a handover counts as requested from before its write, and only if the API server has accepted it', async () => {
   const lease = makeLease(makePrimary('p0', 0), { handover: 'uid-h0', handovers: 2 })
-  const acted = async (requestsHandover: boolean, answer: () => Promise<object>) => {
+  const acted = async (requestsHandover: boolean, answer: () => Promise<Lease>) => {
     let now = 5
     const requested: unknown[] = []
-    const api = {
-      patch: async () => {
-        now = 9
-        return answer()
-      },
-    }
-    const context = {
-      ...{ set: makeSet(), api, signal: new AbortController().signal },
-      ...{ mayWrite: () => true, mustYield: () => false },
-      wroteLease: () => undefined,
+    const context = makeContext({
+      api: fakeApi({
+        patch: async () => {
+          now = 9
+          return answer()
+        },
+      }),
       monotonic: () => now,
-      requestedHandover: ({ handovers }: SlotLease, at: number) => requested.push([handovers, at]),
-    } as unknown as ActContext
+      requestedHandover: ({ handovers }, at) => requested.push([handovers, at]),
+    })
     const write: Action = {
       ...{ type: 'writeSlot', lease, version: '1', restarts: 0, stateLost: false },
       ...(requestsHandover && { requestsHandover }),
@@ -337,7 +288,7 @@ it('D7.consent: a handover counts as requested from before its write, and only i
     await act(context, { tiers: [{ tier: 'assignments', actions: [write] }], requeueAfterMs: undefined })
     return requested
   }
-  const accepted = async () => ({ metadata: {} })
+  const accepted = async () => makeObject(slotLeaseBody(lease))
   expect(await acted(true, accepted)).toEqual([[2, 5]])
   expect(await acted(false, accepted)).toEqual([])
   const lost = async () => Promise.reject(new KubeError('Timeout', 'no answer'))

@@ -5,24 +5,19 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
+import { makePodObject, type PodCondition } from '../testing/objects.ts'
 import { awaitServing } from './await-serving.ts'
 import { openGate } from './open-gate.ts'
 
-const podOf = (conditions: readonly object[], over: object = {}): Pod =>
-  ({
+const podOf = (conditions: readonly PodCondition[]): Pod =>
+  makePodObject('h', {
     metadata: {
-      ...{
-        name: 'h',
-        namespace: 'default',
-        uid: 'u',
-        resourceVersion: '1',
-        creationTimestamp: '2030-01-01T00:00:00Z',
-      },
+      ...{ uid: 'u', creationTimestamp: '2030-01-01T00:00:00Z' },
       labels: { [labels.type]: 'hotbackup' },
     },
-    spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
-    status: { podIP: '10.0.0.2', conditions, ...over },
-  }) as unknown as Pod
+    spec: { initContainers: [{ name: holdInitContainer }] },
+    status: { podIP: '10.0.0.2', conditions },
+  })
 const serving = { type: podConditions.serving, status: 'True', reason: 'OnStage' }
 const torn = { type: podConditions.understudy, status: 'False', reason: 'RestoreFailed', message: 'torn' }
 
@@ -81,7 +76,7 @@ it('D7.setback: a gate has failed by the word of the API server only: the pod wo
       ...world,
       clock,
       wakeKeys: [new Uint8Array(32)],
-      wake: async () => ({ type: 'denied', detail: '' }) as never,
+      wake: async () => ({ type: 'denied', detail: '' }),
     },
   )
   expect(await result).toEqual({ type: 'opened', openedGate: undefined })

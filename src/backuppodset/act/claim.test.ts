@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
 import { KubeError } from '../../kube/errors.ts'
-import type { Pod } from '../../kube/resources.ts'
+import { type Pod, pods } from '../../kube/resources.ts'
+import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
+import { makeContext } from '../testing/context.ts'
+import { makePodObject } from '../testing/objects.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { adopt, release } from './claim.ts'
-import type { ActContext } from './context.ts'
 
 const set = makeSet()
 const other = { apiVersion: 'v1', kind: 'ConfigMap', name: 'other', uid: 'other' }
@@ -15,26 +17,22 @@ const ours = {
   controller: true,
 }
 const ref = { name: 'p', uid: 'uid-p', resourceVersion: '1' }
-const podWith = (...ownerReferences: object[]) =>
-  ({
-    metadata: { ...ref, namespace: set.namespace, resourceVersion: '2', ownerReferences },
-  }) as unknown as Pod
+const podWith = (...ownerReferences: (typeof other)[]) =>
+  makePodObject('p', { metadata: { resourceVersion: '2', ownerReferences } })
 
 /** An API server whose pod got another owner after the cache saw it. */
 function changedSince(now: Pod) {
   const written: unknown[] = []
-  const api = {
-    get: async (resource: { plural: string }) =>
-      resource.plural === 'pods' ? now : { metadata: { uid: set.uid } },
-    patch: async (_: unknown, __: unknown, { body }: { body: { metadata: { resourceVersion: string } } }) => {
-      if (body.metadata.resourceVersion !== now.metadata.resourceVersion)
+  const api = fakeApi({
+    get: async resource => (resource === pods ? now : makeObject({ metadata: { uid: set.uid } })),
+    patch: async (_, __, { body }) => {
+      if (body.metadata?.resourceVersion !== now.metadata.resourceVersion)
         throw new KubeError('Conflict', 'old')
       written.push(body.metadata)
       return now
     },
-  }
-  const context = { set, api, urgentApi: api, signal: new AbortController().signal } as unknown as ActContext
-  return { context, written }
+  })
+  return { context: makeContext({ set, api, urgentApi: api }), written }
 }
 
 it('an owner that was added meanwhile stays when a pod is adopted', async () => {

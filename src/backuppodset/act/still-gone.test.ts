@@ -1,23 +1,26 @@
 import { expect, it } from 'vitest'
-import type { NodeReport, NodeReportStatus } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { NodeReportStatus } from '../../api/node-report.ts'
 import { KubeError } from '../../kube/errors.ts'
-import type { ActContext } from './context.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
+import { makeContext } from '../testing/context.ts'
+import { makeLease, makePrimary } from '../testing/memory.ts'
+import { makeReport, makeSlotReport } from '../testing/objects.ts'
 import { requireGone } from './still-gone.ts'
 
-const key = { namespace: 'default', set: 'web', slot: 0, life: 'aaaaaaaa' }
-const lease = { ...key, epoch: 1, node: 'n1', holders: ['n2'], kept: ['n3'] } as unknown as SlotLease
-const nothing = { slotsKnown: true, slots: [] }
-const kept = { ...nothing, slots: [{ ...key, role: 'holder', generation: 1 }] }
+const primary = makePrimary('p', 0, { node: 'n1' })
+const lease = makeLease(primary, { life: 'aaaaaaaa', holders: ['n2'], kept: ['n3'] })
+const nothing: Partial<NodeReportStatus> = { slotsKnown: true, slots: [] }
+const kept: Partial<NodeReportStatus> = { ...nothing, slots: [makeSlotReport({ life: 'aaaaaaaa' })] }
 
-const asked = (reports: Readonly<Record<string, object>>, of = lease) => {
-  const get = async (_: unknown, { name }: { readonly name: string }): Promise<NodeReport> => {
-    const status = reports[name]
-    if (status === undefined) throw new KubeError('NotFound', name, { status: 404 })
-    return { metadata: { name }, status: status as NodeReportStatus } as unknown as NodeReport
-  }
-  const context = { urgentApi: { get }, signal: new AbortController().signal } as unknown as ActContext
-  return requireGone(context, of)
+const asked = (reports: Readonly<Record<string, Partial<NodeReportStatus>>>, of = lease) => {
+  const urgentApi = fakeApi({
+    get: async (_, { name }) => {
+      const status = reports[name]
+      if (status === undefined) throw new KubeError('NotFound', name, { status: 404 })
+      return makeReport(name, status)
+    },
+  })
+  return requireGone(makeContext({ urgentApi }), of)
 }
 
 it('D7.gone: a life ends where every node that its Lease names says that it has nothing', async () => {

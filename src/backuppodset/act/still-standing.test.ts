@@ -1,31 +1,26 @@
 import { expect, it } from 'vitest'
-import type { NodeReport, SlotReport } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotReport } from '../../api/node-report.ts'
 import { KubeError } from '../../kube/errors.ts'
-import type { ActContext } from './context.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
+import { makeContext } from '../testing/context.ts'
+import { makeLease, makePrimary } from '../testing/memory.ts'
+import { makeReport, makeSlotReport } from '../testing/objects.ts'
 import { requireStanding } from './still-standing.ts'
 
-const key = { namespace: 'default', set: 'web', slot: 0, life: 'aaaaaaaa' }
-const lease = {
-  ...{ ...key, epoch: 1, node: 'n1', holders: ['n2'] },
-  ...{ holder: { name: 'p', uid: 'uid-p' }, handover: 'uid-h', handovers: 2 },
-} as unknown as SlotLease
+const lease = makeLease(makePrimary('p', 0, { node: 'n1' }), {
+  ...{ life: 'aaaaaaaa', holders: ['n2'], handover: 'uid-h', handovers: 2 },
+})
 const stands: Partial<SlotReport> = { final: true, standsForSeconds: 13, standsForHandover: 2 }
 
 const asked = (said: Partial<SlotReport> | undefined, now = 11_999) => {
-  const get = async (): Promise<NodeReport> => {
-    if (said === undefined) throw new KubeError('NotFound', 'n1', { status: 404 })
-    const slots = [{ ...key, role: 'source', generation: 3, ...said }]
-    return { metadata: { name: 'n1' }, status: { slots } } as unknown as NodeReport
-  }
-  return requireStanding(
-    {
-      urgentApi: { get } as unknown as ActContext['urgentApi'],
-      monotonic: () => now,
-      signal: new AbortController().signal,
+  const urgentApi = fakeApi({
+    get: async (_, { name }) => {
+      if (said === undefined) throw new KubeError('NotFound', name, { status: 404 })
+      const slot = makeSlotReport({ life: 'aaaaaaaa', role: 'source', generation: 3, ...said })
+      return makeReport(name, { slots: [slot] })
     },
-    { lease, until: 12_000 },
-  )
+  })
+  return requireStanding(makeContext({ urgentApi, monotonic: () => now }), { lease, until: 12_000 })
 }
 
 it('D7.consent: a slot is handed over while its node says that the primary stands still for this handover', async () => {

@@ -2,7 +2,9 @@ import { expect, it } from 'vitest'
 import { holdInitContainer, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { ActContext } from './context.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
+import { makeContext } from '../testing/context.ts'
+import { makePodObject, type PodCondition } from '../testing/objects.ts'
 import { requireUnready } from './still-unready.ts'
 
 const ready = { type: 'Ready', status: 'True' }
@@ -10,22 +12,25 @@ const serves = { type: podConditions.serving, status: 'True' }
 const died = { type: podConditions.serving, status: 'False', reason: servingReasons.died }
 
 const asked = (pod: Pod | undefined) => {
-  const get = async () => {
-    if (pod === undefined) throw new KubeError('NotFound', 'p', { status: 404 })
-    return pod
-  }
-  const context = {
-    ...{ urgentApi: { get }, set: { namespace: 'default' }, signal: new AbortController().signal },
-  } as unknown as ActContext
-  return requireUnready(context, 'p')
+  const urgentApi = fakeApi({
+    get: async () => {
+      if (pod === undefined) throw new KubeError('NotFound', 'p', { status: 404 })
+      return pod
+    },
+  })
+  return requireUnready(makeContext({ urgentApi }), 'p')
 }
 
-const pod = (conditions: object[], understudy = false, metadata: object = {}) =>
-  ({
-    metadata: { name: 'p', uid: 'u', ...metadata },
+const pod = (
+  conditions: readonly PodCondition[],
+  understudy = false,
+  metadata: Partial<Pod['metadata']> = {},
+) =>
+  makePodObject('p', {
+    metadata,
     spec: { initContainers: understudy ? [{ name: holdInitContainer }] : [] },
     status: { conditions },
-  }) as unknown as Pod
+  })
 
 it('D7.lost-node: what a cache shows unready and the API server ready is not replaced', async () => {
   await expect(asked(pod([ready]))).rejects.toMatchObject({ code: 'Conflict' })
