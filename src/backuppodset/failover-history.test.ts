@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
-import type { WriteBehind } from '../state-store/write-behind.ts'
 import { createFailoverHistory } from './failover-history.ts'
 
 it('a store that never came keeps nothing waiting after the term', async () => {
@@ -10,7 +9,7 @@ it('a store that never came keeps nothing waiting after the term', async () => {
     reads += 1
     throw new Error('no Redis')
   }
-  const store = { store: { durable: true, get }, keep() {}, drop() {} } as unknown as WriteBehind
+  const store = { store: { durable: true, get }, keep() {}, drop() {} }
   const failoverHistory = createFailoverHistory(store, { clock, changed: () => {} })
   failoverHistory.open('uid', undefined)
   await clock.advance(5_000)

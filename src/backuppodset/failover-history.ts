@@ -25,7 +25,7 @@ const retryMs = 1_000
 const mostEntries = 100
 
 export function createFailoverHistory(
-  store: WriteBehind,
+  store: Pick<WriteBehind, 'store' | 'keep' | 'drop'>,
   { clock, changed }: { readonly clock: Clock; readonly changed: (setUid: string) => void },
 ): FailoverHistory {
   const sets = new Map<string, readonly LastFailover[]>()

@@ -2,20 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../api/backuppodset.ts'
 import { annotations, labels, type PodKind } from '../api/labels.ts'
 import { createFakeClock } from '../kube/clock.ts'
-import { silentLog } from '../kube/log.ts'
-import { seededRandom } from '../kube/random.ts'
+import { KubeError } from '../kube/errors.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
-import type { ActContext } from './act/context.ts'
-import { createInFlightPromotions } from './act/in-flight-promotions.ts'
-import { createActionRetries } from './action-retries.ts'
-import { createSpecs } from './in-force.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { podIndexes } from './observe.ts'
 import { createPendingDeletions } from './pending-deletions.ts'
-import { createPendingStatus } from './pending-status.ts'
-import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import type { SetEvent } from './set-events.ts'
+import { makeContext } from './testing/context.ts'
+import { makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
 
 const good = { replicas: 2, hotBackups: 1, template: { spec: { containers: [{ name: 'app', image: 'a' }] } } }
 const setOf = (spec: object, generation: number, status?: BackupPodSetStatus): BackupPodSet => ({
@@ -54,24 +51,25 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   const writes: string[] = []
   const notices: SetEvent[] = []
   const pulled: string[] = []
-  const api = {
-    create: async (_: unknown, body: Pod) => {
-      writes.push(`create ${body.metadata.labels?.[labels.type]} of ${body.spec?.containers?.[0]?.image}`)
-      return { ...body, metadata: { ...body.metadata, uid: 'new', resourceVersion: '2' } }
+  const api = fakeApi({
+    create: async (_, body) => {
+      const { metadata, spec } = body as Pod
+      writes.push(`create ${metadata.labels?.[labels.type]} of ${spec?.containers[0]?.image}`)
+      return makeObject(body)
     },
-    patch: async (_: unknown, { name }: { name: string }, { body }: { body: Pod }) => {
-      const { [labels.type]: kind, [labels.slot]: slot } = body.metadata.labels ?? {}
+    patch: async (_, { name }, { body }) => {
+      const { [labels.type]: kind, [labels.slot]: slot } = body.metadata?.labels ?? {}
       writes.push(`${name} becomes ${kind} ${slot}`)
       const old = pods.find(({ metadata }) => metadata.name === name)
-      return {
-        ...old,
-        metadata: { ...old?.metadata, labels: { ...old?.metadata.labels, ...body.metadata.labels } },
-      }
+      if (old === undefined) throw new KubeError('NotFound', name)
+      const merged = { ...old.metadata.labels, ...body.metadata?.labels }
+      return { ...old, metadata: { ...old.metadata, labels: merged } }
     },
-    delete: async (_: unknown, { name }: { name: string }) => {
+    delete: async (_, { name }) => {
       writes.push(`delete ${name}`)
     },
-    replace: async (_: unknown, __: unknown, set: BackupPodSet) => {
+    replace: async (_, __, body) => {
+      const set = body as BackupPodSet
       const written = {
         ...set,
         metadata: { ...set.metadata, resourceVersion: `${Number(set.metadata.resourceVersion) + 1}` },
@@ -79,53 +77,29 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
       sets.upsert(written)
       return written
     },
-  }
+  })
   const nothing = () => undefined
   const pendingDeletions = createPendingDeletions(nothing)
-  const deps = {
-    ...{ sets, pods: cache, clock, random: seededRandom(1) },
-    ...{
-      reporter: createReporter(api as never, clock),
-      pendingStatus: createPendingStatus(clock),
-      actionRetries: createActionRetries(clock),
+  const deps = makeReconcileDeps({
+    ...{ sets, pods: cache, clock, reporter: createReporter(api, clock) },
+    pulled: {
+      ...{ loaded: () => true, facts: nothing, after: () => void pulled.push('after') },
+      ...{ view: () => ({ slots: new Map() }), refusal: nothing },
     },
-    specs: createSpecs(),
-    terminatingNamespaces: { has: () => false, note: nothing },
-    gates: { look: () => [] },
-    lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, forget: nothing },
-    failoverHistory: { open: nothing, note: nothing, of: () => [] },
-    pulled: { loaded: () => true, after: () => void pulled.push('after'), facts: nothing },
-    metrics: { acted: nothing, counted: nothing, woke: nothing },
-    unlabelledPods: { of: () => [] },
     isDeleted: pendingDeletions.has,
-    wakening: nothing,
-    ...{ caughtUp: () => true, missingForMemory: () => [], wroteSet: nothing, forgetSet: nothing },
-    notify: (_: unknown, told: readonly SetEvent[]) => notices.push(...told),
-    actContext: (set: ActContext['set']) =>
-      ({
-        ...{
-          set,
-          api,
-          urgentApi: api,
-          pendingDeletions,
-          inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
-        },
-        settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-        podOf: (uid: string) => pods.find(({ metadata }) => metadata.uid === uid),
-        ...{ wrote: nothing, finishedLate: nothing, ended: nothing },
-        signal: new AbortController().signal,
-        ...{ mayWrite: () => true, mustYield: () => false },
-      }) as unknown as ActContext,
-  } as unknown as ReconcileDeps
+    notify: (_, told) => notices.push(...told),
+    actContext: set =>
+      makeContext({
+        ...{ set, api, urgentApi: api, pendingDeletions },
+        podOf: uid => pods.find(({ metadata }) => metadata.uid === uid),
+      }),
+  })
   sets.upsert(current)
   const conditions = () =>
     sets
       .get('default/web')
       ?.status?.conditions?.map(({ type, status, reason }) => `${type} ${status} ${reason}`)
-  const pass = () =>
-    reconcile(deps, 'default/web', {
-      ...{ signal: new AbortController().signal, log: silentLog, priority: 0, mustYield: () => false },
-    } as unknown as Parameters<typeof reconcile>[2])
+  const pass = () => reconcile(deps, 'default/web', makeReconcileContext())
   return { sets, cache, clock, writes, notices, pulled, conditions, pass }
 }
 

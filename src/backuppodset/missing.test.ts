@@ -2,13 +2,13 @@ import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { RetryLater } from '../kube/controller.ts'
-import { silentLog } from '../kube/log.ts'
 import { createStore } from '../kube/store.ts'
-import { createSpecs } from './in-force.ts'
+import { fakeApi } from '../kube/testing/fake-api.ts'
 import { createSince } from './memory/since.ts'
 import type { Missing } from './missing.ts'
-import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
+import { makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
 
 const template = { spec: { containers: [{ name: 'app', image: 'a', ports: [{ containerPort: 80 }] }] } }
 const current = (checkpoint?: object): BackupPodSet => ({
@@ -24,28 +24,29 @@ function world(set: BackupPodSet) {
   const clock = createFakeClock()
   let missing: readonly Missing[] = []
   let writes = 0
-  const api = {
-    replace: async (_: unknown, __: unknown, body: BackupPodSet) => {
+  const api = fakeApi({
+    replace: async (_, __, body) => {
       writes += 1
-      const written = { ...body, metadata: { ...body.metadata, resourceVersion: `${writes + 1}` } }
+      const it = body as BackupPodSet
+      const written = { ...it, metadata: { ...it.metadata, resourceVersion: `${writes + 1}` } }
       sets.upsert(written)
       return written
     },
-  }
+  })
   class Begun extends Error {}
-  const deps = {
-    ...{ sets, clock, specs: createSpecs(), since: createSince(clock) },
-    ...{ reporter: createReporter(api as never, clock), terminatingNamespaces: { has: () => false } },
-    ...{ caughtUp: () => true, wroteSet: () => undefined, missingForMemory: () => missing },
+  const nothing = () => undefined
+  const deps = makeReconcileDeps({
+    ...{ sets, clock, since: createSince(clock), reporter: createReporter(api, clock) },
+    missingForMemory: () => missing,
     failoverHistory: {
+      ...{ note: nothing, of: () => [] },
       open() {
         throw new Begun()
       },
     },
-  } as unknown as ReconcileDeps
-  const context = { signal: new AbortController().signal, log: silentLog }
+  })
   const pass = () =>
-    reconcile(deps, 'default/web', context as unknown as Parameters<typeof reconcile>[2]).then(
+    reconcile(deps, 'default/web', makeReconcileContext()).then(
       () => 'done',
       (error: unknown) => {
         if (error instanceof Begun) return 'begun'

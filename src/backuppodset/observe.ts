@@ -51,7 +51,7 @@ export interface Observed {
 export interface ObserveDeps {
   readonly pods: Store<Pod>
   readonly clock: Clock
-  readonly lostPrimaries: LostPrimaries
+  readonly lostPrimaries: Pick<LostPrimaries, 'of'>
   /** True for a pod whose deletion the API server accepted from us but that the cache may still show as alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined

@@ -19,7 +19,7 @@ import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
 import type { FailoverHistory } from './failover-history.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
-import { isFinished } from './lost-primaries.ts'
+import { isFinished, type LostPrimaries } from './lost-primaries.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryEvents } from './memory/memory-events.ts'
 import { slotLeasesOf } from './memory/observe.ts'
@@ -37,20 +37,21 @@ import { refusalNotices, updateNotices } from './update-status.ts'
 import type { GateChecks } from './wake/gate-checks.ts'
 
 export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledPods'> {
-  readonly sets: Store<BackupPodSet>
+  readonly sets: Pick<Store<BackupPodSet>, 'get'>
   readonly pods: Store<Pod>
   readonly clock: Clock
   readonly random: Random
-  readonly unlabelledPods: UnlabelledPods
+  readonly lostPrimaries: Pick<LostPrimaries, 'of' | 'repaired' | 'forget'>
+  readonly unlabelledPods: Pick<UnlabelledPods, 'of' | 'forget' | 'lookAgain'>
   readonly terminatingNamespaces: Pick<TerminatingNamespaces, 'has' | 'note'>
   readonly gates: Pick<GateChecks, 'look'>
-  readonly reporter: Reporter
-  readonly pendingStatus: PendingStatus
-  readonly failoverHistory: FailoverHistory
-  readonly pulled: Pulled & NonNullable<ObserveDeps['pulled']>
-  readonly metrics: SetMetrics
-  readonly actionRetries: ActionRetries
-  readonly specs: Specs
+  readonly reporter: Pick<Reporter, 'report'>
+  readonly pendingStatus: Pick<PendingStatus, 'note' | 'of' | 'told'>
+  readonly failoverHistory: Pick<FailoverHistory, 'open' | 'note' | 'of'>
+  readonly pulled: Pick<Pulled, 'loaded' | 'facts' | 'after'> & NonNullable<ObserveDeps['pulled']>
+  readonly metrics: Pick<SetMetrics, 'acted' | 'counted'>
+  readonly actionRetries: Pick<ActionRetries, 'note'>
+  readonly specs: Pick<Specs, 'inForce'>
   /** Returns whether the caches contain this process' writes for the set. If not, the set is requeued when they do. */
   readonly caughtUp: (setKey: string, priority: number) => boolean
   /**

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet, SlotStatus } from '../api/backuppodset.ts'
 import { createFakeClock } from '../kube/clock.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { createReporter } from './report.ts'
 
 const slot: SlotStatus = {
@@ -9,10 +10,7 @@ const slot: SlotStatus = {
 
 it('R16: what goes on in every interval of a checkpoint is written once a minute, a first one and its protection sooner', async () => {
   const clock = createFakeClock()
-  const reporter = createReporter(
-    { replace: async (_: unknown, __: unknown, set: unknown) => set } as never,
-    clock,
-  )
+  const reporter = createReporter(fakeApi({ replace: async (_, __, set) => makeObject(set) }), clock)
   let current: BackupPodSet = {
     metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1' },
     spec: {} as BackupPodSet['spec'],

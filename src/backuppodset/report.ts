@@ -29,7 +29,7 @@ export interface Reporter {
  * written at once. Progress of pods on their way to Ready is batched: otherwise the start of 300 pods would cause 300
  * writes.
  */
-export function createReporter(api: Api, clock: Clock): Reporter {
+export function createReporter(api: Pick<Api, 'replace'>, clock: Clock): Reporter {
   const lastWrite = new Map<string, number>()
   return {
     async report(current, next, signal) {

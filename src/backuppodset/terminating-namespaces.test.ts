@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { KubeError } from '../kube/errors.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import type { Outcome } from './act/outcome.ts'
 import { createTerminatingNamespaces } from './terminating-namespaces.ts'
 import { makePod } from './testing/snapshots.ts'
@@ -15,8 +16,9 @@ const refused = (reason: string) =>
 
 it('R31: a set whose namespace ends is known by the word of the API server, and until it is gone', async () => {
   let deletionTimestamp: string | undefined
-  const get = async () => ({ metadata: { name: 'shop', deletionTimestamp } })
-  const terminating = createTerminatingNamespaces({ get: get as never })
+  const get = async () =>
+    makeObject({ metadata: { name: 'shop', ...(deletionTimestamp && { deletionTimestamp }) } })
+  const terminating = createTerminatingNamespaces(fakeApi({ get }))
   expect([await terminating.ask(set, signal), terminating.has('u')]).toEqual([false, false])
   deletionTimestamp = '2030-01-01T00:00:00Z'
   expect([await terminating.ask(set, signal), terminating.has('u')]).toEqual([true, true])

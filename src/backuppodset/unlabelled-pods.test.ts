@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { labels } from '../api/labels.ts'
-import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog } from '../kube/log.ts'
 import type { Pod } from '../kube/resources.ts'
+import { fakeApi } from '../kube/testing/fake-api.ts'
 import { createUnlabelledPods } from './unlabelled-pods.ts'
 
 const owner = {
@@ -28,12 +28,14 @@ function setup() {
   const news: string[] = []
   const deleted = new Set<string>()
   let answer: () => Promise<Pod> = async () => without
-  const get = ((_: object, { name }: { name: string }) => {
-    asked.push(name)
-    return answer()
-  }) as unknown as Api['get']
+  const api = fakeApi({
+    get: (_, { name }) => {
+      asked.push(name)
+      return answer()
+    },
+  })
   const unlabelled = createUnlabelledPods({
-    ...{ api: { get }, clock, log: silentLog },
+    ...{ api, clock, log: silentLog },
     isDeleted: uid => deleted.has(uid),
     changed: key => news.push(key),
   })

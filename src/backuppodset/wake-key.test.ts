@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
-import type { Api } from '../kube/api.ts'
 import { KubeError } from '../kube/errors.ts'
+import type { KubeObject } from '../kube/object.ts'
 import { systemRandom } from '../kube/random.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { loadWakeKeys } from './wake-key.ts'
 
 const { signal } = new AbortController()
@@ -9,17 +10,17 @@ const base64 = (length: number, fill: number) => Buffer.alloc(length, fill).toSt
 
 /** An API server that has one Secret, or none yet. */
 function serverWith(data?: Record<string, string>) {
-  let stored: object | undefined = data && { metadata: { name: 'understudy-wake-key' }, data }
-  const api = {
+  let stored: KubeObject | undefined = data && makeObject({ metadata: { name: 'understudy-wake-key' }, data })
+  const api = fakeApi({
     get: async () => {
       if (stored === undefined) throw new KubeError('NotFound', 'no such Secret')
-      return stored as never
+      return stored
     },
-    create: async (_: unknown, body: object) => {
-      stored = body
-      return body as never
+    create: async (_, body) => {
+      stored = makeObject(body)
+      return stored
     },
-  } satisfies Pick<Api, 'get' | 'create'>
+  })
   return { load: () => loadWakeKeys(api, 'understudy-system', systemRandom, signal) }
 }
 

@@ -1,26 +1,30 @@
 import { expect, it } from 'vitest'
-import type { Api } from '../../kube/api.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
+import type { PersistentVolumeClaim } from '../../kube/resources.ts'
+import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { createClaimReader } from './claim-reader.ts'
 
 const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'data' } }]
 const set = makeSet({ template: { spec: { containers: [], volumes } } })
-const shared = { spec: { accessModes: ['ReadWriteMany'] } }
+const claim = (mode: string): PersistentVolumeClaim => makeObject({ spec: { accessModes: [mode] } })
+const shared = claim('ReadWriteMany')
 
 function setup() {
   const clock = createFakeClock()
   const news: string[] = []
   const asked: string[] = []
   const primaries: { readonly spec: { readonly containers: []; readonly volumes: typeof volumes } }[] = []
-  let answer: () => Promise<object> = async () => shared
-  const get = ((_: object, { namespace, name }: { namespace: string; name: string }) => {
-    asked.push(`${namespace}/${name}`)
-    return answer()
-  }) as unknown as Api['get']
+  let answer: () => Promise<PersistentVolumeClaim> = async () => shared
+  const api = fakeApi({
+    get: (_, { namespace, name }) => {
+      asked.push(`${namespace}/${name}`)
+      return answer()
+    },
+  })
   const reader = createClaimReader({
-    api: { get },
+    api,
     clock,
     primariesOf: () => primaries,
     changed: key => news.push(key),
@@ -30,7 +34,7 @@ function setup() {
     ...{ clock, news, asked, reader, primaries },
     look: (of = set) => reader.look(of, signal),
     state: () => reader.of(set)[0]?.state,
-    answers: (next: () => Promise<object>) => {
+    answers: (next: () => Promise<PersistentVolumeClaim>) => {
       answer = next
     },
   }
@@ -60,7 +64,7 @@ it('a template without claims asks for none', async () => {
 
 it('no pass waits for long for an answer that does not come, and the set is looked at again when it does', async () => {
   const { clock, news, look, state, answers } = setup()
-  const late = Promise.withResolvers<object>()
+  const late = Promise.withResolvers<PersistentVolumeClaim>()
   answers(() => late.promise)
   const looked = look()
   await clock.advance(1_000)
@@ -93,7 +97,7 @@ it('what is known stays known while the server does not answer; a claim that was
   await look()
   await clock.advance(0)
   expect(state()).toEqual({ type: 'there', accessModes: ['ReadWriteMany'] })
-  answers(async () => ({ spec: { accessModes: ['ReadWriteOnce'] } }))
+  answers(async () => claim('ReadWriteOnce'))
   await clock.advance(20_000)
   await look()
   await expect.poll(state).toEqual({ type: 'there', accessModes: ['ReadWriteOnce'] })

@@ -1,19 +1,9 @@
 import { expect, it } from 'vitest'
-import type { SlotLease } from '../../api/slot-lease.ts'
-import { makeSlot } from '../testing/memory.ts'
+import { makeLease, makePrimary, makeSlot } from '../testing/memory.ts'
+import { makeSlotReport } from '../testing/objects.ts'
 import { keptNow, unaskedOf } from './knowledge.ts'
 
-const lease = {
-  ...{
-    namespace: 'default',
-    set: 'web',
-    slot: 0,
-    life: 'aaaaaaaa',
-    epoch: 1,
-    holder: { name: 'p', uid: 'u' },
-  },
-  ...{ node: 'n1', holders: ['n2'], kept: ['n1'] },
-} as unknown as SlotLease
+const lease = makeLease(makePrimary('p', 0, { node: 'n1' }), { holders: ['n2'], kept: ['n1'] })
 const nothing = { node: 'n1', status: { slotsKnown: true, slots: [] }, report: undefined, fresh: true }
 
 it('D7.holder-asked: a holder that never reported a copy is waited for, and not for ever', () => {
@@ -36,12 +26,7 @@ it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget t
 })
 
 it('D10.bounds: a slot that a full report does not name is empty there, unless the report says that there are more', () => {
-  const slots = Array.from({ length: 800 }, (_, slot) => ({
-    ...lease,
-    slot,
-    generation: 1,
-    role: 'holder' as const,
-  }))
+  const slots = Array.from({ length: 800 }, (_, slot) => makeSlotReport({ slot }))
   const vacancy = { isVacant: true, isDeath: false, isLong: true }
   const unasked = (slotCount: number) =>
     unaskedOf(lease, [{ ...nothing, status: { slotsKnown: true, slots, slotCount } }], vacancy)

@@ -2,10 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { mayRunOn, nodeFacts } from './may-run-on.ts'
 
 const labels = { pool: 'secret', cores: '16', empty: '' }
-const withTaints = (...taints: object[]) =>
+const withTaints = (
+  ...taints: { readonly key: string; readonly value?: string; readonly effect: string }[]
+) =>
   nodeFacts('n1', {
     metadata: { name: 'n1', uid: 'n1', resourceVersion: '1', labels },
-    spec: { taints: taints as never },
+    spec: { taints },
   })
 const plain = withTaints()
 

@@ -14,6 +14,7 @@ import { createStore } from '../../kube/store.ts'
 import { claimOf } from '../observe.ts'
 import { viewOf } from '../pod/view.ts'
 import { makeCopy, makeLease, makePrimary, makeSlot, makeUnderstudy } from '../testing/memory.ts'
+import { makeReport, makeSlotReport } from '../testing/objects.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { takenAt } from './age.ts'
 import { memoryEvents } from './memory-events.ts'
@@ -193,20 +194,11 @@ describe('losers', () => {
   })
 })
 
-const slotReport = (over: Partial<SlotReport> = {}): SlotReport => ({
-  namespace: 'default',
-  set: 'bps',
-  slot: 0,
-  life: '00000000',
-  role: 'holder',
-  generation: 1,
-  usable: 'Staged',
-  ...over,
-})
-const report = (version: number, slots: readonly SlotReport[], updatedAt?: string): NodeReport => ({
-  metadata: { name: 'n1', uid: 'r', resourceVersion: `${version}` },
-  status: { slots, checks: [], ready: true, updatedAt } as unknown as NonNullable<NodeReport['status']>,
-})
+const slotReport = (over: Partial<SlotReport> = {}) => makeSlotReport({ usable: 'Staged', ...over })
+const report = (version: number, slots: readonly SlotReport[]): NodeReport => {
+  const { metadata, ...rest } = makeReport('n1', { slots })
+  return { ...rest, metadata: { ...metadata, resourceVersion: `${version}` } }
+}
 
 describe('reports of nodes', () => {
   it('tell by our own clock since when a generation is known, and for how long a node is silent', async () => {

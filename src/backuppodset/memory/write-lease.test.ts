@@ -1,6 +1,10 @@
 import { expect, it } from 'vitest'
 import { slotLeaseBody } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'
+import type { Lease } from '../../kube/resources.ts'
+import { type Body, fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
+import { ownerOf } from '../pod/render.ts'
+import { makeContext } from '../testing/context.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { writeLease } from './write-lease.ts'
@@ -9,25 +13,24 @@ const set = makeSet()
 const lease = makeLease(makePrimary('p0', 0))
 
 /** An API server that has this Lease already. */
-function stand(existing: { readonly metadata: object; readonly spec?: object }) {
-  const patches: { metadata: { ownerReferences: unknown[]; resourceVersion: string } }[] = []
-  const urgentApi = {
+function stand(existing: Lease) {
+  const patches: Body[] = []
+  const urgentApi = fakeApi({
     create: async () => {
       throw new KubeError('AlreadyExists', 'it is there')
     },
     get: async () => existing,
-    patch: async (_: unknown, __: unknown, { body }: { body: never }) => {
+    patch: async (_, __, { body }) => {
       patches.push(body)
-      return body
+      return makeObject(body)
     },
-  }
-  const context = { urgentApi, set, signal: new AbortController().signal, wroteLease: () => undefined }
-  return { context: context as never as Parameters<typeof writeLease>[0], patches }
+  })
+  return { context: makeContext({ urgentApi, set }), patches }
 }
 const said = slotLeaseBody({ ...lease, epoch: 9, holder: { name: 'p9', uid: 'uid-p9' } })
-const metadata = (uid: string, annotations: object = {}) => ({
-  ...{ ...said.metadata, annotations, resourceVersion: '7' },
-  ownerReferences: [{ uid }],
+const metadata = (uid: string, annotations: Readonly<Record<string, string>> = {}) => ({
+  ...{ ...said.metadata, annotations, uid: 'uid-of-lease', resourceVersion: '7' },
+  ownerReferences: [{ ...ownerOf(set), uid }],
 })
 
 it('D7.cas: a Lease that the cache does not show is not overwritten: what was decided did not know of it', async () => {
@@ -53,5 +56,5 @@ it('one that says nothing any more is written again; another owner’s is left a
 it('D7.owner: one that was left behind with its pods gets its owner with the next write', async () => {
   const { context, patches } = stand({ metadata: metadata('nobody') })
   await writeLease(context, lease, '7', 0)
-  expect(patches[0]?.metadata.ownerReferences).toMatchObject([{ uid: set.uid }])
+  expect(patches[0]?.metadata?.ownerReferences).toMatchObject([{ uid: set.uid }])
 })

@@ -7,6 +7,7 @@ import { silentLog as log } from '../../kube/log.ts'
 import { seededRandom } from '../../kube/random.ts'
 import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
+import { makePull } from '../testing/pulled.ts'
 import { createStateBudget, type StateBudget } from './budget.ts'
 import { createPuller, type Target } from './puller.ts'
 import { createStates } from './states.ts'
@@ -94,13 +95,7 @@ describe('applications that say as much as they are let', () => {
       isCurrent: () => true,
       changed: () => {},
     })
-    const pull = (port: number) => ({
-      ...{ port, path: '/state', headers: [], maxBytes: 256 * mib, timeoutMs: 30_000, intervalMs: 1_000 },
-      ...{
-        container: 'app',
-        push: { path: '/state', method: 'POST' as const, headers: [], everyInterval: false },
-      },
-    })
+    const pull = (port: number) => makePull({ port, maxBytes: 256 * mib, timeoutMs: 30_000 })
     const target = (slot: number): Target => ({
       ...{ slot, ip: '127.0.0.1', floor: 0 },
       holder: { name: `p${slot}`, uid: `uid-${slot}`, epoch: 1, restarts: 0 },
@@ -108,7 +103,7 @@ describe('applications that say as much as they are let', () => {
     const set = (namespace: string) => ({ namespace, name: 'web', uid: `set-of-${namespace}` })
     const ask = async (namespace: string, port: number, slots: readonly number[]) => {
       const of = set(namespace)
-      puller.sync(of, pull(port) as never, slots.map(target))
+      puller.sync(of, pull(port), slots.map(target))
       for (const slot of slots) await puller.now(of.uid, slot, AbortSignal.timeout(30_000))
       // The puller's own loops pull too and hold reservations while they do.
       puller.stop(of.uid)

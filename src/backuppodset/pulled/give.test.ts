@@ -5,6 +5,7 @@ import { expect, it } from 'vitest'
 import { systemClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
+import { makePull, makeState } from '../testing/pulled.ts'
 import { giveState } from './give.ts'
 
 const pod = (uid: string, podIP: string): Pod => ({
@@ -37,17 +38,10 @@ it('a state goes to the address that the API server knows now, and to no pod tha
     giveState(
       {
         pod: { namespace: 'default', name: 'p', uid: 'u' },
-        pull: {
-          container: 'app',
-          port,
-          headers: [],
-          push: { path: '/state', method: 'PUT', headers: [] },
-          timeoutMs: 2_000,
-          restoreMs: 3_000,
-        },
-        state: { bytes: Buffer.from('x'), contentType: 'a/b', digest: '', generation: 1 },
+        pull: makePull({ port, timeoutMs: 2_000, restoreMs: 3_000 }),
+        state: makeState({ bytes: Buffer.from('x') }),
         signal: new AbortController().signal,
-      } as unknown as Parameters<typeof giveState>[0],
+      },
       { pods, clock: systemClock, dispatcher, read },
     )
   try {
