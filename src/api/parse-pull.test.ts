@@ -1,13 +1,16 @@
 import { describe, expect, it } from 'vitest'
+import { forged } from '../../test/support/forged.ts'
 import type { BackupPodSet } from './backuppodset.ts'
 import { parseSet } from './parse.ts'
 
 const app = { name: 'app', image: 'app' }
 const parse = (checkpoint: object, containers: readonly object[] = [app], spec: object = {}) =>
-  parseSet({
-    metadata: { name: 'set', namespace: 'ns', uid: 'u', resourceVersion: '1', generation: 1 },
-    spec: { checkpoint, template: { spec: { containers } }, ...spec },
-  } as unknown as BackupPodSet)
+  parseSet(
+    forged<BackupPodSet>({
+      metadata: { name: 'set', namespace: 'ns', uid: 'u', resourceVersion: '1', generation: 1 },
+      spec: { checkpoint, template: { spec: { containers } }, ...spec },
+    }),
+  )
 
 function pullOf(...given: Parameters<typeof parse>) {
   const parsed = parse(...given)

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parse as parseYaml } from 'yaml'
+import { forged } from '../../test/support/forged.ts'
 import type { BackupPodSet } from './backuppodset.ts'
 import { refusals } from './errors.ts'
 import { parseSet } from './parse.ts'
@@ -10,7 +11,7 @@ const container = { name: 'app', image: 'app' }
 const template = { spec: { containers: [container] } }
 const metadata = { name: 'set', namespace: 'shop', uid: 'u', resourceVersion: '1', generation: 3 }
 const parse = (spec: unknown, name = 'set') =>
-  parseSet({ metadata: { ...metadata, name }, spec } as unknown as BackupPodSet)
+  parseSet(forged<BackupPodSet>({ metadata: { ...metadata, name }, spec }))
 const withPod = (pod: object) => parse({ template: { spec: { containers: [container], ...pod } } })
 
 describe('parseSet', () => {

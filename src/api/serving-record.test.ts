@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Pod } from '../kube/resources.ts'
+import { makeObject } from '../kube/testing/fake-api.ts'
 import { legacyContainers, legacyDeath, legacyMemory } from './legacy-serving.ts'
 import { podConditions } from './pod-contract.ts'
 import {
@@ -13,13 +13,14 @@ const memory = { generation: 29, takenAt: '2026-01-01T00:00:01.250Z' }
 const containers = { app: 'containerd://1', side: 'containerd://2' }
 
 const recordIn = (message: string, annotation?: string) =>
-  servingRecordOf({
-    metadata: {
-      name: 'a',
-      ...(annotation !== undefined && { annotations: { [servingRecordAnnotation]: annotation } }),
-    },
-    status: { conditions: [{ type: podConditions.serving, status: 'True', message }] },
-  } as unknown as Pod)
+  servingRecordOf(
+    makeObject({
+      metadata: {
+        ...(annotation !== undefined && { annotations: { [servingRecordAnnotation]: annotation } }),
+      },
+      status: { conditions: [{ type: podConditions.serving, status: 'True', message }] },
+    }),
+  )
 
 it.each([{ containers, memory }, { containers }, { diedWith: 'ns/set/0/life' }, {}])(
   'D7.record: the facts behind a condition come back as they were written: %j',
@@ -58,7 +59,7 @@ it('D7.record: a record that is too long counts for nothing, and no agent writes
 
 it('D7.record: a pod without the condition has no facts', () => {
   const annotations = { [servingRecordAnnotation]: formatServingRecord({ diedWith: 'x' }, '') ?? '' }
-  expect(servingRecordOf({ metadata: { name: 'a', annotations } } as unknown as Pod)).toEqual({})
+  expect(servingRecordOf(makeObject({ metadata: { annotations } }))).toEqual({})
 })
 
 it('D7.record: an agent of the version before says them in its message', () => {

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Lease } from '../kube/resources.ts'
+import { makeObject } from '../kube/testing/fake-api.ts'
 import { parseSlotLease, type SlotLease, slotAnnotations, slotLeaseBody } from './slot-lease.ts'
 
 const lease: SlotLease = {
@@ -20,7 +21,7 @@ const lease: SlotLease = {
   handover: undefined,
   givenUpFor: undefined,
 }
-const written = (said: SlotLease) => slotLeaseBody(said) as unknown as Lease
+const written = (said: SlotLease): Lease => makeObject(slotLeaseBody(said))
 
 it('a Lease says what was written into it', () => {
   expect(parseSlotLease(written(lease))).toEqual(lease)
