@@ -8,7 +8,7 @@ import type {
   Node,
   Secret,
 } from '../../kube/resources.ts'
-import { condition, goodConditions, now, report, set, slotReport } from '../testing/objects.ts'
+import { condition, goodConditions, meta, now, report, set, slotReport } from '../testing/objects.ts'
 import { examine } from './doctor.ts'
 import type { Installation, Part } from './installation.ts'
 import { fieldsOf, type SchemaNode } from './kinds.ts'
@@ -19,7 +19,7 @@ import { tagOf } from './version.ts'
 const places = { operatorNamespace: 'understudy-system', agentNamespace: 'understudy-agents' }
 const schema: SchemaNode = { properties: { spec: { properties: { replicas: {} } } } }
 const schemas = { backuppodsets: schema, nodereports: schema }
-const there = <T>(value: unknown): Part<T> => ({ ok: true, value: value as T })
+const there = <T>(value: T): Part<T> => ({ ok: true, value })
 const missing: Part<never> = {
   ok: false,
   error: new KubeError('NotFound', 'get it: not found', { details: { name: 'it' } }),
@@ -28,26 +28,47 @@ const forbidden: Part<never> = { ok: false, error: new KubeError('Forbidden', 'n
 
 const crd = (openAPIV3Schema: SchemaNode = schema): Part<CustomResourceDefinition> =>
   there({
-    spec: { versions: [{ name: 'v1alpha1', served: true, schema: { openAPIV3Schema } }] },
+    metadata: meta('backuppodsets'),
+    spec: {
+      ...{ group: 'backup.example.com', scope: 'Namespaced' },
+      names: { kind: 'BackupPodSet', plural: 'backuppodsets' },
+      versions: [{ name: 'v1alpha1', served: true, storage: true, schema: { openAPIV3Schema } }],
+    },
     status: { conditions: [{ type: 'Established', status: 'True' }] },
   })
-const pods = (image: string) => ({ template: { spec: { containers: [{ image }] } } })
+const pods = (image: string) => ({
+  selector: {},
+  template: { spec: { containers: [{ name: 'understudy', image }] } },
+})
 const deployment = (availableReplicas: number, tag = '0.1.0'): Part<Deployment> =>
-  there({ spec: { replicas: 2, ...pods(`r/understudy/operator:${tag}`) }, status: { availableReplicas } })
+  there({
+    metadata: meta('understudy-operator'),
+    spec: { replicas: 2, ...pods(`r/understudy/operator:${tag}`) },
+    status: { availableReplicas },
+  })
 const daemonSet = (numberReady: number, tag = '0.1.0'): Part<DaemonSet> =>
   there({
+    metadata: meta('understudy-agent'),
     spec: pods(`r/understudy/agent:${tag}`),
-    status: { desiredNumberScheduled: 2, updatedNumberScheduled: 2, numberReady },
+    status: {
+      ...{ currentNumberScheduled: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2 },
+      ...{ numberMisscheduled: 0, numberReady },
+    },
   })
 const lease = (renewTime: string, holderIdentity = 'op-1'): Part<Lease> =>
-  there({ spec: { holderIdentity, renewTime, leaseDurationSeconds: 2 } })
+  there({ metadata: meta('operator'), spec: { holderIdentity, renewTime, leaseDurationSeconds: 2 } })
 const key = (length: number): Part<Secret> =>
-  there({ data: { key: Buffer.alloc(length).toString('base64') } })
-const node = (name: string, labelled = true, runtime = 'containerd://2.4.0') =>
-  ({
-    metadata: { name, labels: labelled ? { 'backup.example.com/stage': 'ready' } : {} },
-    status: { nodeInfo: { containerRuntimeVersion: runtime } },
-  }) as unknown as Node
+  there({ metadata: meta('wake-key'), data: { key: Buffer.alloc(length).toString('base64') } })
+const node = (name: string, labelled = true, runtime = 'containerd://2.4.0'): Node => ({
+  metadata: { ...meta(name), labels: labelled ? { 'backup.example.com/stage': 'ready' } : {} },
+  status: {
+    nodeInfo: {
+      ...{ architecture: 'amd64', operatingSystem: 'linux', osImage: '', kernelVersion: '6.18' },
+      ...{ bootID: '', machineID: '', systemUUID: '', kubeProxyVersion: '', kubeletVersion: 'v1.36.0' },
+      containerRuntimeVersion: runtime,
+    },
+  },
+})
 
 /** An installation without faults. */
 const healthy: Installation = {
@@ -76,7 +97,7 @@ test('in a healthy installation everything is ok', () => {
 
 describe('each of these is broken, and says how it is cured', () => {
   const n1 = (over: Parameters<typeof report>[1]) => ({
-    reports: there<never>([report('n1', over), report('n2')]),
+    reports: there([report('n1', over), report('n2')]),
   })
   const bad = { name: 'canary', ok: false, message: 'not restored', cure: 'use another kernel' }
   test.each<[string, Partial<Installation>, string, string]>([
@@ -149,7 +170,7 @@ describe('these are not broken', () => {
     const windows = node('w')
     const labels = { ...windows.metadata.labels, 'kubernetes.io/os': 'windows' }
     const other = { ...windows, metadata: { ...windows.metadata, labels } }
-    const over = { nodes: there<readonly Node[]>([node('n1'), node('n2'), other]) }
+    const over = { nodes: there([node('n1'), node('n2'), other]) }
     expect(brokenIn(over)).toEqual([])
     expect(found(over, 'note')).toEqual(['w: not a Linux node: no agent runs there, and it keeps no memory'])
   })
@@ -160,7 +181,7 @@ describe('these are not broken', () => {
         key: Buffer.alloc(32).toString('base64'),
         previous: Buffer.alloc(length).toString('base64'),
       }
-      return { wakeKey: there<Secret>({ metadata: { name: 'k', uid: 'k', resourceVersion: '1' }, data }) }
+      return { wakeKey: there({ metadata: meta('wake-key'), data }) }
     }
     expect(brokenIn(both(32))).toEqual([])
     expect(brokenIn(both(8))).toMatchObject([
@@ -171,7 +192,7 @@ describe('these are not broken', () => {
   test('no agents, where no set wants memory', () => {
     const { checkpoint: _, ...spec } = set().spec
     const plain = { ...set({ conditions: goodConditions.slice(0, 4) }), spec }
-    const over = { agents: missing, reports: there<never>([]), sets: there<never>([plain]) }
+    const over = { agents: missing, reports: there([]), sets: there([plain]) }
     expect(brokenIn(over)).toEqual([])
     expect(found(over, 'note')).toEqual([
       'daemonset: there is no DaemonSet understudy-agent in understudy-agents; no set asks for memory',
@@ -229,16 +250,16 @@ describe('what this project has never tried', () => {
 
   test('is marked until the canary of the node has passed', () => {
     const of = (canary: boolean) => ({
-      reports: there<never>([report('n1', { checks: checks(canary) }), report('n2')]),
+      reports: there([report('n1', { checks: checks(canary) }), report('n2')]),
     })
     expect(unproven(of(false))).toEqual(['n1 cgroup v2'])
     expect(unproven(of(true))).toEqual([])
   })
 
   test('another runtime is marked until the node has kept memory', () => {
-    const nodes = there<never>([node('n1', true, 'cri-o://1.36.0'), node('n2')])
+    const nodes = there([node('n1', true, 'cri-o://1.36.0'), node('n2')])
     expect(unproven({ nodes })).toEqual(['n1 runtime'])
-    const kept = there<never>([report('n1', { slots: [slotReport({})] }), report('n2')])
+    const kept = there([report('n1', { slots: [slotReport({})] }), report('n2')])
     expect(unproven({ nodes, reports: kept })).toEqual([])
   })
 })
@@ -281,15 +302,15 @@ test.each([
 })
 
 describe('a LimitRange with a minimum above what is added to pods', () => {
-  const limits = (min: object, namespace = 'shop') =>
-    there<never>([{ metadata: { namespace, name: 'least' }, spec: { limits: [{ type: 'Container', min }] } }])
+  const limits = (min: Readonly<Record<string, string>>, namespace = 'shop') =>
+    there([{ metadata: { ...meta('least'), namespace }, spec: { limits: [{ type: 'Container', min }] } }])
   const resources = { limits: { memory: '1Gi' } }
   const [plain] = [set()]
   const sized = {
     ...plain,
     spec: { ...plain.spec, template: { spec: { containers: [{ name: 'app', image: 'app', resources }] } } },
   }
-  const sets = there<never>([sized])
+  const sets = there([sized])
 
   test('is broken, and the cure is an argument of the operator', () => {
     expect(brokenIn({ sets, limitRanges: limits({ memory: '32Mi', cpu: '10m' }) })).toMatchObject([
@@ -310,10 +331,10 @@ describe('a LimitRange with a minimum above what is added to pods', () => {
     const args = ['operator', '--injected-resources=memory=64Mi']
     const operator = deployment(2)
     if (!operator.ok) throw new Error('there is one')
-    const [container] = operator.value.spec?.template.spec?.containers ?? []
-    const given = there<never>({
+    const containers = operator.value.spec?.template.spec?.containers.map(each => ({ ...each, args })) ?? []
+    const given = there({
       ...operator.value,
-      spec: { replicas: 2, template: { spec: { containers: [{ ...container, args }] } } },
+      spec: { replicas: 2, selector: {}, template: { spec: { containers } } },
     })
     expect(brokenIn({ sets, operator: given, limitRanges: limits({ memory: '32Mi' }) })).toEqual([])
   })

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
 import type { SlotStatus } from '../../api/backuppodset.ts'
 import { createFakeClock } from '../../kube/clock.ts'
-import { seededRandom } from '../../kube/random.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
 import { saveNow } from '../checkpoint/checkpoint.ts'
-import type { Session } from '../session.ts'
 import { pod, report, set, slotReport } from '../testing/objects.ts'
+import { makeSession } from '../testing/session.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { fakeWorld } from '../testing/world.ts'
 import { failOver } from './promote.ts'
@@ -31,18 +31,16 @@ function scene() {
   )
   const patches: (string | null)[] = []
   const deleted: string[] = []
-  const api = {
-    async patch(_: unknown, __: unknown, { body }: { body: { metadata: { annotations: object } } }) {
-      patches.push(...(Object.values(body.metadata.annotations) as (string | null)[]))
+  const api = fakeApi({
+    async patch(_, { name }, { body }) {
+      patches.push(...Object.values(body.metadata?.annotations ?? {}))
+      return pod(name, 'primary')
     },
-    async delete(_: unknown, { name }: { name: string }) {
+    async delete(_, { name }) {
       deleted.push(name)
     },
-  }
-  const session = {
-    ...{ api, clock, terminal, progress: terminal.progress, namespace: 'shop', output: 'text', call: {} },
-    ...{ random: seededRandom(1), signal: stop.signal },
-  } as unknown as Session
+  })
+  const session = makeSession({ api, clock, terminal, signal: stop.signal })
   const [slot] = set().status?.slots ?? []
   if (slot === undefined) throw new Error('the set has a slot')
   const slotIs = (over: Partial<SlotStatus>) =>

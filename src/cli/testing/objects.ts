@@ -7,7 +7,7 @@ import type { Pod } from '../../kube/resources.ts'
 
 export const now = Date.parse('2030-01-01T01:00:00Z')
 const created = '2030-01-01T00:00:00Z'
-const meta = (name: string) => ({
+export const meta = (name: string) => ({
   name,
   uid: `uid-${name}`,
   resourceVersion: '1',

@@ -4,33 +4,44 @@ import { type NodeReport, retireRequested } from '../../api/node-report.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/object.ts'
-import type { Session } from '../session.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
 import { report, set } from '../testing/objects.ts'
+import { makeSession } from '../testing/session.ts'
 import { recordingTerminal } from '../testing/terminal.ts'
 import { uninstall } from './uninstall.ts'
 
 /** A cluster in which `react` stands for agents and operator, and runs after each look. */
 function cluster(reports: NodeReport[], sets: readonly BackupPodSet[] | 'gone' = []) {
-  const world = { reports, labelled: reports.map(({ metadata }) => ({ metadata })) as KubeObject[], looks: 0 }
+  const labelled: KubeObject[] = reports.map(({ metadata }) => ({ metadata }))
+  const world = { reports, labelled, looks: 0 }
   const clock = createFakeClock()
   const terminal = recordingTerminal()
   const asked: string[] = []
   let react: () => void = () => undefined
-  const api = {
-    async list({ plural }: { plural: string }) {
-      if (plural === 'nodereports' && world.looks++ > 0) react()
-      if (plural === 'backuppodsets' && sets === 'gone') throw new KubeError('NotFound', 'no such kind')
-      const items = { nodereports: world.reports, nodes: world.labelled, backuppodsets: sets }[plural]
-      return { items, metadata: { resourceVersion: '1' } }
-    },
-    async patch(_: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) {
-      asked.push(name)
-      world.reports = world.reports.map(it =>
-        it.metadata.name === name ? { ...it, metadata: { ...it.metadata, ...body.metadata } } : it,
-      )
-    },
+  const itemsOf = ({ plural }: { readonly plural: string }): readonly KubeObject[] => {
+    switch (plural) {
+      case 'nodereports':
+        if (world.looks++ > 0) react()
+        return world.reports
+      case 'nodes':
+        return world.labelled
+      default:
+        if (sets === 'gone') throw new KubeError('NotFound', 'no such kind')
+        return sets
+    }
   }
-  const session = { api, clock, terminal, output: 'text', signal: new AbortController().signal, call: {} }
+  const api = fakeApi({
+    list: async resource => ({ items: itemsOf(resource), metadata: { resourceVersion: '1' } }),
+    async patch(_, { name }, { body }) {
+      asked.push(name)
+      const old = world.reports.find(({ metadata }) => metadata.name === name)
+      if (old === undefined) throw new KubeError('NotFound', name)
+      const changed = { ...old, metadata: { ...old.metadata, ...body.metadata } }
+      world.reports = world.reports.map(it => (it === old ? changed : it))
+      return changed
+    },
+  })
+  const session = makeSession({ api, clock, terminal })
   return {
     world,
     asked,
@@ -39,7 +50,7 @@ function cluster(reports: NodeReport[], sets: readonly BackupPodSet[] | 'gone' =
       react = then
     },
     async run(options: { allowStateLoss?: boolean; timeout?: number } = {}) {
-      const outcome = uninstall(session as unknown as Session, { timeout: 60, ...options }).then(
+      const outcome = uninstall(session, { timeout: 60, ...options }).then(
         () => undefined,
         (error: unknown) => error,
       )
@@ -56,7 +67,7 @@ function cluster(reports: NodeReport[], sets: readonly BackupPodSet[] | 'gone' =
   }
 }
 const retired = (it: NodeReport): NodeReport => report(it.metadata.name, { retired: true, ready: false })
-const keep = (it: NodeReport, status: NodeReport): NodeReport => ({ ...it, status: status.status as never })
+const keep = (it: NodeReport, { status }: NodeReport): NodeReport => ({ ...it, ...(status && { status }) })
 
 test('every agent is asked once, all of them and the operator are waited for, and then it says what may follow', async () => {
   const { world, asked, terminal, onLook, run } = cluster([report('n1'), report('n2')])
