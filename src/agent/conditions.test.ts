@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { podConditions } from '../api/pod-contract.ts'
 import { formatServingRecord, longestRecord, servingRecordAnnotation } from '../api/serving-record.ts'
-import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
+import { type Body, fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { patchCondition } from './conditions.ts'
 
 const pod = { namespace: 'ns', name: 'p', uid: 'u' }
@@ -11,15 +11,15 @@ const died = { type: podConditions.serving, status: 'False', reason: 'Died', mes
 const record = { diedWith: 'ns/set/0/life' }
 
 function stand(answers: readonly (KubeError | undefined)[] = []) {
-  const written: { readonly metadata: object; readonly status: object }[] = []
-  const api = {
-    patch: async (_: unknown, __: unknown, { body }: { readonly body: (typeof written)[number] }) => {
+  const written: Body[] = []
+  const api = fakeApi({
+    patch: async (_, __, { body }) => {
       const answer = answers[written.length]
       written.push(body)
       if (answer !== undefined) throw answer
-      return {}
+      return makeObject(body)
     },
-  } as unknown as Pick<Api, 'patch'>
+  })
   return { written, deps: { api, clock: createFakeClock() } }
 }
 

@@ -1,22 +1,29 @@
 import { expect, it } from 'vitest'
 import { slotLeaseBody } from '../api/slot-lease.ts'
 import { KubeError } from '../kube/errors.ts'
+import type { KubeObject } from '../kube/object.ts'
 import type { Lease, Pod } from '../kube/resources.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { lease } from './duties/testing/snapshots.ts'
 import { createInquiry } from './inquiry.ts'
 
 const signal = new AbortController().signal
 
-function stand(objects: ReadonlyMap<string, unknown>, onPause: () => void = () => undefined) {
-  const get = async (_: unknown, { namespace, name }: { namespace?: string; name: string }) => {
-    const found = objects.get(`${namespace}/${name}`)
-    if (found === undefined) throw new KubeError('NotFound', name)
-    if (found instanceof Error) throw found
-    return found as never
-  }
-  const list = async () => ({ items: [...objects.values()], metadata: {} }) as never
+function stand(objects: ReadonlyMap<string, KubeObject | Error>, onPause: () => void = () => undefined) {
+  const api = fakeApi({
+    async get(_, { namespace, name }) {
+      const found = objects.get(`${namespace}/${name}`)
+      if (found === undefined) throw new KubeError('NotFound', name)
+      if (found instanceof Error) throw found
+      return found
+    },
+    list: async () => ({
+      items: [...objects.values()].flatMap(each => (each instanceof Error ? [] : [each])),
+      metadata: { resourceVersion: '1' },
+    }),
+  })
   return createInquiry({
-    ...{ api: { get, list }, node: 'a', election: { namespace: 'system', name: 'operator' } },
+    ...{ api, node: 'a', election: { namespace: 'system', name: 'operator' } },
     clock: { sleep: async () => onPause() },
   })
 }
@@ -26,7 +33,7 @@ const podOf = (over: Partial<Pod['metadata']> = {}): Pod => ({
 })
 
 it('reads the Lease of a slot, whatever caches say; none is not a failure, and no answer is one', async () => {
-  const body = slotLeaseBody(lease({ epoch: 7 }))
+  const body = makeObject(slotLeaseBody(lease({ epoch: 7 })))
   expect(await stand(new Map([['default/web-0', body]])).lease(lease(), signal)).toMatchObject({ epoch: 7 })
   expect(await stand(new Map()).lease(lease(), signal)).toBeUndefined()
   const away = stand(new Map([['default/web-0', new KubeError('Unavailable', 'away')]]))

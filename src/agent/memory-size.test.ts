@@ -2,7 +2,6 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { LocatedPod } from './driver/memory-driver.ts'
 import { sizeOfMemory } from './memory-size.ts'
 
 let proc: string
@@ -25,12 +24,7 @@ it('counts what each process has for itself, swapped out or not, and shared memo
     'VmSwap:\t       8 kB',
   ])
   await put(11, '', ['Name:\tRssAnon: 9 kB', 'RssAnon:\t      40 kB', 'RssShmem:\t      50 kB'])
-  const containers = [
-    { app: { pid: 10, startTime: 1 } },
-    { app: undefined },
-    { app: { pid: 99, startTime: 1 } },
-  ]
-  const pod = { containers } as unknown as LocatedPod
+  const containers = [{ app: { pid: 10, start: 1 } }, { app: undefined }, { app: { pid: 99, start: 1 } }]
   const { signal } = new AbortController()
-  expect(await sizeOfMemory({ proc, host: 1 }, pod, signal)).toBe((100 + 8 + 40 + 50) * 1024)
+  expect(await sizeOfMemory({ proc, host: 1 }, { containers }, signal)).toBe((100 + 8 + 40 + 50) * 1024)
 })

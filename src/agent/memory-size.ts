@@ -1,5 +1,5 @@
 import { type ProcFs, statusOf, treeOf } from './discover/process.ts'
-import type { LocatedPod } from './driver/memory-driver.ts'
+import type { LocatedAppContainer } from './driver/memory-driver.ts'
 
 /**
  * Estimates the bytes that the memory of a pod's saved processes takes up in a dump. CRIU dumps pages that processes
@@ -8,7 +8,11 @@ import type { LocatedPod } from './driver/memory-driver.ts'
  *
  * @throws the signal's reason.
  */
-export async function sizeOfMemory(fs: ProcFs, pod: LocatedPod, signal: AbortSignal): Promise<number> {
+export async function sizeOfMemory(
+  fs: ProcFs,
+  pod: { readonly containers: readonly Pick<LocatedAppContainer, 'app'>[] },
+  signal: AbortSignal,
+): Promise<number> {
   let own = 0
   let shared = 0
   for (const { app } of pod.containers) {

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { labelNamesOf } from '../../test/support/label-names.ts'
 import { createMetrics } from '../kube/metrics.ts'
 import { createBudgetMetrics } from './disk/metrics.ts'
 import { createAgentMetrics } from './metrics.ts'
@@ -28,7 +29,7 @@ it('D10.metrics: what anybody may read of an agent names no namespace, set, slot
       registry
         .getMetricsAsArray()
         .filter(({ name }) => known.has(name) !== isOwn)
-        .flatMap(metric => (metric as unknown as { labelNames: string[] }).labelNames),
+        .flatMap(labelNamesOf),
     ),
   ]
   expect(labelsOf(true).sort()).toEqual(ofAgents)

@@ -2,33 +2,32 @@ import { expect, it } from 'vitest'
 import { legacyContainers, legacyDeath, legacyMemory } from '../api/legacy-serving.ts'
 import { podConditions, type ServingRecord } from '../api/pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation, servingRecordOf } from '../api/serving-record.ts'
-import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog as log } from '../kube/log.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { fakeApi } from '../kube/testing/fake-api.ts'
 import { writeMissingRecords } from './missing-records.ts'
 
 const containers = { app: 'containerd://1' }
 const memory = { generation: 29, takenAt: '2026-01-01T00:00:01.250Z' }
 const onStage = `epoch 2: ${legacyContainers(containers)}${legacyMemory(memory)}`
 
-const podOf = (name: string, message: string, annotation?: string): Pod =>
-  ({
-    metadata: {
-      ...{ namespace: 'ns', name, uid: `uid-${name}`, resourceVersion: '1' },
-      annotations: {
-        mine: 'kept',
-        ...(annotation !== undefined && { [servingRecordAnnotation]: annotation }),
-      },
+const podOf = (name: string, message: string, annotation?: string): Pod => ({
+  metadata: {
+    ...{ namespace: 'ns', name, uid: `uid-${name}`, resourceVersion: '1' },
+    annotations: {
+      mine: 'kept',
+      ...(annotation !== undefined && { [servingRecordAnnotation]: annotation }),
     },
-    status: {
-      conditions: [
-        { type: podConditions.serving, status: 'True', message, lastTransitionTime: '2026-01-01T00:00:00Z' },
-      ],
-    },
-  }) as unknown as Pod
+  },
+  status: {
+    conditions: [
+      { type: podConditions.serving, status: 'True', message, lastTransitionTime: '2026-01-01T00:00:00Z' },
+    ],
+  },
+})
 
 /** An API server that checks preconditions, with a cache that shows its pods at once. */
 function stand(given: readonly Pod[], refusals: Record<string, KubeError> = {}) {
@@ -36,17 +35,13 @@ function stand(given: readonly Pod[], refusals: Record<string, KubeError> = {}) 
   for (const pod of given) pods.upsert(pod)
   const truth = new Map(given.map(pod => [pod.metadata.name, pod]))
   const asked: string[] = []
-  const api = {
-    patch: async (
-      _: unknown,
-      { name }: { readonly name: string },
-      { body }: { readonly body: { readonly metadata: Pod['metadata']; readonly status?: unknown } },
-    ) => {
+  const api = fakeApi({
+    patch: async (_, { name }, { body }) => {
       asked.push(name)
       const [refusal, old] = [refusals[name], truth.get(name)]
       if (refusal !== undefined) throw refusal
-      const { uid, resourceVersion, annotations } = body.metadata
-      if (old?.metadata.uid !== uid || old?.metadata.resourceVersion !== resourceVersion)
+      const { uid, resourceVersion, annotations } = body.metadata ?? {}
+      if (old === undefined || old.metadata.uid !== uid || old.metadata.resourceVersion !== resourceVersion)
         throw new KubeError('Conflict', 'it has changed', { status: 409 })
       expect(body.status).toBeUndefined()
       const metadata = {
@@ -54,11 +49,12 @@ function stand(given: readonly Pod[], refusals: Record<string, KubeError> = {}) 
         resourceVersion: String(Number(resourceVersion) + 1),
         annotations: { ...old.metadata.annotations, ...annotations },
       }
-      truth.set(name, { ...old, metadata })
-      pods.upsert({ ...old, metadata })
-      return {}
+      const written = { ...old, metadata }
+      truth.set(name, written)
+      pods.upsert(written)
+      return written
     },
-  } as unknown as Pick<Api, 'patch'>
+  })
   const clock = createFakeClock()
   const end = new AbortController()
   const running = writeMissingRecords({ pods: pods.list, api, clock, log }, end.signal)

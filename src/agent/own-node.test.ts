@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
+import { fakeApi } from '../kube/testing/fake-api.ts'
 import { ownNode } from './own-node.ts'
 
 const asked = (extra: Record<string, readonly string[]> | undefined) =>
   ownNode(
-    { request: async () => ({ body: { status: { userInfo: extra && { extra } } } }) as never },
+    fakeApi({ request: async () => ({ status: 201, body: { status: { userInfo: extra && { extra } } } }) }),
     'n1',
     new AbortController().signal,
   )

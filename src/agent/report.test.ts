@@ -3,6 +3,7 @@ import { diskUnreadReason, type NodeReportStatus, reportLimits, type SlotReport 
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog } from '../kube/log.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { hasNothing } from '../succession/kept.ts'
 import { createReportWriter, type ReportContent } from './report.ts'
 
@@ -22,20 +23,20 @@ const content = (generation: number, usable?: 'Frozen' | 'Staged'): ReportConten
 function stand(exists = false, hasStatus = true) {
   const clock = createFakeClock()
   const writes: NodeReportStatus[] = []
-  const api = {
-    patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
+  const api = fakeApi({
+    patch: async (_, __, { body }) => {
       if (!exists) throw new KubeError('NotFound', 'no report')
-      const { status } = body as { status: NodeReportStatus }
+      const status = body.status as NodeReportStatus
       // A merge patch keeps a field that it does not name, if the field existed.
       if (!hasStatus && !('slots' in status)) throw new KubeError('Invalid', 'slots: Required value')
       writes.push(status)
-      return {} as never
+      return makeObject(body)
     },
-    create: async () => {
+    create: async (_, body) => {
       exists = true
-      return {} as never
+      return makeObject(body)
     },
-  }
+  })
   const writer = createReportWriter({ api, node: 'a', clock, log: silentLog })
   const stop = new AbortController()
   const running = writer.run(stop.signal)
@@ -52,18 +53,17 @@ describe('the report of a node', () => {
     const bodies: object[] = []
     let exists = true
     let uid: string | undefined
-    const api = {
-      patch: async (_r: unknown, _ref: unknown, { body }: { body: unknown }) => {
+    const api = fakeApi({
+      patch: async (_, __, { body }) => {
         if (!exists) throw new KubeError('NotFound', 'no report')
-        const { metadata } = body as { metadata?: object }
-        if (metadata !== undefined) bodies.push(metadata)
-        return {} as never
+        if (body.metadata !== undefined) bodies.push(body.metadata)
+        return makeObject(body)
       },
-      create: async () => {
+      create: async (_, body) => {
         exists = true
-        return {} as never
+        return makeObject(body)
       },
-    }
+    })
     const owner = async () => {
       if (uid === undefined) throw new KubeError('Timeout', 'later')
       return { apiVersion: 'v1', kind: 'Node', name: 'a', uid } as const

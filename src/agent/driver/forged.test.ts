@@ -7,7 +7,13 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
 import { unlimited } from '../../checkpoint/images/limits.ts'
 import { decode, encode, message, one, textOf, type ValueOf } from '../../checkpoint/images/message.ts'
-import { coreEntry, ghostFileEntry, inventoryEntry, mmEntry } from '../../checkpoint/images/messages.ts'
+import {
+  coreEntry,
+  type credsEntry,
+  ghostFileEntry,
+  inventoryEntry,
+  mmEntry,
+} from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { type Cell, holdCommand, serveCommand } from '../cell.ts'
 import { type Cells, cellsOf } from '../testing/cells.ts'
@@ -32,12 +38,10 @@ const namedFile = message('file_entry', {
   ),
 })
 
-const editCore =
-  (edit: (core: NonNullable<Parameters<Parameters<typeof editImage>[4]>[0]>) => boolean) =>
-  async (images: string) => {
-    for (const name of await readdir(images))
-      if (/^core-\d+\.img$/.test(name)) await editImage(images, name, 'core', coreEntry, edit as never)
-  }
+const editCore = (edit: (core: ValueOf<typeof coreEntry>) => boolean) => async (images: string) => {
+  for (const name of await readdir(images))
+    if (/^core-\d+\.img$/.test(name)) await editImage(images, name, 'core', coreEntry, edit)
+}
 const editTask = (edit: (core: ValueOf<typeof precedenceCore>) => unknown) => async (images: string) => {
   for (const name of await readdir(images))
     if (/^core-\d+\.img$/.test(name))
@@ -57,9 +61,10 @@ const precedenceCore = message('core_entry', {
     }),
   ),
 })
-const editCredentials = (set: (creds: Record<string, unknown>) => void) =>
-  editCore(core => {
-    set((core as unknown as { threadCore: { creds: Record<string, unknown> } }).threadCore.creds)
+const editCredentials = (set: (creds: ValueOf<typeof credsEntry>) => void) =>
+  editCore(({ threadCore }) => {
+    if (threadCore?.creds === undefined) return false
+    set(threadCore.creds)
     return true
   })
 
@@ -70,31 +75,31 @@ const forgeries: readonly (readonly [string, (images: string) => Promise<unknown
   [
     'root',
     editCredentials(creds => {
-      for (const id of ['uid', 'euid', 'suid', 'fsuid']) creds[id] = 0
+      for (const id of ['uid', 'euid', 'suid', 'fsuid'] as const) creds[id] = 0
     }),
   ],
   [
     'a saved user to return to',
     editCredentials(creds => {
-      creds['suid'] = 0
+      creds.suid = 0
     }),
   ],
   [
     'another group',
     editCredentials(creds => {
-      creds['groups'] = [0, 6]
+      creds.groups = [0, 6]
     }),
   ],
   [
     'capabilities',
     editCredentials(creds => {
-      for (const set of ['capPrm', 'capEff', 'capBnd']) creds[set] = [1 << 21, 0]
+      for (const set of ['capPrm', 'capEff', 'capBnd'] as const) creds[set] = [1 << 21, 0]
     }),
   ],
   [
     'new privileges',
     editCredentials(creds => {
-      creds['noNewPrivs'] = 0
+      creds.noNewPrivs = 0
     }),
   ],
 ]

@@ -17,7 +17,7 @@ const listen = async (server: Server, port = 0): Promise<number> => {
 
 const never = new AbortController().signal
 const target = { address: '127.0.0.1' }
-const readinessProbe = { tcpSocket: { port: 1 as never } }
+const readinessProbe = { tcpSocket: { port: 1 } }
 
 describe('a pod that has just gone on stage', () => {
   test('answers when its readiness probe succeeds', async () => {
@@ -38,7 +38,7 @@ describe('a pod that has just gone on stage', () => {
             ports: [{ name: 'web', containerPort: port }],
             // Neither the delay nor the thresholds apply.
             readinessProbe: {
-              httpGet: { port: 'web' as never, path: '/ready' },
+              httpGet: { port: 'web', path: '/ready' },
               initialDelaySeconds: 600,
               successThreshold: 5,
             },

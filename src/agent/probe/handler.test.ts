@@ -9,8 +9,8 @@ const container = {
     { name: 'web', containerPort: 8080 },
   ],
 }
-const http = (httpGet: { port: unknown; path?: string; scheme?: string; host?: string }) =>
-  parseProbe({ httpGet: httpGet as never }, container)
+const http = (httpGet: { port: number | string; path?: string; scheme?: string; host?: string }) =>
+  parseProbe({ httpGet }, container)
 const pathOf = (path: string | undefined) => {
   const parsed = http({ port: 80, ...(path === undefined ? {} : { path }) })
   return typeof parsed === 'object' && parsed.handler.type === 'http' ? parsed.handler.path : parsed
@@ -21,7 +21,7 @@ const anyText = fc.string({ unit: fc.nat(0xffff).map(unit => String.fromCharCode
 
 describe('a probe of a template', () => {
   test('has the defaults of the API', () => {
-    expect(parseProbe({ tcpSocket: { port: 1 as never } }, container)).toEqual({
+    expect(parseProbe({ tcpSocket: { port: 1 } }, container)).toEqual({
       handler: { type: 'tcp', port: 1 },
       timing: {
         initialDelayMs: 0,
@@ -37,7 +37,7 @@ describe('a probe of a template', () => {
     ['httpGet', { httpGet: { port: 80, host: '169.254.169.254' } }],
     ['tcpSocket', { tcpSocket: { port: 80, host: 'internal.example' } }],
   ])('D10.probe-host: %s asks nobody but the pod', (_, probe) => {
-    expect(parseProbe(probe as never, container)).toContain('names a host')
+    expect(parseProbe(probe, container)).toContain('names a host')
   })
 
   test('has its times in milliseconds', () => {
