@@ -73,7 +73,7 @@ beforeAll(async () => {
   // Pods with our label may only be created in namespaces with sets, whichever user creates them.
   const set = { apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind, metadata: { name: 'any' } }
   const created = { ...set, spec: { replicas: 1, template: { spec: { containers } } } }
-  await admin.create(backupPodSets, created as never, { namespace: 'shop' })
+  await admin.create(backupPodSets, created, { namespace: 'shop' })
   for (const name of ['n1', 'n2']) {
     await admin.create(nodes, {
       metadata: { name, labels: { zone: 'a', 'backup.example.com/stage': 'ready' } },

@@ -9,10 +9,10 @@ import type { Call, Seen, Step } from './worlds.ts'
 type Kind = Resource<KubeObject>
 type Json = Readonly<Record<string, unknown>>
 
-const kinds = {
-  pods: pods as unknown as Kind,
-  leases: leases as unknown as Kind,
-  sets: backupPodSets as unknown as Kind,
+const kinds: Readonly<Record<'pods' | 'leases' | 'sets', Kind>> = {
+  pods,
+  leases,
+  sets: backupPodSets,
 }
 
 const pod = (name: string, more: Json = {}, spec: Json = {}): Json => ({

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
-import { manifest, manifests, packageVersion, text } from './manifests.ts'
+import { manifest, packageVersion, text } from './manifests.ts'
 
 interface Container {
   readonly name: string
@@ -98,9 +98,10 @@ test('D10.images: nothing that is delivered names an image that strangers could 
 })
 
 test('D10.redis-password: it is in no argument, which everybody sees who may list processes', async () => {
-  const [redis] = await manifests('deploy/redis/redis.yaml')
-  const { spec: pod } = (redis as unknown as { spec: { template: { spec: { containers: Container[] } } } })
-    .spec.template
+  const redis = await manifest<{ spec: { template: { spec: { containers: Container[] } } } }>(
+    'deploy/redis/redis.yaml',
+  )
+  const { spec: pod } = redis.spec.template
   expect(JSON.stringify(pod.containers.map(({ args }) => args))).not.toMatch(/PASSWORD|requirepass/)
   // The shell writes the file itself: `printf` is a builtin, not a process.
   expect(JSON.stringify(pod)).toContain('exec redis-server /run/redis/redis.conf')

@@ -5,6 +5,7 @@ import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
 import { createPullMetrics } from '../../../src/backuppodset/pulled/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
 import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
+import { labelNamesOf } from '../../support/label-names.ts'
 
 /** Returns labels and type, by name, of every metric that operator and agents export. */
 export async function exported(): Promise<Map<string, { type: string; labels: readonly string[] }>> {
@@ -17,16 +18,7 @@ export async function exported(): Promise<Map<string, { type: string; labels: re
   return new Map(
     registries.flatMap(registry =>
       registry.getMetricsAsArray().map(metric => {
-        const {
-          name,
-          type,
-          labelNames = [],
-        } = metric as unknown as {
-          name: string
-          type: string
-          labelNames?: string[]
-        }
-        return [name, { type: String(type), labels: labelNames }] as const
+        return [metric.name, { type: String(metric.type), labels: labelNamesOf(metric) }] as const
       }),
     ),
   )
