@@ -166,7 +166,7 @@ function compareWithModel(type: string, node: Schema, path: string, differences:
     else compareWithModel(item[1], inner, `${path}[]`, differences)
     return
   }
-  const model = (clientNode as unknown as Record<string, Model | undefined>)[type]
+  const model: Model | undefined = Reflect.get(clientNode, type)
   if (type === 'IntOrString' || type === 'V1ObjectMeta' || typeof model?.getAttributeTypeMap !== 'function') {
     const expected = { number: ['integer', 'number'], boolean: ['boolean'], string: ['string', undefined] }[
       type

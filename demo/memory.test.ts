@@ -1,36 +1,51 @@
 import { expect, test } from 'vitest'
+import { report } from '../src/cli/testing/objects.ts'
 import { KubeError } from '../src/kube/errors.ts'
+import type { Pod } from '../src/kube/resources.ts'
+import { fakeApi, makeObject } from '../src/kube/testing/fake-api.ts'
 import { tellMemory } from './memory.ts'
 import { createScreen } from './screen.ts'
 import type { Stage } from './stage.ts'
 
-interface Named {
-  readonly plural: string
-}
-
 /** A cluster with two capable nodes; the containers of the set's pods are waiting as given. */
 function stageWith(waiting: { reason: string; message?: string }): Stage {
   const made = new Set<string>()
-  const pod = {
+  const pod: Pod = {
     metadata: { name: 'memory-1', uid: '1', resourceVersion: '1' },
     status: {
-      containerStatuses: [{ name: 'app', image: 'understudy.invalid/counter:0.1.0', state: { waiting } }],
+      containerStatuses: [
+        {
+          ...{ name: 'app', image: 'understudy.invalid/counter:0.1.0', imageID: '' },
+          ...{ ready: false, restartCount: 0, state: { waiting } },
+        },
+      ],
     },
   }
-  const api = {
-    list: async ({ plural }: Named) => ({
-      items: plural === 'nodereports' ? [{ status: { ready: true } }, { status: { ready: true } }] : [pod],
+  const api = fakeApi({
+    list: async ({ plural }) => ({
+      items: plural === 'nodereports' ? [report('n1'), report('n2')] : [pod],
+      metadata: { resourceVersion: '1' },
     }),
-    create: async (_: Named, { metadata }: { metadata: { name: string } }) => void made.add(metadata.name),
-    get: async (_: Named, { name }: { name: string }) => {
+    create: async (_, body) => {
+      const object = makeObject(body)
+      made.add(object.metadata.name)
+      return object
+    },
+    get: async (_, { name }) => {
       if (!made.has(name)) throw new KubeError('NotFound', name)
-      return { metadata: { name } }
+      return makeObject({ metadata: { name } })
     },
     delete: async () => {
       throw new KubeError('NotFound', 'it')
     },
+  })
+  const unused = (): never => {
+    throw new Error('nothing fails over in these tests')
   }
-  return { api, namespace: 'demo', patienceMs: 1_000 } as unknown as Stage
+  return {
+    ...{ api, namespace: 'demo', patienceMs: 1_000, goOn: [], tearDown: '' },
+    ...{ kubectl: unused, traffic: unused, [Symbol.asyncDispose]: async () => {} },
+  }
 }
 
 const told = (stage: Stage) =>

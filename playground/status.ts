@@ -127,7 +127,11 @@ async function commandNames(pids: ReadonlySet<number>): Promise<Set<string>> {
   return names
 }
 
-export function formatStatus(status: ClusterStatus): string {
+export function formatStatus(
+  status: Pick<ClusterStatus, 'name' | 'state' | 'machines'> & {
+    readonly counts: Readonly<Record<string, number>>
+  },
+): string {
   const mark = (ok: boolean | undefined): string => (ok === undefined ? '?' : ok ? 'ok' : 'NO')
   const machines = tableLines(
     ['MACHINE', 'POWER', 'READY', 'SERVICES'],

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { fakeApi } from '../../src/kube/testing/fake-api.ts'
 import { actingPasses, passesOver, readLog } from './operator-log.ts'
 
 const set = { namespace: 'bench', name: 'web' }
@@ -22,15 +23,13 @@ describe('the operator log', () => {
 
   it('asks the API for whole seconds, rounded down', async () => {
     const asked: unknown[] = []
-    const api = {
-      request: async (method: string, path: string, options: unknown) => {
+    const api = fakeApi({
+      request: async (method, path, options) => {
         asked.push([method, path, options])
         return { status: 200, body: 'x\n' }
       },
-    }
-    expect(
-      await readLog(api as never, { namespace: 'n', name: 'p', container: 'c' }, 1_700_000_000_987),
-    ).toBe('x\n')
+    })
+    expect(await readLog(api, { namespace: 'n', name: 'p', container: 'c' }, 1_700_000_000_987)).toBe('x\n')
     expect(asked).toEqual([
       [
         'GET',

@@ -18,7 +18,7 @@ const p0 = makePod('p0', 'primary', { slot: 0, epoch: 1 })
 const created: Extract<Action, { type: 'create' }> = {
   ...{ type: 'create', kind: 'primary', name: 'p1', strategy: 'random', role: undefined },
 }
-const written: Action = {
+const written: Extract<Action, { type: 'writeSlot' }> = {
   ...{ type: 'writeSlot', lease: makeLease(p0), version: '1', restarts: 0, stateLost: false },
 }
 const service = (version: string | undefined): Action => ({
@@ -55,7 +55,7 @@ describe('the failure of a pass', () => {
     const [first, second] = [0, 7].map(slot => {
       const lease = makeLease(makePod('p', 'primary', { slot, epoch: 1 }))
       const error = new Error(`bps-${String(slot).repeat(12)} is forbidden`)
-      return eventsOf([failed({ ...written, lease } as Action, error)], 0).map(seriesOf)
+      return eventsOf([failed({ ...written, lease }, error)], 0).map(seriesOf)
     })
     expect(first).toEqual(second)
   })

@@ -1,14 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeReport } from '../../api/node-report.ts'
 import { isPeerAddress, nodeBehind } from './known-peers.ts'
 
-const report = (
-  name: string,
-  fingerprint: string,
-  address: string,
-): Pick<NodeReport, 'metadata' | 'status'> => ({
+const report = (name: string, fingerprint: string, address: string) => ({
   metadata: { name, uid: name, resourceVersion: '1' },
-  status: { fingerprint, address } as NonNullable<NodeReport['status']>,
+  status: { fingerprint, address },
 })
 const n1 = report('n1', 'a', '10.0.0.1:9443')
 const n2 = report('n2', 'b', '[fd00::2]:9443')

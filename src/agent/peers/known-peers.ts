@@ -1,7 +1,9 @@
 /** Finds peers by the reports of their nodes. */
-import type { NodeReport } from '../../api/node-report.ts'
+import type { NodeReport, NodeReportStatus } from '../../api/node-report.ts'
 
-type Report = Pick<NodeReport, 'metadata' | 'status'>
+type Report = Pick<NodeReport, 'metadata'> & {
+  readonly status?: Pick<NodeReportStatus, 'fingerprint' | 'address'>
+}
 
 /**
  * Returns the node whose agent has this key and address. If two reports have the same key, one of them is false, and it

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { makeLease, makeUnderstudy } from '../testing/memory.ts'
 import { type Promote, patienceMs, withMemory } from './promote.ts'
 
 const origin = {
@@ -9,7 +10,11 @@ const origin = {
   takenAt: 10_000,
   takenAtSource: Date.parse('2026-01-01T00:00:00Z'),
 } as const
-const action = { type: 'promote', origin } as Promote
+const pod = makeUnderstudy('h0')
+const action: Promote = {
+  ...{ type: 'promote', pod, lease: makeLease(pod), version: '1', origin, wake: false },
+  role: { slot: 0, epoch: 2, replaces: undefined },
+}
 
 it('tells the age of the memory that was brought back, not of the one in an old report', () => {
   const { origin: told } = withMemory(action, { generation: 9, takenAt: '2026-01-01T00:00:02.5Z' })

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { ParsedPull } from '../../api/memory.ts'
 import { seededRandom } from '../../kube/random.ts'
 import type { PulledSlot } from '../pulled/view.ts'
 import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { makePull } from '../testing/pulled.ts'
 import { actionsOf, makePod, makePods, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 
-const pull = { container: 'app' } as ParsedPull
+const pull = makePull()
 const held = (slot: number, name: string, over: Partial<PulledSlot> = {}): [number, PulledSlot] => [
   slot,
   {

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
-import type { ParsedPull } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
@@ -10,6 +9,7 @@ import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
+import { makePull } from '../testing/pulled.ts'
 import { makePod, makeSet } from '../testing/snapshots.ts'
 import { createStateBudget } from './budget.ts'
 import { createPulled } from './pulled.ts'
@@ -72,7 +72,8 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
     ...{ changed: () => {}, read: async () => undefined, isDeleted: () => false },
   })
   const answered = async (everyInterval: boolean) => {
-    const pull = { timeoutMs: 5_000, container: 'app', push: { everyInterval } } as ParsedPull
+    const { push, ...pulling } = makePull({ timeoutMs: 5_000 })
+    const pull = { ...pulling, push: { ...push, everyInterval } }
     let isOver = false
     const { signal } = new AbortController()
     const given = pulled

@@ -4,10 +4,10 @@ import { Agent } from 'undici'
 import { afterEach, expect, it, vi } from 'vitest'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
+import { makePull, makeState } from '../testing/pulled.ts'
 import { makePod } from '../testing/snapshots.ts'
 import { createStateBudget } from './budget.ts'
 import { createRefresher, type Follower, followersOf } from './refresh.ts'
-import type { SavedState } from './states.ts'
 
 const set = { namespace: 'default', name: 'bps', uid: 'set-uid' }
 const follower: Follower = { slot: 0, name: 'hot', uid: 'uid-hot', restarts: 0 }
@@ -33,11 +33,11 @@ async function onStage(budgetBytes = 1_000) {
     server.closeAllConnections()
     server.close()
   })
-  const pull = {
-    ...{ intervalMs: 1_000, port: (server.address() as AddressInfo).port, path: '/', headers: [] },
-    ...{ maxBytes: 100, timeoutMs: 300, restoreMs: 1_000, container: 'app' },
-    push: { path: '/', method: 'POST' as const, headers: [], everyInterval: true },
-  }
+  const pull = makePull({
+    port: (server.address() as AddressInfo).port,
+    ...{ maxBytes: 100, timeoutMs: 300, restoreMs: 1_000 },
+    push: { path: '/', method: 'POST', headers: [], everyInterval: true },
+  })
   const states = new Map<number, string>([[0, 'a']])
   const results: string[] = []
   const budget = createStateBudget(budgetBytes)
@@ -48,7 +48,7 @@ async function onStage(budgetBytes = 1_000) {
     states: {
       get: (_, slot) => {
         const text = states.get(slot)
-        return text === undefined ? undefined : ({ bytes: Buffer.from(text), hollow: false } as SavedState)
+        return text === undefined ? undefined : makeState({ bytes: Buffer.from(text) })
       },
     },
     metrics: { pulled() {}, pushed() {}, refreshed: result => results.push(result), forget() {}, reset() {} },
