@@ -1,0 +1,25 @@
+/** Refuses casts in tests that hide a renamed field from the type checker. */
+import { execFileSync } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { castsOf, violationsOf } from './casts.ts'
+
+/** Tests that may still have such casts. The check fails when an entry is not needed any more. */
+const notYet: readonly string[] = [
+  'src/agent/duties/',
+  // It waits for `fetchNewest`, which takes the context of all tasks.
+  'src/agent/peers/peers.test.ts',
+  'src/backuppodset/memory/observe.test.ts',
+  'src/kube/',
+  'src/operator/',
+]
+
+const root = new URL('../../', import.meta.url)
+const listed = execFileSync('git', ['ls-files', '*.test.ts'], { cwd: root, encoding: 'utf8' })
+  .trim()
+  .split('\n')
+const casts = await Promise.all(
+  listed.map(async path => castsOf(path, await readFile(new URL(path, root), 'utf8'))),
+)
+const violations = violationsOf(casts.flat(), notYet)
+for (const violation of violations) console.error(violation)
+process.exitCode = violations.length > 0 ? 1 : 0
