@@ -8,10 +8,10 @@ export interface Import {
   readonly to: string
 }
 
-/** Relative imports and re-exports of one file, dynamic ones with a literal name included; paths from the root of the repository. */
-export function importsOf(path: string, source: string): readonly Import[] {
+/** Everything that one file imports or re-exports, as written; dynamic imports only with a literal name. */
+export function importedBy(path: string, source: string): readonly string[] {
   const { module } = parseTypeScript(path, source)
-  const names = [
+  return [
     ...module.staticImports.map(({ moduleRequest }) => moduleRequest.value),
     ...module.staticExports.flatMap(({ entries }) =>
       entries.flatMap(entry => entry.moduleRequest?.value ?? []),
@@ -21,10 +21,13 @@ export function importsOf(path: string, source: string): readonly Import[] {
       return literal?.[2] ?? []
     }),
   ]
-  return names
+}
+
+/** The relative ones of these; paths from the root of the repository. */
+export const importsOf = (path: string, source: string): readonly Import[] =>
+  importedBy(path, source)
     .filter(name => name.startsWith('.'))
     .map(name => ({ from: path, to: join(dirname(path), name) }))
-}
 
 /** Files of tests, and what only they use. */
 export const isTest = (path: string): boolean => /\.test\.ts$|\/testing\//u.test(path)
