@@ -13,3 +13,17 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
     promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
   })
 }
+
+/**
+ * Returns a controller that also fires when `signal` does, until it is disposed: `AbortSignal.any` would leave a
+ * dependant on a signal that lives as long as the process.
+ */
+export function linkedTo(signal: AbortSignal): AbortController & Disposable {
+  const controller = new AbortController()
+  const onAbort = () => controller.abort(signal.reason)
+  if (signal.aborted) onAbort()
+  else signal.addEventListener('abort', onAbort, { once: true })
+  return Object.assign(controller, {
+    [Symbol.dispose]: () => signal.removeEventListener('abort', onAbort),
+  })
+}

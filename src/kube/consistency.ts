@@ -20,6 +20,8 @@ import type { Store } from './store.ts'
 
 /** The state of the caches. `resource` is a `resourceName`: `pods`, `leases.coordination.k8s.io`. */
 export interface CacheView {
+  /** True if there is a cache of this resource. */
+  covers(resource: string): boolean
   /**
    * The version up to which the cache has seen everything. @throws TypeError when there is no cache of this resource.
    */
@@ -38,6 +40,7 @@ export function cacheView(stores: Readonly<Record<string, Store<KubeObject>>>): 
     return store
   }
   return {
+    covers: resource => stores[resource] !== undefined,
     seen: resource => of(resource).resourceVersion(),
     get: (resource, key) => of(resource).get(key),
     onAdvance(listener) {

@@ -1,11 +1,12 @@
+import { EventEmitter, on } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { containerIdsOf } from '../api/pod-contract.ts'
+import { type Cache, createCacheSet } from '../kube/cache-set.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
-import { freshCheck, syncedCheck } from '../kube/health.ts'
 import { silentLog } from '../kube/log.ts'
-import type { KubeObject } from '../kube/object.ts'
+import { type KubeObject, keyOf } from '../kube/object.ts'
 import { seededRandom } from '../kube/random.ts'
 import type { Pod, Resource } from '../kube/resources.ts'
 import { createCaches, withoutBallast } from './caches.ts'
@@ -61,6 +62,11 @@ it('D6.claims: and which claims it has', () => {
 })
 
 describe('D6.caches: what sets with memory need', () => {
+  const added = new EventEmitter()
+  const add = async (cache: Cache<KubeObject>, object: KubeObject) => {
+    added.emit(cache.resource.plural, object)
+    await expect.poll(() => cache.get(keyOf(object))).toBeDefined()
+  }
   /** An API server that forbids Nodes, never ends its list of Services, and is empty otherwise. */
   const api = {
     list: async () => ({ items: [], resourceVersion: '1' }),
@@ -68,23 +74,22 @@ describe('D6.caches: what sets with memory need', () => {
       if (plural === 'nodes') throw new KubeError('Forbidden', 'nodes is forbidden')
       if (plural !== 'services')
         yield { type: 'BOOKMARK', resourceVersion: '1', initialEventsEnd: true } as const
-      await new Promise((_resolve, reject) =>
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
-      )
+      for await (const [object] of on(added, plural, { signal })) yield { type: 'ADDED', object } as const
     },
   }
   const start = async (memoryNamespaces: 'labelled' | 'all') => {
     const mirror = { api, clock, random: seededRandom(1), log: silentLog }
-    const caches = createCaches(mirror as never, { memoryNamespaces })
+    const set = createCacheSet(mirror as never)
+    const caches = createCaches(set, { memoryNamespaces })
     const stop = new AbortController()
-    const running = Object.values(caches.all).map(reflector => reflector.run(stop.signal))
+    const running = set.run(stop.signal)
     await expect.poll(() => caches.missingForMemory().length).toBe(2)
     await expect.poll(() => caches.missingForMemory()[0]?.why).toBeDefined()
     const end = async () => {
       stop.abort()
-      await Promise.all(running)
+      await running
     }
-    return { caches, end, ready: syncedCheck(caches.inUse), fresh: freshCheck(caches.inUse, 120_000) }
+    return { caches, end, ready: set.isSynced, fresh: set.isFresh(120_000) }
   }
   const setIn = (namespace: string, checkpoint?: object) =>
     ({
@@ -103,10 +108,10 @@ describe('D6.caches: what sets with memory need', () => {
 
   it('makes the operator not ready, by its name, once there is such a set', async () => {
     const { caches, ready, fresh, end } = await start('all')
-    caches.stores.sets.upsert(setIn('a'))
-    caches.stores.sets.upsert(setIn('b', { source: 'http' }))
+    await add(caches.stores.sets, setIn('a'))
+    await add(caches.stores.sets, setIn('b', { source: 'http' }))
     expect([ready(), fresh()]).toEqual([undefined, undefined])
-    caches.stores.sets.upsert(setIn('c', {}))
+    await add(caches.stores.sets, setIn('c', {}))
     expect(ready()).toBe('not synced yet: nodes, services')
     expect(fresh()).toBe('no update for too long: nodes, services')
     await end()
@@ -116,9 +121,9 @@ describe('D6.caches: what sets with memory need', () => {
     const { caches, ready, end } = await start('labelled')
     const { permitted, sets } = caches.stores
     if (permitted === 'everywhere') throw new Error('labelled')
-    sets.upsert(setIn('c', {}))
+    await add(sets, setIn('c', {}))
     expect(ready()).toBeUndefined()
-    permitted.upsert({ metadata: { name: 'c', uid: 'c', resourceVersion: '2' } })
+    await add(permitted, { metadata: { name: 'c', uid: 'c', resourceVersion: '2' } })
     expect(ready()).toBe('not synced yet: nodes, services')
     await end()
   })

@@ -1,165 +1,98 @@
-import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { backupPodSets } from '../api/backuppodset.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
-import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import { nodeReports } from '../api/node-report.ts'
 import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from '../backuppodset/services/observe.ts'
-import { cacheView } from '../kube/consistency.ts'
-import { createReflector, type ReflectorOptions } from '../kube/reflector.ts'
+import type { Cache, CacheSet } from '../kube/cache-set.ts'
 import {
-  type ControllerRevision,
   controllerRevisions,
-  type EndpointSlice,
   endpointSlices,
-  type Lease,
   leases as leaseResource,
   type Namespace,
-  type Node,
   namespaces as namespaceResource,
   nodes as nodeResource,
   type Pod,
   pods as podResource,
-  resourceName,
-  type Service,
   services as serviceResource,
 } from '../kube/resources.ts'
-import { createStore } from '../kube/store.ts'
 import type { OperatorOptions } from './options.ts'
-
-/** Names of the kinds for display. */
-const kindsForMemory = {
-  leases: 'Leases',
-  reports: 'NodeReports',
-  nodes: 'Nodes',
-  services: 'Services',
-  slices: 'EndpointSlices',
-  namespaces: 'Namespaces',
-} as const
-
-type Mirror = Pick<ReflectorOptions<Pod>, 'api' | 'clock' | 'random' | 'log' | 'metrics'>
 
 /** Creates the caches of everything that the operator watches in the cluster. */
 export function createCaches(
-  mirror: Mirror,
+  { cache }: Pick<CacheSet, 'cache'>,
   { memoryNamespaces }: Pick<OperatorOptions, 'memoryNamespaces'>,
 ) {
-  const sets = createStore<BackupPodSet>()
-  const pods = createStore<Pod>({ indexes: podIndexes })
-  const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const reports = createStore<NodeReport>({ indexes: reportIndexes })
-  const services = createStore<Service>({ indexes: serviceIndexes })
-  const revisions = createStore<ControllerRevision>({ indexes: revisionIndexes })
-  const slices = createStore<EndpointSlice>({ indexes: sliceIndexes })
-  const nodes = createStore<Node>()
-  const permitted = createStore<Namespace>()
-  const reflectors = {
-    sets: createReflector({ ...mirror, resource: backupPodSets, store: sets }),
-    // Only pods with our label: the operator's memory use must not grow with the cluster.
-    pods: createReflector({
-      ...mirror,
-      resource: podResource,
-      query: { labelSelector: labels.set },
-      store: pods,
-      transform: withoutBallast,
-    }),
-  }
-  // Sets without memory need none of these: where the agent is not installed, they may be missing or forbidden.
-  const forMemory = {
-    leases: createReflector({
-      ...mirror,
-      resource: leaseResource,
-      query: { labelSelector: labels.set },
-      store: leases,
-    }),
-    reports: createReflector({ ...mirror, resource: nodeReports, store: reports }),
-    // With labels and taints, an administrator controls which pods a node may run. The other fields are not needed.
-    nodes: createReflector({
-      ...mirror,
-      resource: nodeResource,
-      store: nodes,
-      transform: ({ metadata: { name, uid, resourceVersion, labels: all = {} }, spec }) => ({
-        metadata: { name, uid, resourceVersion, labels: all },
-        spec: { taints: spec?.taints ?? [] },
-      }),
-    }),
-    services: createReflector({
-      ...mirror,
-      resource: serviceResource,
-      query: { labelSelector: labels.set },
-      store: services,
-    }),
-    slices: createReflector({
-      ...mirror,
-      resource: endpointSlices,
-      query: { labelSelector: labels.set },
-      store: slices,
-    }),
-    ...(memoryNamespaces === 'labelled' && {
-      namespaces: createReflector({
-        ...mirror,
-        resource: namespaceResource,
-        query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
-        store: permitted,
-        transform: ({ metadata: { name, uid, resourceVersion } }) => ({
-          metadata: { name, uid, resourceVersion },
-        }),
-      }),
-    }),
-  }
-  // Kept apart: without it, only older templates are unavailable.
-  const revisionReflector = createReflector({
-    ...mirror,
-    resource: controllerRevisions,
-    query: { labelSelector: labels.set },
-    store: revisions,
-  })
+  const labelled = { labelSelector: labels.set }
+  const sets = cache(backupPodSets)
+  // Only pods with our label: the operator's memory use must not grow with the cluster.
+  const pods = cache(podResource, { query: labelled, indexes: podIndexes, transform: withoutBallast })
+
   /**
    * Ignores sets whose namespace does not allow memory: otherwise any tenant could make the operator depend on these
    * caches.
    */
-  const isMemoryWanted = () =>
+  const isMemoryWanted = (): boolean =>
     sets
       .list()
       .some(
         ({ spec, metadata: { namespace = '' } }) =>
           spec.checkpoint !== undefined &&
           spec.checkpoint.source !== 'http' &&
-          (memoryNamespaces !== 'labelled' ||
-            forMemory.namespaces?.hasSynced() === false ||
-            permitted.get(namespace) !== undefined),
+          (permitted === 'everywhere' || !permitted.hasSynced() || permitted.get(namespace) !== undefined),
       )
+
+  // Sets without memory need none of these: where the agent is not installed, they may be missing or forbidden.
+  const memoryOnly = { awaited: 'briefly', isNeeded: isMemoryWanted } as const
+  const leases = cache(leaseResource, { ...memoryOnly, query: labelled, indexes: leaseIndexes })
+  const reports = cache(nodeReports, { ...memoryOnly, indexes: reportIndexes })
+  // With labels and taints, an administrator controls which pods a node may run. The other fields are not needed.
+  const nodes = cache(nodeResource, {
+    ...memoryOnly,
+    transform: ({ metadata: { name, uid, resourceVersion, labels: all = {} }, spec }) => ({
+      metadata: { name, uid, resourceVersion, labels: all },
+      spec: { taints: spec?.taints ?? [] },
+    }),
+  })
+  const services = cache(serviceResource, { ...memoryOnly, query: labelled, indexes: serviceIndexes })
+  const slices = cache(endpointSlices, { ...memoryOnly, query: labelled, indexes: sliceIndexes })
+  const permitted: Cache<Namespace> | 'everywhere' =
+    memoryNamespaces === 'labelled'
+      ? cache(namespaceResource, {
+          ...memoryOnly,
+          query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
+          transform: ({ metadata: { name, uid, resourceVersion } }) => ({
+            metadata: { name, uid, resourceVersion },
+          }),
+        })
+      : 'everywhere'
+  // Without it, only older templates are unavailable.
+  const revisions = cache(controllerRevisions, { query: labelled, indexes: revisionIndexes, awaited: 'not' })
+
+  const forMemory = [
+    leases,
+    reports,
+    nodes,
+    services,
+    slices,
+    ...(permitted === 'everywhere' ? [] : [permitted]),
+  ]
   return {
     stores: {
       ...{ sets, pods, leases, reports, services, revisions, slices, nodes },
       /** Namespaces that allow memory. */
-      permitted: memoryNamespaces === 'labelled' ? permitted : ('everywhere' as const),
+      permitted,
     },
-    /** Required for any decision. */
-    reflectors,
-    forMemory,
-    /** Required by at least one existing set. */
-    inUse: () => (isMemoryWanted() ? { ...reflectors, ...forMemory } : reflectors),
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
-      Object.entries(forMemory).flatMap(([name, reflector]) =>
-        reflector.hasSynced()
-          ? []
-          : [{ resource: kindsForMemory[name as keyof typeof forMemory], why: reflector.problem() }],
-      ),
-    all: { ...reflectors, ...forMemory, revisions: revisionReflector },
-    /** Caches of the resources that the operator writes. */
-    written: cacheView({
-      [resourceName(backupPodSets)]: sets,
-      [resourceName(podResource)]: pods,
-      [resourceName(leaseResource)]: leases,
-      [resourceName(serviceResource)]: services,
-      [resourceName(endpointSlices)]: slices,
-    }),
+      forMemory
+        .filter(each => !each.hasSynced())
+        .map(each => ({ resource: `${each.resource.kind}s`, why: each.problem() })),
   }
 }
 

@@ -1,21 +1,35 @@
-import { execFile } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import { configMaps, events, leases, namespaces } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
 import { installKit } from './install.ts'
 
 const run = promisify(execFile)
 let below: string
 let directory: string
+let api: Api
+let namespace: string
 
 beforeAll(async () => {
   below = await mkdtemp(join(tmpdir(), 'understudy-kit-'))
-  directory = await installKit(below, ['@types/node'])
+  directory = await installKit(below, ['@types/node', 'pino'])
+  api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
+  namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-' } })).metadata.name
 })
-afterAll(() => rm(below, { recursive: true, force: true }))
+afterAll(async () => {
+  await api.delete(namespaces, { name: namespace })
+  await api.close()
+  await rm(below, { recursive: true, force: true })
+})
 
 /** Returns the compiler's complaints about a strict program of the user and about the kit's own declarations. */
 async function complaints(): Promise<readonly string[]> {
@@ -34,21 +48,121 @@ async function complaints(): Promise<readonly string[]> {
     .filter(line => /error TS/.test(line) && !/^node_modules\/(?!@understudy)/.test(line))
 }
 
-test('a program compiles against the installed package, and finds the API server with it', async () => {
-  const program = `
-    import { createApi, loadConnection, namespaces } from '@understudy/kube'
-    import { createFakeClock } from '@understudy/kube/testing'
+/** The operator in the README that was packed. */
+async function operatorOfReadme(): Promise<string> {
+  const readme = await readFile(join(directory, 'node_modules/@understudy/kube/README.md'), 'utf8')
+  const program = /```ts\n(.*?)```/s.exec(readme)?.[1]
+  if (program === undefined) throw new Error('the README has no program')
+  return program
+}
 
-    const api = createApi({ connection: await loadConnection() })
-    const { items } = await api.list(namespaces, { fieldSelector: 'metadata.name=default' })
-    await api.close()
-    const clock = createFakeClock()
-    await clock.advance(1_000)
-    console.log(items[0]?.metadata.name)
-  `
-  await writeFile(join(directory, 'program.ts'), program)
+/** Starts the operator as a process of its own. */
+function start() {
+  const env = { ...process.env, KUBECONFIG: adminKubeconfig(), NAMESPACE: namespace }
+  const child = spawn(process.execPath, ['operator.ts'], {
+    cwd: directory,
+    env: { ...env, HEALTH_PORT: '0', METRICS_PORT: '0' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const logged: Readonly<Record<string, unknown>>[] = []
+  createInterface(child.stdout).on('line', line => logged.push(JSON.parse(line)))
+  const exited = once(child, 'exit')
+  const portOf = (field: string) =>
+    eventually(() => {
+      const port = logged.find(({ msg }) => msg === 'listening')?.[field]
+      expect(port).toBeTypeOf('number')
+      return port as number
+    })
+  return {
+    get: async (field: 'healthPort' | 'metricsPort', path: string) =>
+      fetch(`http://127.0.0.1:${await portOf(field)}${path}`),
+    leads: () => logged.some(({ msg }) => msg === 'leading'),
+    terminate: () => child.kill('SIGTERM'),
+    exitCode: async () => (await exited)[0] as number | null,
+    async [Symbol.asyncDispose]() {
+      child.kill('SIGKILL')
+      await exited
+    },
+  }
+}
+
+const textOf = async (name: string) => (await api.get(configMaps, { namespace, name })).data?.['text']
+const greet = (name: string, who?: string) =>
+  api.create(configMaps, {
+    metadata: { namespace, name, labels: { toy: 'greeting' } },
+    ...(who && { data: { who } }),
+  })
+
+test('the operator of the README works with the installed package alone', async () => {
+  const program = await operatorOfReadme()
+  expect(program.split('\n').length).toBeLessThanOrEqual(60)
+  await writeFile(join(directory, 'operator.ts'), program)
   expect(await complaints()).toEqual([])
-  const env = { ...process.env, KUBECONFIG: adminKubeconfig() }
-  const { stdout } = await run(process.execPath, ['program.ts'], { cwd: directory, env })
-  expect(stdout).toBe('default\n')
+
+  await greet('early', 'early bird')
+  await using one = start()
+  await eventually(async () => expect(await textOf('early-out')).toBe('Hello, early bird'))
+  expect((await one.get('healthPort', '/readyz')).status).toBe(200)
+  expect((await one.get('healthPort', '/healthz')).status).toBe(200)
+
+  // An object is created, repaired and changed, with an invalid one beside it.
+  const { metadata } = await greet('a', 'world')
+  await greet('bad')
+  await eventually(async () => expect(await textOf('a-out')).toBe('Hello, world'))
+  expect((await api.get(configMaps, { namespace, name: 'a-out' })).metadata.ownerReferences).toMatchObject([
+    { uid: metadata.uid, controller: true },
+  ])
+  await api.delete(configMaps, { namespace, name: 'a-out' })
+  await eventually(async () => expect(await textOf('a-out')).toBe('Hello, world'))
+  const change = { type: 'merge' as const, body: { data: { who: 'moon' } } }
+  await api.patch(configMaps, { namespace, name: 'a' }, change)
+  await eventually(async () => expect(await textOf('a-out')).toBe('Hello, moon'))
+  const scrape = await (await one.get('metricsPort', '/metrics')).text()
+  expect(scrape).toContain('controller_runtime_terminal_reconcile_errors_total{controller="greeting"} 1')
+  expect(scrape).toContain('controller_runtime_reconcile_panics_total{controller="greeting"} 0')
+
+  // The other replica takes over and handles the changes made in the meantime.
+  await using two = start()
+  await eventually(async () => expect((await two.get('healthPort', '/readyz')).status).toBe(200))
+  expect(two.leads()).toBe(false)
+  one.terminate()
+  expect(await one.exitCode()).toBe(0)
+  await greet('late', 'late riser')
+  await eventually(async () => expect(await textOf('late-out')).toBe('Hello, late riser'))
+  expect(two.leads()).toBe(true)
+  two.terminate()
+  expect(await two.exitCode()).toBe(0)
+  expect((await api.get(leases, { namespace, name: 'greeter' })).spec?.holderIdentity ?? '').toBe('')
+
+  const notes = (await api.list(events, { namespace })).items.map(event => event.note)
+  expect(new Set(notes)).toEqual(
+    new Set(['Hello, early bird', 'Hello, world', 'Hello, moon', 'Hello, late riser']),
+  )
+})
+
+test('the fake API server of the package runs without a cluster', async () => {
+  const program = `
+    import { configMaps, runManager, silentLog as log } from '@understudy/kube'
+    import { createApiServer, createMemoryApi } from '@understudy/kube/testing'
+
+    const server = createApiServer(() => Date.now())
+    const connect = () => createMemoryApi(server)
+    const stop = new AbortController()
+    server.create(configMaps, { metadata: { name: 'a' } }, 'ns')
+    await runManager(
+      { name: 'n', namespace: 'ns', log, connect, healthPort: 0, metricsPort: 0 },
+      manager => {
+        const maps = manager.cache(configMaps)
+        manager.leading(async () => {
+          console.log(maps.list().map(({ metadata }) => metadata.name))
+          stop.abort()
+        })
+      },
+      stop.signal,
+    )
+  `
+  await writeFile(join(directory, 'fake.ts'), program)
+  expect(await complaints()).toEqual([])
+  const { stdout } = await run(process.execPath, ['fake.ts'], { cwd: directory })
+  expect(stdout).toBe("[ 'a' ]\n")
 })

@@ -5,8 +5,8 @@ import type { Api, DeleteQuery, ListQuery, Patch } from '../../../src/kube/api-t
 import { isKubeError } from '../../../src/kube/errors.ts'
 import type { KubeObject, ObjectRef } from '../../../src/kube/object.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
-import { createApiServer } from '../../sim/model/api-server.ts'
-import { createLink, createNetworkApi } from '../../sim/model/network.ts'
+import { createApiServer } from '../../../src/kube/testing/api-server.ts'
+import { createLink, createNetworkApi, statusKinds } from '../../sim/model/network.ts'
 import { createVirtualTime, epoch } from '../../sim/model/virtual-time.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -57,7 +57,7 @@ export interface World {
 /** The simulation's API server, over its network without faults. */
 export function modelWorld(): World {
   const time = createVirtualTime()
-  const server = createApiServer(() => epoch + time.now())
+  const server = createApiServer(() => epoch + time.now(), statusKinds)
   const party = time.createParty('test')
   const random = { next: () => 0.5, bytes: (count: number) => new Uint8Array(count) }
   const api = createNetworkApi({ server, time, party, link: createLink(), random })

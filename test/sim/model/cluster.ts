@@ -13,8 +13,8 @@ import {
   pods,
   services,
 } from '../../../src/kube/resources.ts'
+import type { Objects } from '../../../src/kube/testing/api-server.ts'
 import { openGate, runModelAgent, type Volatile } from './agent.ts'
-import type { Objects } from './api-server.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'

@@ -1,10 +1,11 @@
 /** The network between a process and the API server: it takes time, loses responses, and delays watches. */
 import type { Api, CallOptions, WatchEvent } from '../../../src/kube/api-types.ts'
 import { KubeError } from '../../../src/kube/errors.ts'
-import { type KubeObject, keyOf } from '../../../src/kube/object.ts'
+import type { KubeObject } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
-import type { ApiServer, HistoryEvent } from './api-server.ts'
+import type { ApiServer, HistoryEvent } from '../../../src/kube/testing/api-server.ts'
+import { inOrder, selectorOf, visible } from '../../../src/kube/testing/selection.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
 /** The present faults of the connection. Each can change at any moment. */
@@ -20,6 +21,9 @@ export interface Link {
   /** By resource: delay of its watch events, ms; -1: the watches have fallen silent. */
   readonly lagMs: Map<string, number>
 }
+
+/** Kinds, besides pods, whose status is a subresource. */
+export const statusKinds = ['backuppodsets', 'nodereports']
 
 export const createLink = (): Link => ({
   ...{ cut: false, lostAnswers: 0, losesCreates: false, refusals: 0, lagMs: new Map() },
@@ -192,48 +196,5 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
     watch: (resource, query, options) => watch(resource, query, options?.signal),
     request: async () => ({ status: 200, body: {} }),
     close: async () => undefined,
-  }
-}
-
-const inOrder = <T extends KubeObject>(objects: readonly T[]): readonly T[] =>
-  objects.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-
-/**
- * For a watcher with a selector, an object that starts to match is ADDED, and one that no longer matches is DELETED.
- */
-function visible<T extends KubeObject>(
-  { type, object, old }: HistoryEvent,
-  selects: (object: KubeObject) => boolean,
-): WatchEvent<T> | undefined {
-  const was = old !== undefined && selects(old)
-  const is = type !== 'DELETED' && selects(object)
-  if (!was && !is) return undefined
-  if (is) return { type: was ? 'MODIFIED' : 'ADDED', object: object as T }
-  // The object as it last matched, with the version of its deletion.
-  const { resourceVersion } = object.metadata
-  const last = type === 'DELETED' ? object : { ...old, metadata: { ...old?.metadata, resourceVersion } }
-  return { type: 'DELETED', object: last as T }
-}
-
-function selectorOf({
-  namespace,
-  labelSelector,
-  fieldSelector,
-}: {
-  readonly namespace?: string | undefined
-  readonly labelSelector?: string | undefined
-  readonly fieldSelector?: string | undefined
-}): (object: KubeObject) => boolean {
-  const [label, value] = labelSelector?.split('=') ?? []
-  const node = fieldSelector?.replace(/^spec\.nodeName=/, '')
-  return object => {
-    const { metadata } = object
-    if (namespace !== undefined && metadata.namespace !== namespace) return false
-    if (label !== undefined) {
-      const has = metadata.labels?.[label]
-      if (has === undefined || (value !== undefined && has !== value)) return false
-    }
-    if (node === undefined) return true
-    return (object as { readonly spec?: { readonly nodeName?: string } }).spec?.nodeName === node
   }
 }

@@ -6,14 +6,13 @@ import type { SetMetrics } from '../../../src/backuppodset/metrics.ts'
 import type { WakeKeys } from '../../../src/backuppodset/wake/token.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
+import { createCacheSet } from '../../../src/kube/cache-set.ts'
 import { createConsistencyStore } from '../../../src/kube/consistency.ts'
 import { createElector } from '../../../src/kube/election.ts'
 import { fenced } from '../../../src/kube/fence.ts'
-import { freshen } from '../../../src/kube/freshen.ts'
 import { silentLog as log } from '../../../src/kube/log.ts'
 import { createQueue } from '../../../src/kube/queue.ts'
 import type { Random } from '../../../src/kube/random.ts'
-import type { Reflector } from '../../../src/kube/reflector.ts'
 import { createCaches } from '../../../src/operator/caches.ts'
 import { createMemoryStore } from '../../../src/state-store/memory.ts'
 import { createWriteBehind } from '../../../src/state-store/write-behind.ts'
@@ -40,18 +39,19 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
   const { party, api, time, random, signal } = options
   const clock = time.clockOf(party)
   // The model has no Node objects, so none of its nodes has a label or a taint.
-  const caches = createCaches({ api, clock, random, log }, { memoryNamespaces: 'all' })
-  const reflectors: Readonly<Record<string, Reflector>> = caches.all
+  const cacheSet = createCacheSet({ api, clock, random, log })
+  const caches = createCaches(cacheSet, { memoryNamespaces: 'all' })
+  const { permitted: _, ...mirrored } = caches.stores
   const mayWrite = () => elector.isLeader()
   const leaderApi = fenced(api, mayWrite)
   const queue = createQueue({ clock, name: 'backuppodset', backoff: failurePauses, random })
-  const consistency = createConsistencyStore({ cache: caches.written, clock, log })
+  const consistency = createConsistencyStore({ cache: cacheSet.view, clock, log })
   const stateStore = createWriteBehind(createMemoryStore(clock), { clock, log })
   const controller = createSetController({
     ...caches.stores,
     ...{ api: leaderApi, urgentApi: leaderApi, mayWrite },
     reign: () => elector.reign(),
-    revisionsKnown: () => reflectors['revisions']?.hasSynced() === true,
+    revisionsKnown: caches.stores.revisions.hasSynced,
     instance: party.name,
     missingForMemory: caches.missingForMemory,
     stateBudget: 2 ** 26,
@@ -69,16 +69,16 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     ...{ api, clock, random, log },
     ...{ ...operatorElection, identity: party.name },
   })
-  const running = Object.values(reflectors).map(reflector => reflector.run(signal))
+  const running = cacheSet.run(signal)
   try {
-    await Promise.all(Object.values(reflectors).map(reflector => reflector.synced(signal)))
+    await Promise.all(Object.values(mirrored).map(cache => cache.synced(signal)))
     const lead = async (stop: AbortSignal, lost: AbortSignal) => {
-      await freshen({ caches: reflectors, patienceMs: freshMs, clock, log }, stop)
+      await cacheSet.freshen(freshMs, stop)
       await controller.run(stop, lost)
     }
     await elector.run({ onStarted: lead, signal })
   } finally {
     queue.shutdown()
-    await Promise.all(running)
+    await running
   }
 }

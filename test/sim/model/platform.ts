@@ -1,8 +1,8 @@
 /** The platform of a cluster: a time, and an API server with connections to it. */
 import type { Api } from '../../../src/kube/api-types.ts'
 import type { Random } from '../../../src/kube/random.ts'
-import { createApiServer, type Objects } from './api-server.ts'
-import { createNetworkApi, type Link } from './network.ts'
+import { createApiServer, type Objects } from '../../../src/kube/testing/api-server.ts'
+import { createNetworkApi, type Link, statusKinds } from './network.ts'
 import { createVirtualTime, type Party, type VirtualTime } from './virtual-time.ts'
 
 export interface Way {
@@ -23,6 +23,6 @@ export interface Platform {
 /** A platform that is entirely in memory. */
 export function modelPlatform(): Platform {
   const time = createVirtualTime()
-  const server = createApiServer(() => time.epoch + time.now())
+  const server = createApiServer(() => time.epoch + time.now(), statusKinds)
   return { time, server, slack: 1, apiOf: way => createNetworkApi({ server, time, ...way }) }
 }

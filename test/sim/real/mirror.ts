@@ -18,7 +18,7 @@ import {
   services,
 } from '../../../src/kube/resources.ts'
 import { createStore, type Store } from '../../../src/kube/store.ts'
-import type { Objects } from '../model/api-server.ts'
+import type { Objects } from '../../../src/kube/testing/api-server.ts'
 
 export interface Mirror {
   readonly objects: Objects

@@ -1,11 +1,12 @@
 /**
  * An API server in memory: versions, preconditions, merge patches, graceful deletion, and the history that watches
- * follow. Everything here is instantaneous; delay and loss belong to the network (see `network.ts`).
+ * follow. Everything here is instantaneous: delay and loss belong to the client. It validates nothing, sets no defaults,
+ * and deletes no dependants.
  */
-import { isEqual } from '../../../src/kube/equal.ts'
-import { KubeError } from '../../../src/kube/errors.ts'
-import { type KubeObject, keyOf, keyOfRef, type ObjectRef } from '../../../src/kube/object.ts'
-import { pods, type Resource, resourceName } from '../../../src/kube/resources.ts'
+import { isEqual } from '../equal.ts'
+import { KubeError } from '../errors.ts'
+import { type KubeObject, keyOf, keyOfRef, type ObjectRef } from '../object.ts'
+import { pods, type Resource, resourceName } from '../resources.ts'
 
 export interface HistoryEvent {
   readonly version: number
@@ -76,8 +77,12 @@ export interface ApiServer extends Objects {
   ): T
 }
 
-/** @param now returns milliseconds since 1970 */
-export function createApiServer(now: () => number): ApiServer {
+/**
+ * @param now returns milliseconds since 1970
+ * @param withSubresource plural names of the kinds, besides pods, whose status is a subresource
+ */
+export function createApiServer(now: () => number, withSubresource: readonly string[] = []): ApiServer {
+  const hasStatus = new Set(['pods', ...withSubresource])
   const collections = new Map<string, Collection>()
   const listeners: ((resource: string, event: HistoryEvent) => void)[] = []
   let version = 1
@@ -255,9 +260,6 @@ export function createApiServer(now: () => number): ApiServer {
     subscribe: listener => void listeners.push(listener),
   }
 }
-
-/** Kinds whose status is a subresource. */
-const hasStatus = new Set(['pods', 'backuppodsets', 'nodereports'])
 
 const withStatus = (object: KubeObject, status: unknown): KubeObject => {
   const { status: _, ...rest } = object as KubeObject & { readonly status?: unknown }
