@@ -3,6 +3,7 @@
  * here, so that the two cannot differ.
  */
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
+import { type Condition, conditionLimits } from '../kube/conditions.ts'
 import type { KubeObject, Wire } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
@@ -289,20 +290,11 @@ export const limits = Object.freeze({
   /** Entries of a list in the status: each costs etcd and every watcher. The counts include the rest. */
   listed: 200,
   /** Characters of a condition: its reason and its message. */
-  conditionReason: 1024,
-  conditionMessage: 32_768,
+  conditionReason: conditionLimits.reason,
+  conditionMessage: conditionLimits.message,
   /** Nodes listed for one slot: with 200 slots, the status is still small enough to be stored. */
   usableOn: 10,
 } as const)
-
-export interface Condition {
-  readonly type: string
-  readonly status: 'True' | 'False' | 'Unknown'
-  readonly reason: string
-  readonly message: string
-  readonly lastTransitionTime: string
-  readonly observedGeneration: number
-}
 
 export interface SlotStatus {
   readonly slot: number

@@ -1,9 +1,9 @@
 import { labels } from '../api/labels.ts'
 import type { Clock } from '../kube/clock.ts'
+import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
 import { servingOf } from './memory/stage.ts'
-import { controllerOf } from './pod/owner.ts'
 import { epochOf, slotOf } from './pod/view.ts'
 import type { LossReason, LostPrimary } from './snapshot.ts'
 

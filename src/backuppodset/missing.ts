@@ -1,7 +1,7 @@
 /** Kinds of objects that the operator does not know yet: their caches have never been complete. */
-import type { BackupPodSetStatus, Condition } from '../api/backuppodset.ts'
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
-import { setCondition } from './condition.ts'
+import { type Condition, setCondition } from '../kube/conditions.ts'
 
 export interface Missing {
   /** Plural as displayed: `Nodes`. */

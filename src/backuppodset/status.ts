@@ -1,6 +1,5 @@
 import {
   type BackupPodSetStatus,
-  type Condition,
   type LastFailover,
   type LastTransition,
   limits,
@@ -9,7 +8,7 @@ import {
 import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
-import { setCondition } from './condition.ts'
+import { type Condition, setCondition } from '../kube/conditions.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { partitionPrimaries } from './decide/primary-sets.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'

@@ -4,9 +4,9 @@ import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
+import { controllerOf } from '../kube/owner.ts'
 import { type Pod, pods } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
-import { controllerOf } from './pod/owner.ts'
 
 /**
  * Pods that left the cache but still exist. The operator watches only pods with a set's label, so removing that label

@@ -1,10 +1,10 @@
 /** Cures for conditions that are not as they should be, where the message itself gives none. */
 
 import { agentErrors } from '../api/agent-errors.ts'
-import type { Condition } from '../api/backuppodset.ts'
 import { refusals } from '../api/errors.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
+import type { Condition } from '../kube/conditions.ts'
 
 const doctor = 'run `kubectl understudy doctor`: it names each node with a problem, and the cure'
 

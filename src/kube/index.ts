@@ -7,6 +7,7 @@ export * from './cache-set.ts'
 export type { Clock } from './clock.ts'
 // Time, chance, and the ends of waits.
 export { elapses, systemClock } from './clock.ts'
+export * from './conditions.ts'
 // The parts of an operator.
 export * from './connection.ts'
 export * from './connection-limits.ts'
@@ -42,6 +43,7 @@ export * from './recorder.ts'
 export * from './reflector.ts'
 // Objects and errors.
 export * from './resources.ts'
+export * from './slow-start.ts'
 export * from './stop.ts'
 export * from './store.ts'
 export * from './tracked.ts'

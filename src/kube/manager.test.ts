@@ -188,7 +188,7 @@ it('a pass begins when the caches show the writes of the one before', async () =
           passes.push(`${key}: ${made.size}`)
           if (made.size > 0) return
           isLate = passes.length === 1
-          const owner = ownerReference<ConfigMap>(configMaps, maps.get(key) as ConfigMap)
+          const owner = ownerReference(configMaps, (maps.get(key) as ConfigMap).metadata)
           const metadata = { name: `pod-${passes.length}`, ownerReferences: [owner] }
           await api.create(pods, { metadata, spec: {} }, { namespace: 'ns' })
         },

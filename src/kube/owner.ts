@@ -7,11 +7,14 @@ import type { Change } from './store.ts'
 export const controllerOf = (object: KubeObject) =>
   object.metadata.ownerReferences?.find(owner => owner.controller === true)
 
-/** The reference that makes `owner` the controller of another object, which is deleted after it. */
-export function ownerReference<T extends KubeObject>(resource: Resource<T>, { metadata }: T) {
-  const { name, uid } = metadata
-  return { apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid, controller: true } as const
-}
+/**
+ * The reference that makes an object of this resource the controller of another object, which is deleted after it.
+ * Without blockOwnerDeletion, which needs a permission on finalizers.
+ */
+export const ownerReference = (
+  resource: Resource<KubeObject>,
+  { name, uid }: { readonly name: string; readonly uid: string },
+) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid, controller: true }) as const
 
 /** Returns the keys of the controllers, of this resource, that a changed object has or had. */
 export function controllersIn(change: Change<KubeObject>, resource: Resource<KubeObject>): readonly string[] {

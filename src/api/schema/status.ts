@@ -1,6 +1,6 @@
+import type { Condition } from '../../kube/conditions.ts'
 import {
   type BackupPodSetStatus,
-  type Condition,
   type LastFailover,
   type LastTransition,
   limits,

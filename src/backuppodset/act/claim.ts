@@ -1,6 +1,6 @@
 import { backupPodSets } from '../../api/backuppodset.ts'
+import { controllerOf } from '../../kube/owner.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { controllerOf } from '../pod/owner.ts'
 import { ownerOf } from '../pod/render.ts'
 import type { PodRef } from '../snapshot.ts'
 import type { ActContext } from './context.ts'

@@ -1,7 +1,7 @@
 import { isKubeError } from '../../kube/errors.ts'
+import { controllerOf } from '../../kube/owner.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
-import { controllerOf } from '../pod/owner.ts'
 import { renderPod } from '../pod/render.ts'
 import { asOf } from '../revisions/revision.ts'
 import type { ActContext } from './context.ts'

@@ -6,7 +6,7 @@ import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { successorAnnotation } from '../../api/pod-contract.ts'
 import type { Wire } from '../../kube/object.ts'
-import { apiVersionOf } from '../../kube/resources.ts'
+import { ownerReference } from '../../kube/owner.ts'
 import type { Action } from '../plan.ts'
 import { deriveToken, tokenDigest, type WakeKeys, wakeKeyId } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
@@ -71,14 +71,8 @@ export function renderPod(
   }
 }
 
-/** The owner reference of a set's pods. Without blockOwnerDeletion, which needs a permission on finalizers. */
-export const ownerOf = (set: ParsedSet) => ({
-  apiVersion: apiVersionOf(backupPodSets),
-  kind: backupPodSets.kind,
-  name: set.name,
-  uid: set.uid,
-  controller: true,
-})
+/** The owner reference of a set's pods. */
+export const ownerOf = ({ name, uid }: ParsedSet) => ownerReference(backupPodSets, { name, uid })
 
 function forMemory(
   spec: Wire<V1PodSpec>,

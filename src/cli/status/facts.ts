@@ -1,7 +1,6 @@
 /** The facts about one set that a user needs. Plain data: `-o json` prints it as it is. */
 import {
   type BackupPodSet,
-  type Condition,
   defaults,
   type HotBackupMode,
   type LastFailover,
@@ -9,6 +8,7 @@ import {
 } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { cureOf, isAsItShouldBe } from '../cures.ts'

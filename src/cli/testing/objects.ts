@@ -1,8 +1,9 @@
 /** Objects as the API server would return them. */
-import type { BackupPodSet, BackupPodSetStatus, Condition } from '../../api/backuppodset.ts'
+import type { BackupPodSet, BackupPodSetStatus } from '../../api/backuppodset.ts'
 import { gateContainerName } from '../../api/gate.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { holdInitContainer } from '../../api/pod-contract.ts'
+import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'
 
 export const now = Date.parse('2030-01-01T01:00:00Z')

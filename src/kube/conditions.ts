@@ -1,5 +1,18 @@
-import { type Condition, limits } from '../api/backuppodset.ts'
-import { cutTo } from '../kube/object.ts'
+/** Conditions of a status. */
+import { cutTo } from './object.ts'
+
+/** A condition as Kubernetes' `metav1.Condition`. */
+export interface Condition {
+  readonly type: string
+  readonly status: 'True' | 'False' | 'Unknown'
+  readonly reason: string
+  readonly message: string
+  readonly lastTransitionTime: string
+  readonly observedGeneration: number
+}
+
+/** The longest texts that `metav1.Condition` allows, in characters. */
+export const conditionLimits = { reason: 1024, message: 32_768 } as const
 
 /**
  * Sets a condition in a list and keeps the list's order. `lastTransitionTime` changes only when the status does. It is
@@ -12,9 +25,9 @@ export function setCondition(
   const old = conditions.find(({ type }) => type === next.type)
   const lastTransitionTime =
     old?.status === next.status ? old.lastTransitionTime : new Date(now).toISOString().replace(/\.\d+Z$/, 'Z')
-  // Both may contain text from agents or the API server. The API server would reject a status with an overlong one.
-  const reason = cutTo(next.reason, limits.conditionReason)
-  const message = cutTo(next.message, limits.conditionMessage)
+  // Both may contain text from others. The API server would reject a status with an overlong one.
+  const reason = cutTo(next.reason, conditionLimits.reason)
+  const message = cutTo(next.message, conditionLimits.message)
   const condition: Condition = { ...next, reason, message, lastTransitionTime }
   return old === undefined
     ? [...conditions, condition]
