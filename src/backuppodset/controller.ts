@@ -15,19 +15,16 @@ import { type Recorder, referenceTo } from '../kube/recorder.ts'
 import {
   type ControllerRevision,
   type EndpointSlice,
-  endpointSlices,
   type Lease,
-  leases as leaseResource,
   type Namespace,
   type Node,
   namespaces as namespaceResource,
   type Pod,
   pods as podResource,
-  resourceName,
   type Service,
-  services as serviceResource,
 } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
+import { tracked } from '../kube/tracked.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import { awaitServing } from './act/await-serving.ts'
 import { createInFlightPromotions } from './act/in-flight-promotions.ts'
@@ -141,12 +138,10 @@ export function createSetController(options: SetControllerOptions): SetControlle
   const lostPrimaries = createLostPrimaries(clock, pendingDeletions.has, key => sets.get(key)?.metadata.uid)
   const pendingStatus = createPendingStatus(clock)
   const inFlightPromotions = createInFlightPromotions(() => clock.sleep(wakePatienceMs))
-  const reporter = createReporter(api, clock)
-  const podsName = resourceName(podResource)
-  const setsName = resourceName(backupPodSets)
-  const leasesName = resourceName(leaseResource)
-  const servicesName = resourceName(serviceResource)
-  const slicesName = resourceName(endpointSlices)
+  const trackedFor = (key: string, client: Api) =>
+    // A pass looks through pending deletions of pods without waiting for the cache.
+    tracked(client, { consistency, owner: key, untrackedDeletions: [podResource] })
+  const reporter = createReporter(key => trackedFor(key, api), clock)
   const reports = createReports(options.reports, clock)
   const retirementDelay = createRetirementDelay(clock)
   const actionRetries = createActionRetries(clock)
@@ -328,9 +323,6 @@ export function createSetController(options: SetControllerOptions): SetControlle
       consistency.onReady(key, () => queue.add(key, { priority }))
       return false
     },
-    wroteSet: (key, set) => {
-      consistency.wrote(key, setsName, set.metadata.resourceVersion)
-    },
     forgetSet: key => {
       const slash = key.indexOf('/')
       const gone = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
@@ -350,8 +342,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
       return {
         ...pulled.acts(set, signal),
         set,
-        api,
-        urgentApi,
+        api: trackedFor(key, api),
+        urgentApi: trackedFor(key, urgentApi),
         settings,
         pendingDeletions,
         inFlightPromotions: {
@@ -371,12 +363,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
         isNamespaceTerminating: () => terminatingNamespaces.ask(set, signal),
         ended: life.end,
         podOf: uid => observed.pods.get(uid),
-        wrote: pod => consistency.wrote(key, podsName, pod.metadata.resourceVersion),
-        wroteLease: lease => consistency.wrote(key, leasesName, lease.metadata.resourceVersion),
         requestedHandover: handoverRequests.wrote,
-        wroteService: service => consistency.wrote(key, servicesName, service.metadata.resourceVersion),
-        wroteSlice: slice => consistency.wrote(key, slicesName, slice.metadata.resourceVersion),
-        deletedLease: metadata => consistency.deleted(key, leasesName, { metadata }),
         sliceOf: name => options.slices.get(keyOfRef({ namespace: set.namespace, name })),
         awaitServing: request => awaitServing(request, { pods, clock, read }),
         failedOnStage: (uid, why) => {

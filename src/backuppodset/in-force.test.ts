@@ -81,7 +81,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   const nothing = () => undefined
   const pendingDeletions = createPendingDeletions(nothing)
   const deps = makeReconcileDeps({
-    ...{ sets, pods: cache, clock, reporter: createReporter(api, clock) },
+    ...{ sets, pods: cache, clock, reporter: createReporter(() => api, clock) },
     pulled: {
       ...{ loaded: () => true, facts: nothing, after: () => void pulled.push('after') },
       ...{ view: () => ({ slots: new Map() }), refusal: nothing },

@@ -36,7 +36,7 @@ function world(set: BackupPodSet) {
   class Begun extends Error {}
   const nothing = () => undefined
   const deps = makeReconcileDeps({
-    ...{ sets, clock, since: createSince(clock), reporter: createReporter(api, clock) },
+    ...{ sets, clock, since: createSince(clock), reporter: createReporter(() => api, clock) },
     missingForMemory: () => missing,
     failoverHistory: {
       ...{ note: nothing, of: () => [] },

@@ -5,7 +5,6 @@ import { reasons } from '../api/reasons.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
-import { keyOf } from '../kube/object.ts'
 import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { Pod } from '../kube/resources.ts'
@@ -62,7 +61,6 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledP
   readonly claims: Pick<ClaimReader, 'look' | 'againAfterMs'>
   /** Asks the API server whether the namespace has the label that allows memory. @throws KubeError. */
   readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
-  readonly wroteSet: (setKey: string, set: BackupPodSet) => void
   readonly forgetSet: (setKey: string) => void
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
   readonly notify: (set: BackupPodSet, notices: readonly SetEvent[]) => void
@@ -161,7 +159,6 @@ export async function reconcile(
   const told = await report(deps, current, isCut && observed.snapshot.isNew ? unfinished : status, signal)
   const { written, againAfterMs } = told
   if (written !== undefined) {
-    deps.wroteSet(key, written)
     deps.notify(current, memoryEvents(current.status, observed.snapshot.memory))
     if (refusal) deps.notify(current, refusalNotices(current.status, refusal))
   }
@@ -197,8 +194,7 @@ async function assertNothingMissing(
   if (since !== undefined && deps.clock.monotonic() - since >= missingMs) {
     const { generation = 0 } = current.metadata
     const status = statusOfMissing(generation, current.status, missing, deps.clock.now())
-    const { written } = await deps.reporter.report(current, status, signal)
-    if (written !== undefined) deps.wroteSet(key, written)
+    await deps.reporter.report(current, status, signal)
   }
   throw new RetryLater(500, missingMessage(missing))
 }
@@ -244,7 +240,6 @@ async function refuse(
   const status = refusedStatus(current.metadata.generation ?? 0, current.status, refusal, deps.clock.now())
   const { written, againAfterMs } = await deps.reporter.report(current, status, signal)
   if (written === undefined) return againAfterMs === undefined ? {} : { requeueAfterMs: againAfterMs }
-  deps.wroteSet(keyOf(current), written)
   deps.notify(current, refusalNotices(current.status, refusal))
   return {}
 }

@@ -3,6 +3,7 @@ import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../ap
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isEqual } from '../kube/equal.ts'
+import { keyOf } from '../kube/object.ts'
 
 /** How long to hold back a change that only updates counts of pods. */
 const softIntervalMs = 3_000
@@ -29,7 +30,7 @@ export interface Reporter {
  * written at once. Progress of pods on their way to Ready is batched: otherwise the start of 300 pods would cause 300
  * writes.
  */
-export function createReporter(api: Pick<Api, 'replace'>, clock: Clock): Reporter {
+export function createReporter(apiFor: (key: string) => Pick<Api, 'replace'>, clock: Clock): Reporter {
   const lastWrite = new Map<string, number>()
   return {
     async report(current, next, signal) {
@@ -54,7 +55,7 @@ export function createReporter(api: Pick<Api, 'replace'>, clock: Clock): Reporte
       if (sinceLast < mayWaitMs) return { written: undefined, againAfterMs: mayWaitMs - sinceLast }
       // PUT with the version that we decided from: if another client has written the status since, the next pass reads
       // that first.
-      const written = await api.replace(
+      const written = await apiFor(keyOf(current)).replace(
         backupPodSets,
         { namespace, name },
         { ...current, apiVersion: 'backup.example.com/v1alpha1', kind: backupPodSets.kind, status },

@@ -11,6 +11,7 @@ import type { KubeObject } from './object.ts'
 import type { Random } from './random.ts'
 import { createReflector, type Reflector, type ReflectorOptions } from './reflector.ts'
 import { type Resource, resourceName } from './resources.ts'
+import { selectorOf } from './selector.ts'
 import { createStore, type Store, type StoreOptions } from './store.ts'
 
 export interface CacheOptions<T extends KubeObject>
@@ -42,7 +43,10 @@ export interface CacheSet {
    * @throws TypeError when there is one already.
    */
   cache<T extends KubeObject>(resource: Resource<T>, options?: CacheOptions<T>): Cache<T>
-  /** For `createConsistencyStore`. */
+  /**
+   * For `createConsistencyStore`: the caches that are awaited. No pass may wait for a write that a cache never shows
+   * because it is forbidden.
+   */
   readonly view: CacheView
   /** Fails until the needed caches are complete. */
   readonly isSynced: Check
@@ -84,6 +88,7 @@ interface Member {
 export function createCacheSet(mirror: CacheSetOptions): CacheSet {
   const { clock, log } = mirror
   const stores: Record<string, Store<KubeObject>> = {}
+  const selects: Record<string, (object: KubeObject) => boolean> = {}
   const members = new Map<string, Member>()
   let isRunning = false
 
@@ -107,12 +112,13 @@ export function createCacheSet(mirror: CacheSetOptions): CacheSet {
         ...mirrored
       } = options
       const name = resourceName(resource)
-      if (stores[name] !== undefined) throw new TypeError(`there is a cache of ${name} already`)
+      if (members.has(name)) throw new TypeError(`there is a cache of ${name} already`)
       if (isRunning) throw new TypeError(`too late for a cache of ${name}: the others are running`)
       const store = createStore({ ...(indexes && { indexes }), ...(freeze && { freeze }) })
       const reflector = createReflector({ ...mirror, ...mirrored, resource, store })
-      stores[name] = store
-      members.set(resource.plural, { reflector, awaited, isNeeded })
+      if (awaited !== 'not') stores[name] = store
+      selects[name] = selectorOf(mirrored.query ?? {})
+      members.set(name, { reflector, awaited, isNeeded })
       return Object.assign(store, {
         resource,
         hasSynced: reflector.hasSynced,
@@ -120,7 +126,7 @@ export function createCacheSet(mirror: CacheSetOptions): CacheSet {
         problem: reflector.problem,
       })
     },
-    view: cacheView(stores),
+    view: cacheView(stores, selects),
     isSynced: syncedCheck(needed),
     isFresh: maxMs => freshCheck(needed, maxMs),
     async run(signal) {

@@ -20,19 +20,26 @@ import type { Store } from './store.ts'
 
 /** The state of the caches. `resource` is a `resourceName`: `pods`, `leases.coordination.k8s.io`. */
 export interface CacheView {
-  /** True if there is a cache of this resource. */
-  covers(resource: string): boolean
+  /** True if a cache will show the present state of this object, or its removal from there. */
+  covers(resource: string, object: KubeObject): boolean
   /**
    * The version up to which the cache has seen everything. @throws TypeError when there is no cache of this resource.
    */
   seen(resource: string): bigint
+  /** Returns undefined also where there is no cache. */
   get(resource: string, key: string): KubeObject | undefined
   /** @returns the function that ends the subscription. */
   onAdvance(listener: () => void): () => void
 }
 
-/** The view of some stores, given by the `resourceName` of their objects. */
-export function cacheView(stores: Readonly<Record<string, Store<KubeObject>>>): CacheView {
+/**
+ * The view of some stores, given by the `resourceName` of their objects. `selects` tells, for stores with a part of a
+ * resource, which objects belong to that part.
+ */
+export function cacheView(
+  stores: Readonly<Record<string, Store<KubeObject>>>,
+  selects: Readonly<Record<string, (object: KubeObject) => boolean>> = {},
+): CacheView {
   const of = (resource: string) => {
     const store = stores[resource]
     // Without a cache `ready` would never be true: better to fail at the first write.
@@ -40,9 +47,13 @@ export function cacheView(stores: Readonly<Record<string, Store<KubeObject>>>): 
     return store
   }
   return {
-    covers: resource => stores[resource] !== undefined,
+    covers: (resource, object) => {
+      const store = stores[resource]
+      if (store === undefined) return false
+      return store.get(keyOf(object)) !== undefined || selects[resource]?.(object) !== false
+    },
     seen: resource => of(resource).resourceVersion(),
-    get: (resource, key) => of(resource).get(key),
+    get: (resource, key) => stores[resource]?.get(key),
     onAdvance(listener) {
       const ends = Object.values(stores).map(store => store.onAdvance(listener))
       return () => {
@@ -70,6 +81,7 @@ export interface ConsistencyOptions {
 }
 
 export interface ConsistencyStore {
+  readonly cache: CacheView
   /**
    * Notes a write for `owner` (any key). Call `discard` when the owner is gone, so that its successor starts clean.
    * @param resource its `resourceName`.
@@ -172,6 +184,7 @@ export function createConsistencyStore(options: ConsistencyOptions): Consistency
   }
 
   return {
+    cache,
     wrote(owner, resource, resourceVersion) {
       const version =
         typeof resourceVersion === 'bigint' ? resourceVersion : parseResourceVersion(resourceVersion)

@@ -43,6 +43,7 @@ export * from './recorder.ts'
 export * from './reflector.ts'
 // Objects and errors.
 export * from './resources.ts'
+export * from './selector.ts'
 export * from './slow-start.ts'
 export * from './stop.ts'
 export * from './store.ts'

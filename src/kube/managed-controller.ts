@@ -35,7 +35,7 @@ export function addController(manager: Omit<Manager, 'controller'>, options: Man
         consistency.onReady(key, () => queue.add(key, { priority: context.priority }))
         return undefined
       }
-      const api = tracked(manager.leaderApi, { consistency, cache: caches.view, owner: key })
+      const api = tracked(manager.leaderApi, { consistency, owner: key })
       return (await reconcile(key, { ...context, api })) ?? undefined
     },
   })

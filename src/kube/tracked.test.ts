@@ -1,29 +1,36 @@
 import { expect, it } from 'vitest'
 import { systemClock as clock } from './clock.ts'
 import { cacheView, createConsistencyStore } from './consistency.ts'
+import { KubeError } from './errors.ts'
 import { silentLog as log } from './log.ts'
-import { configMaps, type Pod, pods } from './resources.ts'
+import type { KubeObject } from './object.ts'
+import { configMaps, type Pod, pods, type Resource } from './resources.ts'
+import { selectorOf } from './selector.ts'
 import { createStore } from './store.ts'
 import { createApiServer } from './testing/api-server.ts'
-import { createMemoryApi } from './testing/memory-api.ts'
+import { createMemoryApi, type Faults } from './testing/memory-api.ts'
 import { tracked } from './tracked.ts'
 
 const ref = { namespace: 'ns', name: 'p' }
+const seen = { ...ref, labels: { seen: 'yes' } }
 
-function scene() {
+function scene(faults: Faults = {}) {
   const server = createApiServer(() => 0)
   const store = createStore<Pod>()
-  const cache = cacheView({ pods: store })
+  const labelled = selectorOf({ labelSelector: 'seen' })
+  const cache = cacheView({ pods: store }, { pods: labelled })
   const consistency = createConsistencyStore({ cache, clock, log })
-  const api = tracked(createMemoryApi(server), { consistency, cache, owner: 'o' })
+  const track = (untrackedDeletions: readonly Resource<KubeObject>[] = []) =>
+    tracked(createMemoryApi(server, faults), { consistency, owner: 'o', untrackedDeletions })
+  const api = track()
   /** The cache sees everything that has happened. */
-  const catchUp = () => store.replace(server.list(pods), BigInt(server.version))
-  return { server, api, consistency, catchUp }
+  const catchUp = () => store.replace(server.list(pods).filter(labelled), BigInt(server.version))
+  return { server, api, track, consistency, catchUp }
 }
 
 it('an owner is ready when the cache has seen what was created, changed and deleted for it', async () => {
   const { api, consistency, catchUp } = scene()
-  await api.create(pods, { metadata: ref })
+  await api.create(pods, { metadata: seen })
   expect(consistency.ready('o')).toBe(false)
   expect(consistency.ready('another')).toBe(true)
   catchUp()
@@ -32,7 +39,7 @@ it('an owner is ready when the cache has seen what was created, changed and dele
   expect(consistency.ready('o')).toBe(false)
   catchUp()
   const pod = await api.get(pods, ref)
-  await api.replace(pods, ref, { ...pod, metadata: { ...pod.metadata, labels: {} } })
+  await api.replace(pods, ref, { ...pod, metadata: { ...pod.metadata, labels: { seen: 'still' } } })
   expect(consistency.ready('o')).toBe(false)
   catchUp()
   expect(consistency.ready('o')).toBe(true)
@@ -44,7 +51,7 @@ it('an owner is ready when the cache has seen what was created, changed and dele
 
 it('a deletion that finds nothing is noted, too; resources without a cache are not', async () => {
   const { server, api, consistency, catchUp } = scene()
-  server.create(pods, { metadata: ref }, undefined)
+  server.create(pods, { metadata: seen }, undefined)
   catchUp()
   server.delete(pods, ref, {}, undefined)
   await expect(api.delete(pods, ref)).rejects.toMatchObject({ code: 'NotFound' })
@@ -53,5 +60,37 @@ it('a deletion that finds nothing is noted, too; resources without a cache are n
   expect(consistency.ready('o')).toBe(true)
   await api.create(configMaps, { metadata: ref })
   await api.delete(configMaps, ref)
+  expect(consistency.ready('o')).toBe(true)
+})
+
+it('a write that the cache never shows is not waited for; one that takes an object out of it is', async () => {
+  const { api, consistency, catchUp } = scene()
+  await api.create(pods, { metadata: ref })
+  expect(consistency.ready('o')).toBe(true)
+  await api.patch(pods, ref, { type: 'merge', body: { metadata: seen } })
+  expect(consistency.ready('o')).toBe(false)
+  catchUp()
+  await api.patch(pods, ref, { type: 'merge', body: { metadata: { labels: { seen: null } } } })
+  expect(consistency.ready('o')).toBe(false)
+  catchUp()
+  expect(consistency.ready('o')).toBe(true)
+})
+
+it('a write whose answer is lost is noted when the object is read', async () => {
+  const reply = ({ verb }: { readonly verb: string }) => {
+    if (verb === 'create') throw new KubeError('Timeout', 'no answer', { ambiguous: true })
+  }
+  const { api, consistency } = scene({ reply })
+  await expect(api.create(pods, { metadata: seen })).rejects.toMatchObject({ ambiguous: true })
+  expect(consistency.ready('o')).toBe(true)
+  await api.get(pods, ref)
+  expect(consistency.ready('o')).toBe(false)
+})
+
+it('a controller may look through deletions itself', async () => {
+  const { api, consistency, catchUp, track } = scene()
+  await api.create(pods, { metadata: seen })
+  catchUp()
+  await track([pods]).delete(pods, ref)
   expect(consistency.ready('o')).toBe(true)
 })

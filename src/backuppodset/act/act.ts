@@ -106,9 +106,7 @@ function canWait(reason: DeleteReason): boolean {
 
 async function perform(context: ActContext, action: Action): Promise<Outcome> {
   try {
-    const outcome = await execute(context, action)
-    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
-    return outcome
+    return await execute(context, action)
   } catch (error) {
     return { type: 'failed', action, error }
   }
@@ -139,7 +137,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       if (known === undefined) return { type: 'done', action, pod: undefined }
       const claim = action.type === 'adopt' ? adopt : release
       const pod = await claim(context, action.pod, known)
-      // Without the label, the cache never sees this write: do not wait for it.
+      // The status describes the pods in the cache. A pod without the label is not one of them.
       return {
         type: 'done',
         action,

@@ -12,7 +12,7 @@ import { patchPod } from './write-pod.ts'
 export function askGate(context: ActContext, pod: PodView, to: 'primary' | 'hotbackup'): Promise<GateResult> {
   const { set, openGate, signal } = context
   const throughNode = async (order: string) => {
-    context.wrote(await patchPod(context, pod, () => true, { annotations: { [wakeAnnotation]: order } }))
+    await patchPod(context, pod, () => true, { annotations: { [wakeAnnotation]: order } })
   }
   return openGate({
     setUid: set.uid,

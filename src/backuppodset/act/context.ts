@@ -2,7 +2,7 @@ import type { ParsedSet } from '../../api/parse.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
-import type { EndpointSlice, Lease, Pod, Service } from '../../kube/resources.ts'
+import type { EndpointSlice, Pod } from '../../kube/resources.ts'
 import type { PendingDeletions } from '../pending-deletions.ts'
 import type { PodSettings } from '../pod/render.ts'
 import type { GiveResult } from '../pulled/give.ts'
@@ -25,20 +25,8 @@ export interface ActContext {
   readonly openGate: (request: GateRequest) => Promise<GateResult>
   /** Returns a pod of this pass by uid, as the cache had it. */
   readonly podOf: (uid: string) => Pod | undefined
-  /** Call with every pod that a write returned, before the set is looked at again. */
-  readonly wrote: (pod: Pod) => void
-  readonly wroteLease: (lease: Lease) => void
   /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
   readonly requestedHandover: (lease: SlotLease, at: number) => void
-  readonly wroteService: (service: Service) => void
-  readonly wroteSlice: (slice: EndpointSlice) => void
-  /** Call with every deleted Lease. */
-  readonly deletedLease: (lease: {
-    readonly namespace: string
-    readonly name: string
-    readonly uid: string
-    readonly resourceVersion: string
-  }) => void
   /** Returns the slice with this name in the set's namespace, as the cache has it now. */
   readonly sliceOf: (name: string) => EndpointSlice | undefined
   readonly awaitServing: (request: ServingRequest) => Promise<ServingResult>

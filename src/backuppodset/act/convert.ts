@@ -54,13 +54,8 @@ async function openFirst(
       return { type: 'failed', action, error }
     }
   }
-  const recorded = async (answered: () => void) => {
-    const outcome = await conversion(answered)
-    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
-    return outcome
-  }
   return (
-    (await inFlightPromotions.start(pod, to, role, recorded, context.finishedLate)) ?? {
+    (await inFlightPromotions.start(pod, to, role, conversion, context.finishedLate)) ?? {
       type: 'pending',
       action,
     }

@@ -65,7 +65,6 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
   }
   const recorded = async () => {
     const outcome = await promotion()
-    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
     // Before the next decision: the next pass must not call the same pod.
     if (outcome.type === 'setback') context.failedOnStage(pod.uid, outcome.why)
     return outcome

@@ -31,7 +31,6 @@ export async function createWithState(
   action: Taking & { type: 'create' },
 ): Promise<Outcome> {
   const made = await create(context, { ...action, kind: 'hotbackup', role: undefined })
-  context.wrote(made)
   const pod = viewOf(made, undefined)
   if (pod === undefined) throw new Error(`pod ${action.name} was created with another label than requested`)
   return takeOver(context, action, pod, false)
@@ -135,13 +134,8 @@ async function background(
   work: () => Promise<Outcome>,
 ): Promise<Outcome> {
   const role = action.type === 'restore' ? undefined : action.role
-  const recorded = async () => {
-    const outcome = await work()
-    if (outcome.type === 'done' && outcome.pod !== undefined) context.wrote(outcome.pod)
-    return outcome
-  }
   return (
-    (await context.inFlightPromotions.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
+    (await context.inFlightPromotions.start(pod, 'primary', role, work, context.finishedLate)) ?? {
       type: 'pending',
       action,
     }

@@ -10,7 +10,7 @@ import { type Lease, leases } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../pod/render.ts'
 
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteLease'>
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal'>
 
 const bodyOf = (lease: SlotLease, restarts: number) => {
   const { metadata, spec } = slotLeaseBody(lease)
@@ -65,14 +65,12 @@ export async function writeLease(
       return swap(existing.metadata.resourceVersion)
     }
   }
-  const result = version === undefined ? await create() : await swap(version)
-  context.wroteLease(result)
-  return result
+  return version === undefined ? await create() : await swap(version)
 }
 
 /** Ends a slot's life: nodes keep its memory only for as long as the Lease exists. */
 export async function deleteLease(
-  context: Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'deletedLease'>,
+  context: Pick<ActContext, 'urgentApi' | 'set' | 'signal'>,
   slot: number,
   { uid, resourceVersion }: { readonly uid: string; readonly resourceVersion: string },
 ): Promise<void> {
@@ -83,5 +81,4 @@ export async function deleteLease(
   } catch (error) {
     if (!isKubeError(error, 'NotFound')) throw error
   }
-  context.deletedLease({ ...ref, uid, resourceVersion })
 }

@@ -1,7 +1,7 @@
 import { labels } from '../../api/labels.ts'
 import { slotLeaseName } from '../../api/slot-lease.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { type EndpointSlice, endpointSlices, type Service, services } from '../../kube/resources.ts'
+import { endpointSlices, services } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
 import type { Action } from '../plan.ts'
 import { ownerOf } from '../pod/render.ts'
@@ -12,7 +12,7 @@ import type { Endpoint, ServicePort } from './view.ts'
 type Serve = Extract<Action, { type: 'applyService' }>
 type Publish = Extract<Action, { type: 'applyEndpoints' }>
 type Withdraw = Extract<Action, { type: 'deleteService' }>
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'wroteSlice' | 'wroteService' | 'sliceOf'>
+type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'sliceOf'>
 
 const managedBy = 'endpointslice.kubernetes.io/managed-by'
 const serviceName = 'kubernetes.io/service-name'
@@ -27,16 +27,12 @@ export async function serve(context: Context, { service, ports, slot, version }:
     ownerReferences: [ownerOf(set)],
   }
   const spec = { ports: ports.map(portBody) }
-  const written: Service =
-    version === undefined
-      ? await urgentApi.create(services, { metadata, spec }, { namespace: set.namespace, signal })
-      : await urgentApi.patch(
-          services,
-          ref,
-          { type: 'merge', body: { metadata: { resourceVersion: version }, spec } },
-          { signal },
-        )
-  context.wroteService(written)
+  if (version === undefined)
+    await urgentApi.create(services, { metadata, spec }, { namespace: set.namespace, signal })
+  else {
+    const body = { metadata: { resourceVersion: version }, spec }
+    await urgentApi.patch(services, ref, { type: 'merge', body }, { signal })
+  }
 }
 
 const portBody = ({ name, port, targetPort, protocol }: ServicePort) => ({
@@ -51,16 +47,12 @@ export async function publish(context: Context, action: Publish): Promise<void> 
   const { urgentApi, set, signal } = context
   const ref = { namespace: set.namespace, name: action.slice }
   const body = sliceBody(context, action)
-  const written: EndpointSlice =
-    action.version === undefined
-      ? await urgentApi.create(endpointSlices, body, { namespace: set.namespace, signal })
-      : await urgentApi.replace(
-          endpointSlices,
-          ref,
-          { ...body, metadata: { ...body.metadata, resourceVersion: action.version } },
-          { signal },
-        )
-  context.wroteSlice(written)
+  if (action.version === undefined)
+    await urgentApi.create(endpointSlices, body, { namespace: set.namespace, signal })
+  else {
+    const metadata = { ...body.metadata, resourceVersion: action.version }
+    await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal })
+  }
 }
 
 function sliceBody(
@@ -149,7 +141,7 @@ async function switchSlice(context: Context, slice: string, endpoint: Endpoint):
     try {
       const metadata = { ...body.metadata, resourceVersion: version }
       const ref = { namespace: set.namespace, name: slice }
-      context.wroteSlice(await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal }))
+      await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal })
       return
     } catch (error) {
       // After a conflict, read again: another slot in this slice has just been switched, and its change must stay.

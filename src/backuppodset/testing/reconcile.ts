@@ -38,7 +38,6 @@ export const makeReconcileDeps = (
   missingForMemory: () => [],
   claims: { look: async () => {}, againAfterMs: nothing },
   allowsMemory: async () => true,
-  wroteSet: nothing,
   forgetSet: nothing,
   actContext: set => makeContext({ set }),
   notify: nothing,

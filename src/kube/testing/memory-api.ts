@@ -4,8 +4,9 @@ import type { Api, CallOptions, WatchEvent, WatchQuery } from '../api-types.ts'
 import { isKubeError, KubeError } from '../errors.ts'
 import type { KubeObject, ObjectRef } from '../object.ts'
 import { type Resource, resourceName } from '../resources.ts'
+import { selectorOf } from '../selector.ts'
 import type { ApiServer } from './api-server.ts'
-import { inOrder, selectorOf, visible } from './selection.ts'
+import { inOrder, visible } from './selection.ts'
 
 /** One call, for faults. */
 export interface MemoryCall {

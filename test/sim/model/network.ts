@@ -4,8 +4,9 @@ import { KubeError } from '../../../src/kube/errors.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { type Resource, resourceName } from '../../../src/kube/resources.ts'
+import { selectorOf } from '../../../src/kube/selector.ts'
 import type { ApiServer, HistoryEvent } from '../../../src/kube/testing/api-server.ts'
-import { inOrder, selectorOf, visible } from '../../../src/kube/testing/selection.ts'
+import { inOrder, visible } from '../../../src/kube/testing/selection.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
 /** The present faults of the connection. Each can change at any moment. */
