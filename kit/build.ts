@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { importedBy } from '../lint/borders/imports.ts'
 import project from '../package.json' with { type: 'json' }
+import { apiPage } from './api.ts'
 
 const run = promisify(execFile)
 const root = new URL('..', import.meta.url).pathname
@@ -27,6 +28,7 @@ export async function packKit(directory: string): Promise<string> {
   const readme = await readFile(join(root, 'src/kube/README.md'), 'utf8')
   await writeFile(join(content, 'README.md'), withoutOutsideLinks(readme))
   await cp(join(root, 'LICENSE'), join(content, 'LICENSE'))
+  await writeFile(join(content, 'API.md'), await apiPage(dist))
   const manifest = manifestOf(await packagesIn(dist))
   await writeFile(join(content, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`)
   const { stdout } = await run('npm', ['pack', '--silent', content], { cwd: directory })

@@ -85,6 +85,7 @@ interface Member {
   readonly isNeeded: () => boolean
 }
 
+/** Creates an empty set of caches. */
 export function createCacheSet(mirror: CacheSetOptions): CacheSet {
   const { clock, log } = mirror
   const stores: Record<string, Store<KubeObject>> = {}

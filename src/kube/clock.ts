@@ -62,6 +62,7 @@ export interface FakeClock extends Clock {
   untilSleepers(count: number): Promise<void>
 }
 
+/** Creates a clock that stays at `start` until a test moves it. */
 export function createFakeClock(
   start: { readonly now?: number; readonly monotonic?: number } = {},
 ): FakeClock {

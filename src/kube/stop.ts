@@ -5,6 +5,7 @@ export class StopNow extends Error {
   override readonly name: string = 'StopNow'
 }
 
+/** Returns true if a signal with this reason forbids any further write. */
 export function mustStopNow(reason: unknown): boolean {
   return reason instanceof StopNow
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chaptersOf } from '../../../kit/api.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { configMaps, events, leases, namespaces } from '../../../src/kube/resources.ts'
@@ -22,14 +23,40 @@ let namespace: string
 beforeAll(async () => {
   below = await mkdtemp(join(tmpdir(), 'understudy-kit-'))
   directory = await installKit(below, ['@types/node', 'pino'])
+  const operator = await operatorOfReadme()
+  expect(operator.split('\n').length).toBeLessThanOrEqual(60)
+  await writeFile(join(directory, 'operator.ts'), operator)
+  await writeFile(join(directory, 'fake.ts'), onFakeServer)
   api = createApi({ connection: await loadConnection({ kubeconfig: adminKubeconfig() }) })
   namespace = (await api.create(namespaces, { metadata: { generateName: 'kit-' } })).metadata.name
-})
+}, 300_000)
 afterAll(async () => {
   await api.delete(namespaces, { name: namespace })
   await api.close()
   await rm(below, { recursive: true, force: true })
 })
+
+/** A program with the API server in memory. */
+const onFakeServer = `
+  import { configMaps, runManager, silentLog as log } from '@understudy/kube'
+  import { createApiServer, createMemoryApi } from '@understudy/kube/testing'
+
+  const server = createApiServer(() => Date.now())
+  const connect = () => createMemoryApi(server)
+  const stop = new AbortController()
+  server.create(configMaps, { metadata: { name: 'a' } }, 'ns')
+  await runManager(
+    { name: 'n', namespace: 'ns', log, connect, healthPort: 0, metricsPort: 0 },
+    manager => {
+      const maps = manager.cache(configMaps)
+      manager.leading(async () => {
+        console.log(maps.list().map(({ metadata }) => metadata.name))
+        stop.abort()
+      })
+    },
+    stop.signal,
+  )
+`
 
 /** Returns the compiler's complaints about a strict program of the user and about the kit's own declarations. */
 async function complaints(): Promise<readonly string[]> {
@@ -93,12 +120,11 @@ const greet = (name: string, who?: string) =>
     ...(who && { data: { who } }),
   })
 
-test('the operator of the README works with the installed package alone', async () => {
-  const program = await operatorOfReadme()
-  expect(program.split('\n').length).toBeLessThanOrEqual(60)
-  await writeFile(join(directory, 'operator.ts'), program)
+test('programs compile against the installed package, strictly', async () => {
   expect(await complaints()).toEqual([])
+})
 
+test('the operator of the README works with the installed package alone', async () => {
   await greet('early', 'early bird')
   await using one = start()
   await eventually(async () => expect(await textOf('early-out')).toBe('Hello, early bird'))
@@ -140,29 +166,26 @@ test('the operator of the README works with the installed package alone', async 
   )
 })
 
-test('the fake API server of the package runs without a cluster', async () => {
-  const program = `
-    import { configMaps, runManager, silentLog as log } from '@understudy/kube'
-    import { createApiServer, createMemoryApi } from '@understudy/kube/testing'
-
-    const server = createApiServer(() => Date.now())
-    const connect = () => createMemoryApi(server)
-    const stop = new AbortController()
-    server.create(configMaps, { metadata: { name: 'a' } }, 'ns')
-    await runManager(
-      { name: 'n', namespace: 'ns', log, connect, healthPort: 0, metricsPort: 0 },
-      manager => {
-        const maps = manager.cache(configMaps)
-        manager.leading(async () => {
-          console.log(maps.list().map(({ metadata }) => metadata.name))
-          stop.abort()
-        })
-      },
-      stop.signal,
+test('the API page of the package explains each module or function', async () => {
+  const installed = join(directory, 'node_modules/@understudy/kube')
+  const chapters = (
+    await Promise.all(
+      ['index', 'testing/index'].map(name => chaptersOf(join(installed, `dist/${name}.d.ts`))),
     )
-  `
-  await writeFile(join(directory, 'fake.ts'), program)
-  expect(await complaints()).toEqual([])
+  ).flat()
+  const unexplained = chapters.flatMap(({ module, about, entries }) =>
+    entries
+      .filter(each => each.isFunction && each.about + about === '')
+      .map(({ name }) => `${module}: ${name}`),
+  )
+  expect(unexplained).toEqual([])
+  const page = await readFile(join(installed, 'API.md'), 'utf8')
+  const names = chapters.flatMap(({ entries }) => entries.map(({ name }) => `### ${name}\n`))
+  expect(names.length).toBeGreaterThan(150)
+  expect(names.filter(heading => !page.includes(heading))).toEqual([])
+})
+
+test('the API server in memory of the package runs without a cluster', async () => {
   const { stdout } = await run(process.execPath, ['fake.ts'], { cwd: directory })
   expect(stdout).toBe("[ 'a' ]\n")
 })
