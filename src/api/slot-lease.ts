@@ -4,6 +4,7 @@
  */
 import type { Lease } from '../kube/resources.ts'
 import { labels, prefix } from './labels.ts'
+import { formatPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
 
 /** Identifies the memory of one slot. A slot number that is used again begins another life and inherits no memory. */
 export interface SlotKey {
@@ -40,6 +41,10 @@ export interface Least {
 }
 
 export interface SlotLease extends SlotKey {
+  /** Uid of the object that owns the slot. Absent: none yet, or none any more; then it may be any. */
+  readonly owner?: string
+  /** Absent: unknown, as in Leases of earlier versions, and in those of a later version with another form. */
+  readonly policy?: SlotPolicy | undefined
   /** The primary. */
   readonly holder: PodName
   readonly epoch: number
@@ -98,6 +103,7 @@ export interface SlotLease extends SlotKey {
 
 export const slotAnnotations = {
   life: `${prefix}life`,
+  policy: `${prefix}policy`,
   pod: `${prefix}pod`,
   node: `${prefix}node`,
   ip: `${prefix}ip`,
@@ -134,7 +140,7 @@ export function restartsOf({ metadata }: Lease): number | undefined {
 
 export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
 
-/** Returns the content of a slot's Lease. */
+/** Returns the content of a slot's Lease, without its owner. */
 export function slotLeaseBody(lease: SlotLease) {
   return {
     metadata: {
@@ -144,6 +150,7 @@ export function slotLeaseBody(lease: SlotLease) {
       annotations: {
         [slotAnnotations.life]: lease.life,
         [slotAnnotations.pod]: lease.holder.name,
+        ...(lease.policy && { [slotAnnotations.policy]: formatPolicy(lease.policy) }),
         // Empty and not absent: a merge patch must be able to clear a value.
         [slotAnnotations.node]: lease.node ?? '',
         [slotAnnotations.ip]: lease.ip ?? '',
@@ -192,6 +199,8 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const seal = note('seal')
   const signers = note('signers')
   const retainedSince = note('retainedSince')
+  const policy = parsePolicy(note('policy'))
+  const owner = ownerOf(metadata)
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
@@ -199,6 +208,8 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     set,
     slot: Number(slot),
     life,
+    ...(owner !== undefined && { owner }),
+    ...(policy !== undefined && { policy }),
     holder: { name, uid },
     epoch: spec.leaseTransitions ?? 0,
     node: note('node'),
@@ -227,6 +238,13 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),
   }
+}
+
+/** Returns the uid of the object that owns this one: its controller, or else its first owner. */
+export function ownerOf({
+  ownerReferences = [],
+}: Pick<Lease['metadata'], 'ownerReferences'>): string | undefined {
+  return (ownerReferences.find(({ controller }) => controller === true) ?? ownerReferences[0])?.uid
 }
 
 /** `4=FINGERPRINT,3=`: that key signed in epoch 4, and no key in epoch 3. */

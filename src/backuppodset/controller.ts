@@ -40,6 +40,7 @@ import { createHandoverRequests } from './memory/handover-requests.ts'
 import { createReports, setsIn } from './memory/reports.ts'
 import { createRetirementDelay } from './memory/retirement-delay.ts'
 import { createSince } from './memory/since.ts'
+import { writePolicy } from './memory/write-lease.ts'
 import type { SetMetrics } from './metrics.ts'
 import { bySetLabel } from './observe.ts'
 import { createPendingDeletions } from './pending-deletions.ts'
@@ -227,7 +228,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
       failoverHistory.forget(object.metadata.uid)
       pulled.forget(object.metadata.uid)
     }
-    queue.add(key)
+    // Agents stop the primaries of a deleted set at once until they know that it is deleted.
+    const isEnding = type === 'deleted' || object.metadata.deletionTimestamp !== undefined
+    queue.add(key, { priority: isEnding ? urgent : 0 })
   })
   pods.subscribe(change => {
     lostPrimaries.note(change)
@@ -323,6 +326,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
       consistency.onReady(key, () => queue.add(key, { priority }))
       return false
     },
+    writePolicy: (key, { metadata: { namespace = '', name, resourceVersion } }, policy, signal) =>
+      writePolicy({ api: trackedFor(key, urgentApi), signal }, { namespace, name }, resourceVersion, policy),
     forgetSet: key => {
       const slash = key.indexOf('/')
       const gone = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }

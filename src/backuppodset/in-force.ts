@@ -76,6 +76,7 @@ function isTakeover(action: Action): boolean {
     case 'restore':
     case 'retire':
     case 'writeSlot':
+    case 'writePolicy':
     case 'applyEndpoints':
       return true
     case 'delete':

@@ -10,6 +10,7 @@ import type { Store } from '../kube/store.ts'
 import type { FailoverHistory } from './failover-history.ts'
 import { isFinished, type LostPrimaries } from './lost-primaries.ts'
 import { type MemoryDeps, observeMemory, slotLeasesOf } from './memory/observe.ts'
+import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
 import type { Since } from './memory/since.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
@@ -68,6 +69,8 @@ export interface ObserveDeps {
   /** Pods without our label that still name a set as their owner; absent in tests of other things. */
   readonly unlabelledPods?: Pick<UnlabelledPods, 'of'>
   readonly failoverHistory?: Pick<FailoverHistory, 'of'>
+  /** As in `Snapshot`. */
+  readonly isSpecPartial?: boolean
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
   /** Absent in tests that do not depend on pulled state. */
@@ -194,20 +197,20 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const former =
     set.memory || !deps.memory
       ? []
-      : slotLeasesOf(deps.memory.leases, set).map(({ lease: { slot }, object: { metadata } }) => ({
-          slot,
+      : slotLeasesOf(deps.memory.leases, set).map(({ lease: { slot, policy }, object: { metadata } }) => ({
+          ...{ slot, policy },
           lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
         }))
   const revisions = deps.revisions && observeRevisions(set, deps.revisions)
   const current = revisions?.current
+  const hash = set.memory && (current?.restoreHash ?? restoreHash(set.template, set.memory.containers))
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
   const retired = retiring.flatMap(pod => deps.memory?.retirementDelay.of(pod, live) ?? [])
   const snapshot: Snapshot = {
     set,
     templateHash: current?.templateHash ?? templateHash(set),
-    ...(set.memory && {
-      restoreHash: current?.restoreHash ?? restoreHash(set.template, set.memory.containers),
-    }),
+    ...(hash !== undefined && { restoreHash: hash, policy: policyOf(set, hash) }),
+    ...(deps.isSpecPartial && { isSpecPartial: true }),
     ...(revisions && { revisions }),
     pods: live,
     orphans,

@@ -1,6 +1,7 @@
 import type { OriginOfMemory, Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { SlotLease } from '../api/slot-lease.ts'
+import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { SlotMemory } from './memory/view.ts'
 import type { StateRef } from './pulled/view.ts'
 import type { Revision, StoredRevision } from './revisions/revision.ts'
@@ -136,6 +137,14 @@ export type Action =
       readonly ends?: SlotLease
       /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
+    }
+  /** Changes nothing in the Lease of a slot but its policy. */
+  | {
+      readonly type: 'writePolicy'
+      readonly slot: number
+      /** Version of the Lease that was read. */
+      readonly version: string
+      readonly policy: SlotPolicy
     }
   /** Ends the life of a slot that no pod has or will take. */
   | {

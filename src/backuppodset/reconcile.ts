@@ -2,12 +2,13 @@ import type { BackupPodSet, BackupPodSetStatus } from '../api/backuppodset.ts'
 import { memoryNotAllowed } from '../api/memory-permission.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { reasons } from '../api/reasons.ts'
+import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
 import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
-import type { Pod } from '../kube/resources.ts'
+import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { act } from './act/act.ts'
 import type { ActContext } from './act/context.ts'
@@ -21,7 +22,7 @@ import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
 import { isFinished, type LostPrimaries } from './lost-primaries.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryEvents } from './memory/memory-events.ts'
-import { slotLeasesOf } from './memory/observe.ts'
+import { abandonedLeases, type SlotLeaseObject, slotLeasesOf } from './memory/observe.ts'
 import type { SetMetrics } from './metrics.ts'
 import { type Missing, missingMessage, missingMs, statusOfMissing } from './missing.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
@@ -62,6 +63,13 @@ export interface ReconcileDeps extends Omit<ObserveDeps, 'pulled' | 'unlabelledP
   /** Asks the API server whether the namespace has the label that allows memory. @throws KubeError. */
   readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
   readonly forgetSet: (setKey: string) => void
+  /** Writes a policy into a slot's Lease, if that is still this version. @throws KubeError. */
+  readonly writePolicy: (
+    setKey: string,
+    lease: Lease,
+    policy: SlotPolicy,
+    signal: AbortSignal,
+  ) => Promise<unknown>
   readonly actContext: (set: ActContext['set'], observed: Observed, context: ReconcileContext) => ActContext
   readonly notify: (set: BackupPodSet, notices: readonly SetEvent[]) => void
 }
@@ -84,6 +92,8 @@ export async function reconcile(
   const { log, signal } = context
   if (!deps.caughtUp(key, context.priority)) return { requeueAfterMs: behindMs }
   const current = sets.get(key)
+  const abandoned = abandonedOf(deps, key, current)
+  if (abandoned.length > 0) await pauseAll(deps, key, abandoned, signal)
   if (current === undefined || current.metadata.deletionTimestamp !== undefined) {
     // The garbage collector deletes its pods by their owner references; no pass creates any in this time.
     if (current === undefined) deps.forgetSet(key)
@@ -107,9 +117,10 @@ export async function reconcile(
   deps.failoverHistory.open(set.uid, current.status)
   if (set.memory) await deps.claims.look(set, signal)
 
-  const observed = observe(set, current.status, deps)
+  const isSpecPartial = inForce.type === 'takeovers'
+  const observed = observe(set, current.status, { ...deps, isSpecPartial })
   const decided = decide(observed.snapshot, deps.random)
-  const plan = inForce.type === 'takeovers' ? takeoversOf(decided) : decided
+  const plan = isSpecPartial ? takeoversOf(decided) : decided
   // A decision about thousands of pods takes time: yield first, so that the end of a term is noticed before acting.
   await new Promise(resolve => setImmediate(resolve))
   const acting = deps.actContext(set, observed, context)
@@ -176,6 +187,40 @@ export async function reconcile(
   if (isCut) return { requeueAfterMs: 0, priority: lowPriority, error }
   const times = [plan.requeueAfterMs, againAfterMs, claimsAfterMs, failedAfterMs].map(ms => ms ?? resyncMs)
   return { requeueAfterMs: Math.min(resyncMs, ...times), error }
+}
+
+function abandonedOf(
+  { memory }: ReconcileDeps,
+  key: string,
+  set: BackupPodSet | undefined,
+): readonly SlotLeaseObject[] {
+  if (memory === undefined) return []
+  const slash = key.indexOf('/')
+  const named = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+  const stays = set?.metadata.deletionTimestamp === undefined
+  return abandonedLeases(memory.leases, named, stays ? set?.metadata.uid : undefined)
+}
+
+/**
+ * Tells agents that no operator looks after the slots of a deleted set. Their pods end within their grace period then,
+ * and no agent waits for a successor. The garbage collector deletes the same Leases, at its own pace.
+ */
+async function pauseAll(
+  { writePolicy }: ReconcileDeps,
+  key: string,
+  leases: readonly SlotLeaseObject[],
+  signal: AbortSignal,
+): Promise<void> {
+  await Promise.all(
+    leases.map(async ({ lease, object }) => {
+      try {
+        if (lease.policy) await writePolicy(key, object, { ...lease.policy, paused: true }, signal)
+      } catch (error) {
+        // The Lease has changed, and its change causes another pass, or it is gone.
+        if (!isKubeError(error, 'Conflict', 'NotFound')) throw error
+      }
+    }),
+  )
 }
 
 /**

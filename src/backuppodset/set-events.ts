@@ -146,7 +146,8 @@ export function eventsOf(outcomes: readonly Outcome[], monotonicNow: number): Se
       case 'deleteSlot':
         if (action.told) single.push({ ...action.told, reason: eventReasons.slotForgotten, action: 'Scale' })
         break
-      // The action that caused these has its own event.
+      // Either the action that caused these has its own event, or they only repeat what the spec says.
+      case 'writePolicy':
       case 'applyEndpoints':
       case 'saveRevision':
       case 'deleteRevision':
@@ -224,6 +225,8 @@ function wordsOf(action: Action): string {
       return 'retire a former primary'
     case 'writeSlot':
       return `write the Lease of slot ${action.lease.slot}`
+    case 'writePolicy':
+      return `write the policy into the Lease of slot ${action.slot}`
     case 'deleteSlot':
       return `delete the Lease of slot ${action.slot}`
     case 'giveUp':

@@ -1,6 +1,7 @@
 import type { LastFailover } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { MemoryView, StageView } from './memory/view.ts'
 import type { PulledPod, PulledView } from './pulled/view.ts'
 import type { RevisionsView } from './revisions/observe.ts'
@@ -77,6 +78,10 @@ export interface Snapshot {
   readonly templateHash: string
   /** Hash of the template's parts that a restore depends on, if the set keeps memory. */
   readonly restoreHash?: string | undefined
+  /** What the Leases of its slots tell the agents about the set; absent if it keeps no memory. */
+  readonly policy?: SlotPolicy | undefined
+  /** `set` is only the readable part of an invalid spec, and this process has accepted none before. */
+  readonly isSpecPartial?: boolean
   /** Earlier templates of the set; absent if it keeps no memory, and while they are unknown. */
   readonly revisions?: RevisionsView
   /** Live pods of the set: owned (or about to be adopted), not being deleted, not finished. */
@@ -107,6 +112,7 @@ export interface Snapshot {
   readonly formerSlots?: readonly {
     readonly slot: number
     readonly lease: { readonly uid: string; readonly resourceVersion: string }
+    readonly policy?: SlotPolicy | undefined
   }[]
   /** Existing Services and their endpoints; absent if there are none and none are wanted. */
   readonly services?: ServicesView

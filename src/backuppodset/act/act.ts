@@ -1,8 +1,9 @@
 import { labels } from '../../api/labels.ts'
+import { slotLeaseName } from '../../api/slot-lease.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { slowStart } from '../../kube/slow-start.ts'
 import { StopNow } from '../../kube/stop.ts'
-import { deleteLease, writeLease } from '../memory/write-lease.ts'
+import { deleteLease, writeLease, writePolicy } from '../memory/write-lease.ts'
 import type { Action, ActionType, DeleteReason, Plan } from '../plan.ts'
 import { prune, record } from '../revisions/write.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
@@ -154,6 +155,12 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       const at = context.monotonic()
       await writeLease(unhurried(context), action.lease, action.version, action.restarts)
       if (action.requestsHandover) context.requestedHandover(action.lease, at)
+      return { type: 'done', action, pod: undefined }
+    }
+    case 'writePolicy': {
+      const { namespace, name } = context.set
+      const ref = { namespace, name: slotLeaseName(name, action.slot) }
+      await writePolicy(context, ref, action.version, action.policy)
       return { type: 'done', action, pod: undefined }
     }
     case 'deleteSlot':

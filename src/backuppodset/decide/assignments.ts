@@ -89,6 +89,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       set: s.set.name,
       slot,
       life,
+      owner: s.set.uid,
+      ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
       epoch,
       node: pod.node,

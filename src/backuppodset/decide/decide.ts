@@ -13,6 +13,7 @@ import {
   untilRetirement,
   untilUnpublished,
 } from './memory.ts'
+import { withPolicies } from './policies.ts'
 import { withErrands } from './relay.ts'
 import { untilForgotten } from './retention.ts'
 import { retirements, untilRetirementDelay } from './retirements.ts'
@@ -27,7 +28,7 @@ import { services } from './services.ts'
  * the order of its pods, and the same draws of `random` give the same plan; the plan of a converged set is empty.
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
-  if (observed.set.paused) return { tiers: [], requeueAfterMs: undefined }
+  if (observed.set.paused) return { tiers: withPolicies(observed, []), requeueAfterMs: undefined }
   const s = withErrands(observed)
   const tiers: Tier[] = [
     {
@@ -51,12 +52,12 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     tiers.push({
       tier: 'assignments',
       aside: true,
-      actions: s.formerSlots.map(lease => ({ type: 'deleteSlot', ...lease })),
+      actions: s.formerSlots.map(({ slot, lease }) => ({ type: 'deleteSlot', slot, lease })),
     })
   if (s.retired?.length) tiers.push({ tier: 'retirements', aside: true, actions: retirements(s) })
   if (s.services) tiers.push({ tier: 'services', aside: true, actions: services(s, s.services, tiers) })
   return {
-    tiers: [revisions, ...tiers].filter(tier => tier.actions.length > 0),
+    tiers: [revisions, ...withPolicies(s, tiers)].filter(tier => tier.actions.length > 0),
     requeueAfterMs: soonest(
       untilNextFailure(s),
       untilPauseEnds(s),

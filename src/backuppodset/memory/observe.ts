@@ -88,20 +88,38 @@ export interface SlotLeaseObject {
  * it its owner.
  */
 export const slotLeasesOf = (leases: Store<Lease>, set: SetName): readonly SlotLeaseObject[] =>
-  own(presentLeases(leases, set), set)
+  own(presentLeases(leasesNamed(leases, set)), set)
+
+/**
+ * Returns the Leases of slots for which no operator makes a pass any more, although agents would still expect successors by
+ * their policy: those of a deleted set, and those of a set that is being deleted.
+ *
+ * @param uid of the set that has this name now; undefined: there is none that stays.
+ */
+export const abandonedLeases = (
+  leases: Store<Lease>,
+  { namespace, name }: Pick<SetName, 'namespace' | 'name'>,
+  uid: string | undefined,
+): readonly SlotLeaseObject[] =>
+  presentLeases(
+    leasesNamed(leases, { namespace, name }).filter(lease => uid === undefined || isForeign(lease, { uid })),
+  ).filter(({ lease: { policy } }) => policy?.paused === false)
 
 const own = (present: readonly SlotLeaseObject[], set: SetName): readonly SlotLeaseObject[] =>
   present.filter(({ object }) => !isForeign(object, set))
 
 type SetName = Pick<ParsedSet, 'namespace' | 'name' | 'uid'>
 
-const presentLeases = (leases: Store<Lease>, { namespace, name }: SetName): readonly SlotLeaseObject[] =>
-  leases.by(bySet, `${namespace}/${name}`).flatMap(object => {
+const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'uid'>): readonly Lease[] =>
+  leases.by(bySet, `${namespace}/${name}`)
+
+const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
+  objects.flatMap(object => {
     const lease = parseSlotLease(object)
     return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]
   })
 
-const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: SetName): boolean =>
+const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: Pick<SetName, 'uid'>): boolean =>
   ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)
 
 /** Returns what Leases and reports say about a set's slots. */
@@ -112,7 +130,7 @@ export function observeMemory(
 ): MemoryView {
   const setKey = `${set.namespace}/${set.name}`
   const told = deps.reports.ofSet(setKey)
-  const present = presentLeases(deps.leases, set)
+  const present = presentLeases(leasesNamed(deps.leases, set))
   const since = deps.since.pass(setKey)
   const isFresh = (node: string) => deps.reports.silentFor(node) <= staleMs
   const wasHeardSince = (node: string, at: number) =>

@@ -2,9 +2,11 @@ import {
   parseSlotLease,
   restartsAnnotation,
   type SlotLease,
+  slotAnnotations,
   slotLeaseBody,
   slotLeaseName,
 } from '../../api/slot-lease.ts'
+import { formatPolicy, type SlotPolicy } from '../../api/slot-policy.ts'
 import { isKubeError, KubeError } from '../../kube/errors.ts'
 import { type Lease, leases } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
@@ -66,6 +68,25 @@ export async function writeLease(
     }
   }
   return version === undefined ? await create() : await swap(version)
+}
+
+/**
+ * Writes the policy of a slot, and nothing else, into its Lease, if that is still the version that was read.
+ * @returns the Lease as written. @throws KubeError.
+ */
+export const writePolicy = (
+  { api, signal }: Pick<ActContext, 'api' | 'signal'>,
+  ref: { readonly namespace: string; readonly name: string },
+  resourceVersion: string,
+  policy: SlotPolicy,
+): Promise<Lease> => {
+  const annotations = { [slotAnnotations.policy]: formatPolicy(policy) }
+  return api.patch(
+    leases,
+    ref,
+    { type: 'merge', body: { metadata: { resourceVersion, annotations } } },
+    { signal },
+  )
 }
 
 /** Ends a slot's life: nodes keep its memory only for as long as the Lease exists. */

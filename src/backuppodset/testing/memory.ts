@@ -56,6 +56,7 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
   set: 'bps',
   slot: pod.slot ?? 0,
   life: `0000000${pod.slot ?? 0}`,
+  owner: 'set-uid',
   holder: { name: pod.name, uid: pod.uid },
   epoch: pod.epoch,
   node: pod.node,
@@ -237,6 +238,11 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
             ...(isSameLife && { unasked }),
           }),
         )
+        break
+      }
+      case 'writePolicy': {
+        const slot = slots.get(action.slot)
+        if (slot) slots.set(action.slot, { ...slot, lease: { ...slot.lease, policy: action.policy } })
         break
       }
       case 'deleteSlot':

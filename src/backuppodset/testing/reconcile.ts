@@ -39,6 +39,7 @@ export const makeReconcileDeps = (
   claims: { look: async () => {}, againAfterMs: nothing },
   allowsMemory: async () => true,
   forgetSet: nothing,
+  writePolicy: async () => {},
   actContext: set => makeContext({ set }),
   notify: nothing,
   ...over,

@@ -125,6 +125,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'promote':
       case 'retire':
       case 'writeSlot':
+      case 'writePolicy':
       case 'deleteSlot':
       case 'applyService':
       case 'applyEndpoints':
