@@ -1,7 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { operatorElection } from '../api/election.ts'
 import { labels } from '../api/labels.ts'
 import {
@@ -185,7 +184,6 @@ export async function runAgent(
 
   const stores = {
     pods: createStore<Pod>(),
-    sets: createStore<BackupPodSet>(),
     leases: createStore<Lease>(),
     reports: createStore<NodeReport>(),
   }
@@ -198,7 +196,6 @@ export async function runAgent(
       store: stores.pods,
       query: { fieldSelector: `spec.nodeName=${options.node}`, labelSelector: labels.set },
     }),
-    sets: createReflector({ ...common, resource: backupPodSets, store: stores.sets }),
     leases: createReflector({
       ...common,
       resource: leaseResource,
@@ -475,7 +472,7 @@ export async function runAgent(
         deaths.mayWrite(pod.uid, condition) ? patch(pod, condition, signal) : true,
       podOf: uid => engine.podOf(uid),
       isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
-      settingsOf: set => engine.snapshot.settings.get(set),
+      policyOf: slot => engine.policyOf(slot),
       slotHeldBy: uid => engine.slotHeldBy(uid),
       isToEnd: uid => engine.isToEnd(uid),
       matters: pod => engine.matters(pod),
@@ -507,7 +504,6 @@ export async function runAgent(
       node: options.node,
       machine: entered.machine,
       pods: stores.pods,
-      sets: stores.sets,
       leases: stores.leases,
       reports: stores.reports,
       store,
@@ -628,16 +624,13 @@ export async function runAgent(
   }
 
   /**
-   * Slots of sets that let their memory be written to disks; undefined: a Lease names no life, so not all slots are
-   * known.
+   * Slots whose memory may be on disks; undefined: a Lease names no life, so not all slots are known.
    */
-  function slotsOnDisk({ slots, settings }: Snapshot): readonly SlotLease[] | undefined {
+  function slotsOnDisk({ slots }: Snapshot): readonly SlotLease[] | undefined {
     if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))
       return undefined
     const isOurs = ({ node, holders }: SlotLease) => node === options.node || holders.includes(options.node)
-    return slots.filter(
-      lease => isOurs(lease) && settings.get(`${lease.namespace}/${lease.set}`)?.disk !== false,
-    )
+    return slots.filter(lease => isOurs(lease) && lease.policy?.disk !== false)
   }
 
   function leaseOf({ namespace, set, slot }: SlotKey): SlotLease | undefined {

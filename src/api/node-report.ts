@@ -28,7 +28,7 @@ export const retireRequested = `${prefix}retire-requested`
 export const unprovenReason = 'Unproven'
 
 /** Why a copy is not usable on a node: its agent cannot read whether and how the set keeps memory. */
-export const specUnreadableReason = 'SpecUnreadable'
+export const policyUnknownReason = 'PolicyUnknown'
 
 /** Reason in a report without a copy: the agent has not yet read this slot from the node's disk. */
 export const diskUnreadReason = 'DiskUnread'

@@ -62,7 +62,7 @@ const cures: Readonly<Record<string, string>> = {
   NoUnderstudy:
     'raise hotBackups, or let the pods run on more nodes: a hot backup on the node of a primary does not protect that primary',
   TemplateChanged: 'delete the pods of the older template, if you accept the loss of their memory',
-  SpecUnreadable: 'install agents of the same version as the CRDs, or revert the change of the spec',
+  PolicyUnknown: 'install operator and agents of one version, and see that an operator leads',
   Unproven: 'no action needed: the agent verifies one restore on this node first',
   UnderstudyTooSmall:
     'raise the memory limit of the container: Frozen needs 10 % more than the memory that is saved',

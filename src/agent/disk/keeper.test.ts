@@ -11,6 +11,7 @@ import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generati
 import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { systemRandom as random } from '../../kube/random.ts'
+import { policy } from '../duties/testing/snapshots.ts'
 import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
 
 const name = 'shop.carts.0.0a1b2c3d'
@@ -24,6 +25,7 @@ const lease = (more: Partial<SlotLease> = {}): SlotLease => ({
   ip: undefined,
   holders: ['b'],
   seal,
+  policy: policy(),
   ...more,
 })
 
@@ -111,6 +113,24 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
     await written(world, 4)
     await eventually(async () => expect(await files()).toHaveLength(1))
     expect(world.keeper.trouble).toBeUndefined()
+  })
+
+  it('D7.policy: nothing is added while the policy of a slot is unknown, and what is there stays and is loaded', async () => {
+    const before = await boot()
+    await add(before, 7)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 7)
+    run.abort(new Error('over'))
+    await running
+    const unknown = await boot({ memory: 'lost', slots: [lease({ policy: undefined })] })
+    await unknown.keeper.recall(stop.signal)
+    expect(unknown.store.latest(slotKey)?.manifest.generation).toBe(7)
+    await add(unknown, 8)
+    void unknown.keeper.run(stop.signal)
+    await clock.advance(200_000)
+    expect(await files()).toHaveLength(1)
+    expect(unknown.keeper.onDisk(name)?.generation).toBe(7)
   })
 
   it('nothing of a slot that this node does not hold, or whose Lease has no seal', async () => {

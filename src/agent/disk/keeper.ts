@@ -19,7 +19,7 @@ export interface DiskKeeperOptions {
   readonly store: GenerationStore
   readonly agentsHalf: (signal: AbortSignal) => Promise<Uint8Array>
   readonly node: string
-  /** Slots that concern this node, of sets that allow their memory on disks; undefined: the list is incomplete now. */
+  /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
   /** Milliseconds between two files of a slot. */
   readonly everyMs: number
@@ -72,6 +72,9 @@ interface Written {
   /** Time of the last attempt, monotonic ms. */
   readonly at: number
 }
+
+/** While the policy of a slot is unknown, its files stay, and none is added. */
+const mayAdd = ({ policy }: SlotLease): boolean => policy?.disk === true
 
 const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly generation: number }) =>
   `${epoch}.${generation}`
@@ -180,7 +183,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     const due = held().flatMap(lease => {
       const stored = store.latest(lease)
       const last = written.get(slotName(lease))
-      if (lease.seal === undefined || stored === undefined) return []
+      if (lease.seal === undefined || stored === undefined || !mayAdd(lease)) return []
       if (last?.version === versionOf(stored.manifest)) return []
       const at = last?.at ?? Number.NEGATIVE_INFINITY
       return clock.monotonic() - at < everyMs ? [] : [{ lease, stored, at }]
@@ -248,6 +251,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     if (key === undefined) return false
     // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
     if ((await disk.of(lease, key)).length > 0) return true
+    if (!mayAdd(lease)) return false
     const { slot, epoch, generation } = stored.manifest
     const release = store.retain(slot, generation, epoch)
     try {

@@ -53,15 +53,8 @@ const shows = (generation: number, answered: string | undefined) =>
 beforeEach(async () => {
   cluster = createFakeCluster(['a', 'b'])
   memory = await createFakeMemory()
-  cluster.sets.upsert({
-    metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1', generation: 1 },
-    spec: {
-      ...{ replicas: 1, hotBackups: 1 },
-      // The pace takes no checkpoint of its own during the test.
-      checkpoint: { interval: '1h' },
-      template: { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } },
-    },
-  })
+  // The pace takes no checkpoint of its own during the test.
+  cluster.writePolicy({ intervalMs: 3_600_000 })
   memory.running.set('uid-p', 'first')
   cluster.put('a', podOf('p', 'primary'))
   cluster.setLease(lease({ holders: ['b'], node: 'a' }))

@@ -1,4 +1,5 @@
 import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Draft, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -11,8 +12,6 @@ import type { DutyOf } from './duty.ts'
 import type { Gap, Pace } from './pace.ts'
 import { targetOf } from './probe-target.ts'
 import type { SlotPace } from './progress.ts'
-import { containersOf, restoreHashOf } from './settings.ts'
-import type { MemorySettings } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 import { assertVolumesFit } from './volumes-limit.ts'
 import { withinLimits } from './watched-draft.ts'
@@ -31,16 +30,16 @@ export async function checkpoint(
   /** Ms between checkpoints if holders were still fetching when the next one was due; else 0. */
   let delayedMs = 0
   const pace = work.paces.of(slot)
-  const dueByPace = () => pace.dueAt(settingsOf(work, duty))
+  const dueByPace = () => pace.dueAt(policyOf(work, duty))
   // After a failure the task starts here. It saves at once only if the checkpoint before is long enough ago.
   await pause(work, duty, progress.get(slot)?.answeredRequest, dueByPace, signal)
   for (;;) {
     await untilServing(work, duty, signal)
     await untilWhole(work, duty, signal)
-    const settings = settingsOf(work, duty)
+    const policy = policyOf(work, duty)
     const startedAt = clock.monotonic()
     /** By the interval that the set asks for then, but at least `leastMs` after this checkpoint began. */
-    const due = (leastMs: number) => () => startedAt + Math.max(settingsOf(work, duty).intervalMs, leastMs)
+    const due = (leastMs: number) => () => startedAt + Math.max(policyOf(work, duty).intervalMs, leastMs)
     const request = work.podOf(duty.pod.uid)?.checkpointRequest
     // Also before the first dump: a dump of something that cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
@@ -53,8 +52,8 @@ export async function checkpoint(
       await pause(work, duty, request, due(0), signal)
       continue
     }
-    const stored = await saveOnce(work, { ...duty, settings }, signal, {
-      inVain: frozenMs => pace.failed({ startedAt, frozenMs }, settings),
+    const stored = await saveOnce(work, { ...duty, policy }, signal, {
+      inVain: frozenMs => pace.failed({ startedAt, frozenMs }, policy),
     })
     const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
     metrics.saved({
@@ -65,9 +64,9 @@ export async function checkpoint(
       pipelineSeconds: stored.pipelineMs / 1000,
     })
     const pipelineMs = clock.monotonic() - startedAt
-    pace.saved({ startedAt, frozenMs: frozenSeconds * 1000, pipelineMs }, settings)
+    pace.saved({ startedAt, frozenMs: frozenSeconds * 1000, pipelineMs }, policy)
     succeeded()
-    progress.succeeded(slot, paceOf(pace.gap(settingsOf(work, duty)), delayedMs), request)
+    progress.succeeded(slot, paceOf(pace.gap(policyOf(work, duty)), delayedMs), request)
     await pause(work, duty, request, dueByPace, signal)
     const dueMs = clock.monotonic() - startedAt
     await untilFetched(work, duty, stored.manifest.generation, signal)
@@ -86,9 +85,9 @@ const paceOf = ({ ms, reason }: Gap, delayedMs: number): SlotPace => {
   }
 }
 
-/** The set's settings as they are now. A change of these does not abort a checkpoint in progress. */
-const settingsOf = (work: TaskContext, { pod, settings }: DutyOf<'checkpoint'>): MemorySettings =>
-  work.settingsOf(pod.set) ?? settings
+/** The slot's policy as it is now. A change of it does not abort a checkpoint in progress. */
+const policyOf = (work: TaskContext, { lease, policy }: DutyOf<'checkpoint'>): SlotPolicy =>
+  work.policyOf(lease) ?? policy
 
 /**
  * Waits until the app serves: its memory is not worth saving before. The task waits here and does not end: a checkpoint
@@ -122,7 +121,7 @@ async function untilWhole(
 }
 
 /**
- * Waits until the next checkpoint is due, by the settings of the set at that time. A request with another value than
+ * Waits until the next checkpoint is due, by the slot's policy at that time. A request with another value than
  * `seen` makes it due as soon as the pace can lend one. This includes a request from the time of the previous save,
  * which may have stopped the pod before the request was made.
  */
@@ -139,7 +138,7 @@ async function pause(
   for (;;) {
     const request = podOf(uid)?.checkpointRequest
     const isAsked = request !== undefined && request !== seen
-    const at = isAsked ? Math.min(dueAt(), pace.onRequestAt(settingsOf(work, duty))) : dueAt()
+    const at = isAsked ? Math.min(dueAt(), pace.onRequestAt(policyOf(work, duty))) : dueAt()
     const ms = at - clock.monotonic()
     if (ms <= 0) return
     await atMost(clock, ms, either => requests.wait(uid, either), signal)
@@ -199,7 +198,7 @@ async function untilOneHasIt(
   generation: number,
   signal: AbortSignal,
 ): Promise<void> {
-  await work.clock.sleep(settingsOf(work, duty).intervalMs, signal)
+  await work.clock.sleep(policyOf(work, duty).intervalMs, signal)
   while (!work.isKeptElsewhere(duty.lease, generation)) await work.clock.sleep(reportedMs, signal)
 }
 
@@ -236,12 +235,12 @@ function createLookout(work: TaskContext, { pod, lease }: DutyOf<'checkpoint'>) 
  */
 async function whyUnfit(
   work: TaskContext,
-  { pod, settings }: DutyOf<'checkpoint'>,
+  { pod }: DutyOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { clock, probe = runProbe } = work
   const target = targetOf(work, pod)
-  for (const container of containersOf(pod, settings)) {
+  for (const container of pod.apps) {
     const asked = container.readinessProbe ?? container.livenessProbe
     const parsed = asked && parseProbe(asked, container)
     if (typeof parsed !== 'object') continue
@@ -269,7 +268,7 @@ const baseAndNewest = 2
  */
 export async function saveOnce(
   work: TaskContext,
-  { pod, lease, settings }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'settings'>,
+  { pod, lease, policy }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
   { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
 ): Promise<Stored> {
@@ -279,11 +278,11 @@ export async function saveOnce(
   const last = store.latest(key)
   const generation = (last?.manifest.generation ?? 0) + 1
   const { located } = await understudies.enter(pod, signal)
-  const limit = settings.volumeBytes
+  const limit = policy.volumeBytes
   const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
   const volumeBytes = await assertVolumesFit(work, located, { limit, known, signal })
   // Makes room. The store kept the previous base until now, so that holders could ask for the difference to it.
-  await store.prune(key, settings.keep)
+  await store.prune(key, policy.keep)
   // A dump is about as large as the one before. The size of a first dump is unknown until it has filled the tmpfs.
   const memoryBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
   const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
@@ -331,7 +330,7 @@ export async function saveOnce(
         kernel,
         architecture,
         ...(result.cpuFeatures === undefined ? {} : { cpuFeatures: result.cpuFeatures }),
-        restoreHash: restoreHashOf(pod, settings),
+        restoreHash: pod.restoreHash ?? policy.restoreHash,
         containers,
         volumes,
         ...(isFinal && { final: true }),
@@ -339,7 +338,7 @@ export async function saveOnce(
       { stoppedAt, sign: work.sign, signal },
     )
     work.announce(key)
-    await store.prune(key, Math.max(settings.keep, baseAndNewest))
+    await store.prune(key, Math.max(policy.keep, baseAndNewest))
     return stored
   } catch (error) {
     if (frozenMs > 0) inVain?.(frozenMs)

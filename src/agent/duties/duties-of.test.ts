@@ -15,7 +15,7 @@ import {
   nameOf,
   peer,
   pod,
-  settings,
+  policy,
   snapshot,
   understudy,
   usableAt,
@@ -46,18 +46,20 @@ describe('a primary', () => {
       snapshot({
         pods: [
           pod('p', {
-            ...{ understudy: true, apps: [{ name: 'app' }] },
+            understudy: true,
             serving: { status: 'True', reason: 'OnStage', message: 'epoch 2', record },
             ...over,
           }),
         ],
-        ...{ slots: [], settings: new Map(), memoryless: new Set(['default/web']) },
-        ...rest,
+        ...{ slots: [], ...rest },
       })
     expect(types(dutiesOf(without()))).toEqual(['probe'])
     const notAnswering = { status: 'False', reason: 'NotAnswering', message: '503', record: {} }
     expect(types(dutiesOf(without({ serving: notAnswering })))).toEqual(['probe'])
-    // The app was never on stage, it has ended, its kubelet probes it, or its set is gone.
+    // A slot of another set of this name, which was deleted, is not its own.
+    const foreign = lease({ owner: 'before', holder: { name: 'h', uid: 'uid-h' } })
+    expect(types(dutiesOf(without({ owner: 'now' }, { slots: [foreign] })))).toContain('probe')
+    // The app was never on stage, it has ended, or its kubelet probes it.
     for (const it of [
       without({ serving: undefined }),
       without({ containers: [container({ containerId: 'containerd://another' })] }),
@@ -66,7 +68,9 @@ describe('a primary', () => {
       without({ understudy: false }),
       without({ kind: 'hotbackup' }),
       without({ kind: 'retired' }),
-      without({}, { memoryless: new Set() }),
+      // The Lease of its slot is there: another pod holds the slot, or this one, whose promotion is not done.
+      without({}, { slots: [lease({ holder: { name: 'h', uid: 'uid-h' }, epoch: 2 })] }),
+      without({}, { slots: [lease()] }),
     ])
       expect(types(dutiesOf(it))).not.toContain('probe')
   })
@@ -93,7 +97,8 @@ describe('a primary', () => {
       world({ containers: [container({ containerId: undefined, running: false })] }),
       [],
     ],
-    ['is of a set that keeps no memory', { ...world(), settings: new Map() }, []],
+    ['is of a set that keeps no memory', { ...world(), slots: [] }, []],
+    ['is of a slot whose policy is unknown', world({}, { policy: undefined }), ['watchPrimary']],
     ['is on a node that cannot', { ...world(), able: false }, ['watchPrimary']],
     ['died', { ...world(), dead: new Map([['uid-p', nameOf()]]) }, ['redirect']],
     ['died before this agent came', world({ serving: died(nameOf()) }), ['redirect']],
@@ -193,7 +198,7 @@ describe('an understudy', () => {
     ],
     [
       'when the set wants it staged',
-      world({ settings: new Map([['default/web', settings({ mode: 'Staged' })]]) }),
+      world({ slots: [{ ...slot, policy: policy({ mode: 'Staged' }) }] }),
       ['replicate', 'verifyRestore'],
     ],
     ['when the source has no report', world({ reports: new Map() }), ['freeze']],
@@ -248,6 +253,83 @@ describe('an understudy', () => {
   })
 })
 
+describe('D7.policy: a slot whose policy is unknown', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
+  const unknown = (over: Partial<SlotLease> = {}) => lease({ policy: undefined, ...over })
+  const held = unknown({ node: 'b', holders: ['a'], heir })
+  const frozen = { slot: nameOf(), epoch: 1, generation: 5, state: 'Frozen' as const }
+  const world = (over: Partial<Snapshot> = {}) =>
+    snapshot({
+      ...{ pods: [understudy('h')], slots: [held], reports: new Map([['b', peer('b')]]) },
+      ...{ kept: new Map([[nameOf(), kept()]]), stages: new Map([['uid-h', frozen]]) },
+      ...over,
+    })
+
+  it('begins nothing anew on a holder, and leaves what is frozen where it is', () => {
+    expect(dutiesOf(world())).toMatchObject([{ type: 'discard', frozenToo: false }])
+    // The agent has just started, and has not looked into the pod yet.
+    expect(dutiesOf(world({ stages: new Map() }))).toMatchObject([{ type: 'discard', frozenToo: false }])
+    // An app that no Lease names must not run, whatever is unknown.
+    expect(dutiesOf(world({ stages: new Map([['uid-h', { ...frozen, state: 'Thawed' }]]) }))).toMatchObject([
+      { type: 'discard', frozenToo: false },
+    ])
+    // A clone of another slot, whose policy is known, is of no use here.
+    const other = world({ slots: [unknown({ slot: 1, node: 'b' }), lease({ node: 'b', holders: ['a'] })] })
+    expect(dutiesOf({ ...other, kept: new Map() })).toContainEqual(
+      expect.objectContaining({ type: 'discard', frozenToo: true }),
+    )
+  })
+
+  it('fails over all the same: its primary is ended, and its successor takes over', () => {
+    const called = unknown({ holder: { name: 'h', uid: 'uid-h' }, epoch: 2, holders: ['b'] })
+    expect(types(dutiesOf(world({ slots: [called] })))).toEqual(['promote'])
+    const reports = new Map([['b', usableAt('b', lease())]])
+    const primary = (over: Partial<PodView>, said: Partial<SlotLease>) =>
+      types(dutiesOf(snapshot({ pods: [pod('p', over)], slots: [unknown(said)], reports })))
+    expect(primary({ terminating: true }, {})).toEqual(['stopPrimary'])
+    expect(primary({}, { ending: 'uid-p' })).toEqual(['stopPrimary'])
+    expect(primary({}, { holder: { name: 'h', uid: 'uid-h' }, epoch: 2 })).toEqual(['stopPrimary'])
+    expect(primary({ serving: died(nameOf()) }, {})).toEqual(['redirect'])
+    expect(primary({ understudy: false }, { handover: 'uid-h' })).toEqual(['watchPrimary'])
+  })
+
+  it('is usable by what is here, and the report says why nothing new comes', () => {
+    const latest = {
+      manifest: { generation: 5, epoch: 1, takenAt: '2030-01-01T00:00:00Z', bytes: 1, frozenSeconds: 0 },
+    }
+    const reported = (s: Snapshot) =>
+      slotReportsOf(s, {
+        latest: () => ({ ...latest, pipelineMs: 1 }) as unknown as ReturnType<KeptGenerations['latest']>,
+        progress: () => undefined,
+      })[0]
+    expect(reported(world())).toMatchObject({
+      ...{ role: 'holder', generation: 5, usable: 'Frozen', understudyUid: 'uid-h', reason: 'PolicyUnknown' },
+    })
+    const source = snapshot({ pods: [pod('p')], slots: [unknown()] })
+    expect(reported(source)).toMatchObject({ role: 'source', generation: 5, reason: 'PolicyUnknown' })
+  })
+})
+
+it('D7.owner: an understudy gets no memory of a deleted set of the same name', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
+  const typesFor = (owner: string | undefined, ofPod: string | undefined) =>
+    types(
+      dutiesOf(
+        snapshot({
+          pods: [understudy('h', { ...(ofPod !== undefined && { owner: ofPod }) })],
+          slots: [lease({ node: 'b', holders: ['a'], heir, ...(owner !== undefined && { owner }) })],
+          ...{ reports: new Map([['b', peer('b')]]), kept: new Map([[nameOf(), kept()]]) },
+        }),
+      ),
+    )
+  expect(typesFor('now', 'now')).toContain('freeze')
+  expect(typesFor('before', 'now')).not.toContain('freeze')
+  expect(typesFor('before', 'now')).toContain('discard')
+  // A set that was deleted without its pods leaves Leases and pods that no object owns.
+  expect(typesFor(undefined, 'now')).toContain('freeze')
+  expect(typesFor('now', undefined)).toContain('freeze')
+})
+
 describe('where connections to a dead primary go', () => {
   const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.9' }
   const way = (over: Partial<SlotLease>, more: Partial<Snapshot> = {}) => {
@@ -295,10 +377,13 @@ describe('where connections to a dead primary go', () => {
   })
 
   it('of a paused set nobody is succeeded: no grave is dug, nobody is ended, and none is kept closed', () => {
-    const paused = new Map([['default/web', settings({ paused: true })]])
     const reports = new Map([['b', usableAt('b', lease())]])
     const world = (over: Partial<PodView>) =>
-      snapshot({ pods: [pod('p', over)], slots: [lease({ heir })], reports, settings: paused })
+      snapshot({
+        pods: [pod('p', over)],
+        slots: [lease({ heir, policy: policy({ paused: true }) })],
+        reports,
+      })
     expect(dutiesOf(world({})).find(({ type }) => type === 'watchPrimary')).toMatchObject({ way: undefined })
     expect(types(dutiesOf(world({ terminating: true })))).toEqual([])
     expect(types(dutiesOf({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])
@@ -572,7 +657,7 @@ describe('any world', () => {
       able: fc.boolean(),
       pods: fc.subarray([...names]).chain(chosen => fc.tuple(...chosen.map(podArb))),
       slots: fc.subarray([0, 1]).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
-      mode: fc.constantFrom('Frozen' as const, 'Staged' as const),
+      mode: fc.constantFrom('Frozen' as const, 'Staged' as const, undefined),
       reported: fc.boolean(),
       isKept: fc.boolean(),
       proven: fc.boolean(),
@@ -590,8 +675,7 @@ describe('any world', () => {
         snapshot({
           able: w.able,
           pods: w.pods,
-          slots: w.slots,
-          settings: new Map([['default/web', settings({ mode: w.mode })]]),
+          slots: w.slots.map(each => ({ ...each, policy: w.mode && policy({ mode: w.mode }) })),
           reports: new Map(w.reported ? [['b', usableAt('b', lease())]] : []),
           kept: new Map(w.isKept ? w.slots.map(each => [slotName(each), kept()]) : []),
           proven: new Set(w.proven ? [kept().restoreHash] : []),
@@ -671,18 +755,4 @@ describe('any world', () => {
           ).toBe(true)
     })
   })
-})
-
-it('D7.unreadable: what is kept of a set whose spec cannot be read is said, and why it is of no use here', () => {
-  const slot = lease({ holders: ['a'], node: 'b' })
-  const world = snapshot({ slots: [slot], kept: new Map([[nameOf(), kept()]]), settings: new Map() })
-  const latest = {
-    manifest: { generation: 5, epoch: 1, takenAt: '2030-01-01T00:00:00Z', bytes: 1, frozenSeconds: 0 },
-  }
-  const [report] = slotReportsOf(world, {
-    latest: () => ({ ...latest, pipelineMs: 1 }) as unknown as ReturnType<KeptGenerations['latest']>,
-    progress: () => undefined,
-  })
-  expect(report).toMatchObject({ role: 'holder', generation: 5, reason: 'SpecUnreadable' })
-  expect(report).not.toHaveProperty('usable')
 })

@@ -5,18 +5,14 @@ import { isNewerTold, newestTold } from '../../succession/age.ts'
 import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import { isNamed } from '../../succession/origin.ts'
 import type { Duty, DutyOf, Elsewhere } from './duty.ts'
-import { restoreHashOf } from './settings.ts'
-import type { Kept, MemorySettings, PodView, Snapshot } from './snapshot.ts'
+import type { Kept, PodView, Snapshot } from './snapshot.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
 
 /** Returns what this node should do now. Pure; the order means nothing. */
 export function dutiesOf(snapshot: Snapshot): Duty[] {
   const pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
-  const slots = snapshot.slots.flatMap(lease => {
-    const settings = snapshot.settings.get(setOf(lease))
-    return settings === undefined ? [] : [{ lease, settings, name: slotName(lease) }]
-  })
+  const slots = snapshot.slots.map(lease => ({ lease, name: slotName(lease) }))
   const duties: Duty[] = []
   for (const slot of slots) {
     const pod = pods.get(slot.lease.holder.uid)
@@ -34,7 +30,7 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
     duties.push(
       ...ofUnderstudy(
         snapshot,
-        slots.filter(({ lease }) => setOf(lease) === pod.set),
+        slots.filter(({ lease }) => isFor(lease, pod)),
         pod,
       ),
     )
@@ -44,11 +40,15 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
 
 interface Slot {
   readonly lease: SlotLease
-  readonly settings: MemorySettings
   readonly name: string
 }
 
-const setOf = ({ namespace, set }: SlotLease) => `${namespace}/${set}`
+/**
+ * Whether the pod belongs to the owner of this slot. A set may have been deleted and made again under its name before the
+ * garbage collector has removed its pods and Leases: the new set must not get the old set's memory.
+ */
+export const isFor = ({ namespace, set, owner }: SlotLease, pod: Pick<PodView, 'set' | 'owner'>): boolean =>
+  pod.set === `${namespace}/${set}` && (owner === undefined || pod.owner === undefined || owner === pod.owner)
 
 /** Whether the pod is an understudy in which this node can restore memory now. */
 export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>
@@ -85,7 +85,7 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   const { reports } = snapshot
   const name = slotName(lease)
   // The operator calls no successor: the kubelet restarts the app, and a redirect would only keep it from answering.
-  if (isPaused(snapshot, lease)) return false
+  if (isPaused(lease)) return false
   // Other nodes can fetch generations that this node saved as the source, or kept as a holder before.
   const isOwn =
     lease.node === snapshot.node && (lease.unsaved !== true || mayKeep(lease).includes(snapshot.node))
@@ -100,11 +100,12 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
 }
 
 function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
-  const { lease, settings, name } = slot
+  const { lease, name } = slot
+  const { policy } = lease
   if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)
   const onStage = isOnStage(snapshot, lease, pod)
   const ids = idsOf(pod)
-  const about = { pod, lease, settings }
+  const about = { pod, lease }
   if (pod.terminating || lease.ending === pod.uid) {
     if (!isToEnd(snapshot, lease, pod)) return []
     // Runs beside a dump, which may take seconds: a primary that is to end need not complete it.
@@ -132,7 +133,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       way,
     },
   ]
-  if (pod.understudy || settings.liveness !== undefined)
+  if (pod.understudy || policy?.liveness !== undefined)
     duties.push({
       type: 'probe',
       key: `probe/${pod.uid}`,
@@ -140,6 +141,8 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       ...about,
     })
   const isKeptElsewhere = lease.unsaved !== true && lease.holders.some(node => node !== snapshot.node)
+  // How often to save, and how much, is not known.
+  if (policy === undefined) return duties
   // A stopped primary fails its probes; that is no reason to resume it.
   if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
@@ -149,7 +152,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
         key: `handOver/${pod.uid}`,
         version: `${name} ${lease.epoch} ${ids} ${lease.handover} ${lease.handovers ?? ''}`,
         memoryOf: pod.uid,
-        ...about,
+        ...{ ...about, policy },
       },
     ]
   // The version contains neither the pace nor the readiness: their change must not abort a dump in progress. A
@@ -160,17 +163,19 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
       key: `checkpoint/${pod.uid}`,
       version: `${name} ${lease.epoch} ${ids}`,
       memoryOf: pod.uid,
-      ...about,
+      ...{ ...about, policy },
     })
   return duties
 }
 
 /**
  * A promoted understudy has no probes of its own in its spec, so the agent probes it even if its set keeps no memory
- * any more. Such a pod may stay for long, where pods are replaced only when they are deleted.
+ * any more: then its slot has no Lease. Such a pod may stay for long, where pods are replaced only when they are deleted.
  */
-function ofLeftOnStage({ memoryless, dead }: Snapshot, pod: PodView): Duty[] {
-  if (!memoryless.has(pod.set) || !pod.understudy || pod.apps === undefined) return []
+function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Duty[] {
+  if (!pod.understudy) return []
+  if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.slot === pod.slot)))
+    return []
   if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
   if (!saysOnStage(pod) && pod.serving?.reason !== servingReasons.notAnswering) return []
@@ -199,12 +204,12 @@ export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boo
   return isOnStage(snapshot, lease, pod) && isAtStake(snapshot, lease)
 }
 
-const isPaused = ({ settings }: Snapshot, lease: SlotLease): boolean =>
-  settings.get(setOf(lease))?.paused === true
+/** Where the policy is unknown, the operator is assumed to call a successor. */
+const isPaused = ({ policy }: SlotLease): boolean => policy?.paused === true
 
 /** Duties for a dead primary without a successor. Its heir may have got another slot since, or be gone. */
-function ofDead(snapshot: Snapshot, { lease, settings, name }: Slot, pod: PodView): Duty[] {
-  if (settings.paused) return []
+function ofDead(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Duty[] {
+  if (isPaused(lease)) return []
   const to = wayFrom(snapshot, lease) ?? nowhere
   const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
   return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: true }]
@@ -221,7 +226,7 @@ export const nowhere = '127.0.0.1'
  */
 export function wayFrom(snapshot: Snapshot, lease: SlotLease): string | undefined {
   const { heir } = lease
-  if (isPaused(snapshot, lease)) return undefined
+  if (isPaused(lease)) return undefined
   const isTaken = heir !== undefined && snapshot.slots.some(({ holder }) => holder.uid === heir.uid)
   if (heir?.ip !== undefined && !isTaken) return heir.ip
   return isAtStake(snapshot, lease) ? nowhere : undefined
@@ -273,10 +278,10 @@ function ofGate(pod: PodView): Duty[] {
 }
 
 /** Former primaries that still run although the slot is another pod's: two pods must not answer with one memory. */
-function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
+function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
   const losers = snapshot.pods.filter(
     pod =>
-      pod.set === setOf(lease) &&
+      isFor(lease, pod) &&
       pod.slot === lease.slot &&
       pod.uid !== lease.holder.uid &&
       (pod.kind === 'primary' || pod.kind === 'retired') &&
@@ -287,7 +292,7 @@ function ofLosers(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
     const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))
       return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false }]
-    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, pod, lease, settings }]
+    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, pod, lease }]
   })
 }
 
@@ -300,7 +305,10 @@ export const isServing = (pod: PodView): boolean =>
 /** Key of the task that fetches the generations of a slot. */
 export const replicateKey = (slot: string): string => `replicate/${slot}`
 
-function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
+function ofHolder(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
+  const { policy } = lease
+  // How many generations to keep is not known: those that are here stay.
+  if (policy === undefined) return []
   if (!lease.holders.includes(snapshot.node) || lease.node === undefined) return []
   const source = snapshot.reports.get(lease.node)
   if (source === undefined || lease.node === snapshot.node) return []
@@ -312,9 +320,9 @@ function ofHolder(snapshot: Snapshot, { lease, settings, name }: Slot): Duty[] {
     {
       type: 'replicate',
       key: replicateKey(name),
-      version: `${lease.epoch} ${address} ${fingerprint} ${settings.keep}${instead}`,
+      version: `${lease.epoch} ${address} ${fingerprint} ${policy.keep}${instead}`,
       lease,
-      settings,
+      policy,
       source: { address, fingerprint },
       others: elsewhere(snapshot, lease).filter(other => other.address !== address),
       missed,
@@ -362,17 +370,20 @@ const clear = (pod: PodView, frozenToo: boolean): DutyOf<'discard'> => ({
 
 function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView): Duty[] {
   const ids = idsOf(pod)
+  const present = snapshot.stages.get(pod.uid)
+  // Its clone may be of use again as soon as the policy is known.
+  const unknown = slots.filter(({ lease }) => lease.policy === undefined)
+  if (unknown.some(({ name }) => name === present?.slot)) return [clear(pod, false)]
   const restorable = slots.flatMap(slot => {
     const kept = snapshot.kept.get(slot.name)
-    if (kept === undefined || kept.restoreHash !== restoreHashOf(pod, slot.settings)) return []
+    if (kept === undefined || slot.lease.policy === undefined || kept.restoreHash !== pod.restoreHash)
+      return []
     if (unfitNode(snapshot, kept) !== undefined || unfitImages(pod, kept) !== undefined) return []
     return [{ ...slot, kept }]
   })
   const own = restorable.filter(
-    ({ lease, settings, kept }) =>
-      lease.heir?.uid === pod.uid && settings.mode === 'Frozen' && fits(pod, kept),
+    ({ lease, kept }) => lease.heir?.uid === pod.uid && lease.policy?.mode === 'Frozen' && fits(pod, kept),
   )
-  const present = snapshot.stages.get(pod.uid)
   // Memory that is already there goes first: all slots are equal, and a change costs a restore. A primary that is
   // stopped for this very pod comes before all.
   const awaited = own.find(({ lease }) => lease.handover === pod.uid)
@@ -386,11 +397,11 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
         memoryOf: pod.uid,
         pod,
         lease: chosen.lease,
-        settings: chosen.settings,
       },
     ]
   const unproven = bySlot(restorable).find(({ kept }) => !snapshot.proven.has(kept.restoreHash))
-  if (unproven === undefined) return [clear(pod, true)]
+  // An agent that starts has not yet looked at what lies in it.
+  if (unproven === undefined) return [clear(pod, present !== undefined || unknown.length === 0)]
   return [
     {
       type: 'verifyRestore',
@@ -399,7 +410,6 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
       memoryOf: pod.uid,
       pod,
       lease: unproven.lease,
-      settings: unproven.settings,
     },
   ]
 }

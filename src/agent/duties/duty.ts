@@ -1,7 +1,8 @@
 /** The duties that a node's agent can have, as data. */
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Told } from '../../succession/age.ts'
-import type { MemorySettings, PodView } from './snapshot.ts'
+import type { PodView } from './snapshot.ts'
 
 interface Common {
   /** Distinguishes this duty from all others. */
@@ -35,20 +36,20 @@ export type Duty =
       readonly type: 'checkpoint'
       readonly pod: PodView
       readonly lease: SlotLease
-      readonly settings: MemorySettings
+      readonly policy: SlotPolicy
     })
   /** A primary that is to be replaced: the agent stops it and saves its last generation. */
   | (Common & {
       readonly type: 'handOver'
       readonly pod: PodView
       readonly lease: SlotLease
-      readonly settings: MemorySettings
+      readonly policy: SlotPolicy
     })
   /** A slot whose generations this node keeps: the agent fetches them from its source. */
   | (Common & {
       readonly type: 'replicate'
       readonly lease: SlotLease
-      readonly settings: MemorySettings
+      readonly policy: SlotPolicy
       readonly source: Peer
       /** Other nodes that report generations of the slot, the newest first: the only origin if the source is gone. */
       readonly others: readonly Elsewhere[]
@@ -60,19 +61,9 @@ export type Duty =
    */
   | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })
   /** An understudy in which the agent keeps the memory of a slot frozen. */
-  | (Common & {
-      readonly type: 'freeze'
-      readonly pod: PodView
-      readonly lease: SlotLease
-      readonly settings: MemorySettings
-    })
+  | (Common & { readonly type: 'freeze'; readonly pod: PodView; readonly lease: SlotLease })
   /** Memory of a kind that this node has never restored: the agent restores it once without running it. */
-  | (Common & {
-      readonly type: 'verifyRestore'
-      readonly pod: PodView
-      readonly lease: SlotLease
-      readonly settings: MemorySettings
-    })
+  | (Common & { readonly type: 'verifyRestore'; readonly pod: PodView; readonly lease: SlotLease })
   /** An understudy that no Lease names and in which no app may run: the agent ends any app in it. */
   | (Common & {
       readonly type: 'discard'
@@ -86,7 +77,6 @@ export type Duty =
       readonly type: 'promote'
       readonly pod: PodView
       readonly lease: SlotLease
-      readonly settings: MemorySettings
       readonly others: readonly Elsewhere[]
     })
   /** A cold backup at its gate: the operator wants this agent to open the gate. */
@@ -104,24 +94,13 @@ export type Duty =
       readonly isAwaited: boolean
     })
   /**
-   * An understudy on stage: the agent runs its template's probes. Lease and settings are absent if its set no longer
-   * keeps memory.
+   * An understudy on stage: the agent runs its template's probes. The Lease is absent if its set no longer keeps memory.
    */
-  | (Common & {
-      readonly type: 'probe'
-      readonly pod: PodView
-      readonly lease?: SlotLease
-      readonly settings?: MemorySettings
-    })
+  | (Common & { readonly type: 'probe'; readonly pod: PodView; readonly lease?: SlotLease })
   /**
    * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
    */
-  | (Common & {
-      readonly type: 'stopPrimary'
-      readonly pod: PodView
-      readonly lease: SlotLease
-      readonly settings: MemorySettings
-    })
+  | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
 
 export type DutyType = Duty['type']
 export type DutyOf<T extends DutyType> = Extract<Duty, { type: T }>

@@ -3,7 +3,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AgentError } from '../../api/agent-errors.ts'
-import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import {
   holdInitContainer,
@@ -24,23 +23,41 @@ import {
   type FakeMemory,
   startFakeAgent,
 } from './testing/node.ts'
-import { lease, usableAt } from './testing/snapshots.ts'
+import { lease, policy, usableAt } from './testing/snapshots.ts'
 
-const template = { spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }] } }
+const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
 
-function podOf(name: string, type: string, over: { containerId?: string; deleted?: boolean } = {}): Pod {
+/** What the operator writes on pods: with it, agents need to know nothing about a set's template. */
+const marks = (probes?: object) => ({
+  labels: { [labels.restoreHash]: policy().restoreHash },
+  annotations: {
+    [savedAnnotation]: 'app',
+    ...(probes && { [probesAnnotation]: JSON.stringify({ app: probes }) }),
+  },
+})
+
+function podOf(
+  name: string,
+  type: string,
+  over: { containerId?: string; deleted?: boolean; probes?: object } = {},
+): Pod {
   const isUnderstudy = type !== 'primary'
+  const marked = marks(isUnderstudy ? over.probes : undefined)
   return {
     metadata: {
       name,
       namespace: 'default',
       uid: `uid-${name}`,
       resourceVersion: '1',
-      labels: { [labels.set]: 'web', [labels.type]: type, ...(isUnderstudy ? {} : { [labels.slot]: '0' }) },
+      labels: {
+        ...{ [labels.set]: 'web', [labels.type]: type, ...marked.labels },
+        ...(isUnderstudy ? {} : { [labels.slot]: '0' }),
+      },
+      annotations: marked.annotations,
       ...(over.deleted ? { deletionTimestamp: '2030-01-01T00:00:00Z' } : {}),
     },
     spec: {
-      containers: [{ name: 'app' }],
+      containers: [isUnderstudy ? app : { ...app, ...over.probes }],
       ...(isUnderstudy ? { initContainers: [{ name: holdInitContainer }] } : {}),
     },
     status: {
@@ -93,19 +110,8 @@ describe('the agents of two nodes', () => {
       { timeout: 10_000 },
     )
 
-  /** Writes the default set, with these changes. */
-  const writeSet = (over: Partial<BackupPodSet['spec']> = {}) => {
-    const generation = (cluster.sets.list()[0]?.metadata.generation ?? 0) + 1
-    const version = { resourceVersion: String(generation), generation }
-    cluster.sets.upsert({
-      metadata: { name: 'web', namespace: 'default', uid: 'set', ...version },
-      spec: { replicas: 1, hotBackups: 1, checkpoint: { interval: '200ms' }, template, ...over },
-    })
-  }
-
   beforeEach(async () => {
     cluster = createFakeCluster(['a', 'b', 'c'])
-    writeSet()
     a = await createFakeMemory()
     b = await createFakeMemory()
     a.running.set('uid-p', 'one')
@@ -162,36 +168,46 @@ describe('the agents of two nodes', () => {
     })
 
     it('also where its pace is edited meanwhile, which counts for the next one', async () => {
-      writeSet({ checkpoint: { interval: '1h' } })
+      cluster.writePolicy({ intervalMs: 3_600_000 })
       a.duringDump = async () => {
         a.duringDump = () => undefined
-        writeSet({ checkpoint: { interval: '30m', keep: 3, maxFreezePercent: 1 } })
+        cluster.writePolicy({ intervalMs: 1_800_000, keep: 3, maxFreezePercent: 1 })
         await sleep(20)
       }
       await start('a', a)
       await vi.waitFor(() => expect([a.counts.dumps, generation()]).toEqual([1, 1]), { timeout: 5_000 })
-      writeSet({ checkpoint: { interval: '200ms' } })
+      cluster.writePolicy({})
       await vi.waitFor(() => expect(generation()).toBeGreaterThan(2), { timeout: 5_000 })
     })
   })
 
-  it('D7.unreadable: an edit that agents cannot read costs no memory, and no failover', async () => {
+  it('D7.policy: where the policy becomes unknown, no memory is lost, and no failover', async () => {
     const agentA = await start('a', a)
-    await start('b', b)
+    const agentB = await start('b', b)
     await untilFrozen('one')
-    writeSet({ antiAffinity: 'OfTomorrow' as never })
-    // Also by an agent that has not seen the spec before.
+    cluster.writePolicy(undefined)
+    // Also by agents that have not seen the policy before, as after an update.
     await stop(agentA)
+    await stop(agentB)
     const again = await start('a', a)
-    await sleep(100)
+    await start('b', b)
     const slotOf = (node: string) => cluster.reports.get(node)?.status?.slots[0]
-    expect([slotOf('a')?.generation, slotOf('b')?.usable]).toEqual([expect.any(Number), 'Frozen'])
-    expect(frozen()?.word).toBe('one')
+    await vi.waitFor(() => expect(slotOf('b')).toMatchObject({ usable: 'Frozen', reason: 'PolicyUnknown' }))
+    const { dumps } = a.counts
+    a.running.set('uid-p', 'two')
+    await sleep(500)
+    // Nothing is begun of which nobody knows how often and how much, and nothing is removed.
+    expect([a.counts.dumps, b.counts.discards, frozen()?.word]).toEqual([dumps, 0, 'one'])
+    expect(slotOf('a')).toMatchObject({ role: 'source', generation: dumps, reason: 'PolicyUnknown' })
     again.die('uid-p')
     await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
-    cluster.setLease(called())
+    cluster.setLease({ ...called(), holders: ['a'] })
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
     expect(b.running.get('uid-h')).toBe('one')
+    // An operator that writes policies leads again.
+    cluster.writePolicy({})
+    await vi.waitFor(() => expect(slotOf('b')?.generation).toBeGreaterThan(dumps), { timeout: 5_000 })
+    expect(slotOf('b')?.reason).toBeUndefined()
   })
 
   it('D7.deaths: bring a primary back with its memory when it dies', async () => {
@@ -438,7 +454,7 @@ describe('the agents of two nodes', () => {
   })
 
   it('a primary that has stood still in vain goes on and is asked again only when somebody else wants it', async () => {
-    writeSet({ checkpoint: { interval: '30s' } })
+    cluster.writePolicy({ intervalMs: 30_000 })
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -451,7 +467,7 @@ describe('the agents of two nodes', () => {
     await sleep(500)
     expect([...a.stops]).toEqual([])
     const pod = podOf('p', 'primary')
-    const wish = { [annotations.handoverRequested]: 'now' }
+    const wish = { ...pod.metadata.annotations, [annotations.handoverRequested]: 'now' }
     cluster.put('a', { ...pod, metadata: { ...pod.metadata, annotations: wish } })
     await vi.waitFor(() => expect(said()?.final).toBe(true))
     expect([...a.stops]).toEqual(['handover-uid-p'])
@@ -459,7 +475,7 @@ describe('the agents of two nodes', () => {
   })
 
   it('D3.keep: keep as many generations as the set says, at the source and on the holder', async () => {
-    writeSet({ checkpoint: { interval: '200ms', keep: 3 } })
+    cluster.writePolicy({ keep: 3 })
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
@@ -478,7 +494,7 @@ describe('the agents of two nodes', () => {
   }, 90_000)
 
   it('a source that is to keep one generation keeps the one before for what differs, until the next one', async () => {
-    writeSet({ checkpoint: { interval: '200ms', keep: 1 } })
+    cluster.writePolicy({ keep: 1 })
     await start('a', a)
     await start('b', b)
     const counts = new Set<number>()
@@ -613,7 +629,7 @@ describe('the agents of two nodes', () => {
     it('counts where its duty begins again, and less of it once it may stand still for longer', async () => {
       cluster.setLease({ ...atFirst(), epoch: 2 })
       await dumpsStay(1)
-      writeSet({ checkpoint: { interval: '200ms', maxFreezePercent: 50 } })
+      cluster.writePolicy({ maxFreezePercent: 50 })
       await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(1), { timeout: 5_000 })
     })
 
@@ -733,7 +749,7 @@ describe('the agents of two nodes', () => {
 
   describe('with memory that comes later', () => {
     const toCome = async () => {
-      writeSet({ hotBackup: { mode: 'Staged' } })
+      cluster.writePolicy({ mode: 'Staged' })
       const [agentA, agentB] = [await start('a', a), await start('b', b)]
       await vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Staged'))
       const arrival = Promise.withResolvers<void>()
@@ -915,6 +931,7 @@ describe('the agents of two nodes', () => {
       const base = podOf('p', 'primary')
       return {
         ...base,
+        metadata: { ...base.metadata, annotations: { [savedAnnotation]: names.join(',') } },
         spec: { containers: names.map(name => ({ name })) },
         status: {
           ...base.status,
@@ -928,10 +945,8 @@ describe('the agents of two nodes', () => {
         },
       }
     }
-    const both = { spec: { containers: names.map(name => ({ name, image: 'web:1' })) } }
 
     it('D7.deaths: the one that lives ends with the other, for its memory is somebody else’s from then on', async () => {
-      writeSet({ template: both })
       cluster.put('a', two(names))
       const agentA = await start('a', a)
       cluster.reports.upsert({
@@ -947,7 +962,6 @@ describe('the agents of two nodes', () => {
     })
 
     it('D7.deleted: one that is down keeps nobody from ending the other, nor from saying so', async () => {
-      writeSet({ template: both })
       await start('a', a)
       cluster.put('a', two(['side']))
       cluster.setLease({ ...called(), ip: '10.0.0.7' })
@@ -1191,10 +1205,9 @@ describe('the agents of two nodes', () => {
 
   it('D6.probes: end a primary that does not answer any more, and its successor likewise', async () => {
     const livenessProbe = { tcpSocket: { port: 80 }, failureThreshold: 1 }
-    writeSet({
-      failover: { liveness: { periodMilliseconds: 50, failureThreshold: 2 } },
-      template: { spec: { containers: [{ name: 'app', image: 'web:1', livenessProbe }] } },
-    })
+    cluster.writePolicy({ liveness: { periodMs: 50, failureThreshold: 2 } })
+    cluster.put('a', podOf('p', 'primary', { probes: { livenessProbe } }))
+    cluster.put('b', podOf('h', 'hotbackup', { probes: { livenessProbe } }))
     let hangs = false
     const probe: Probe = async () =>
       hangs ? { outcome: 'failure', message: 'no answer' } : { outcome: 'success' }
@@ -1223,23 +1236,15 @@ describe('the agents of two nodes', () => {
     cluster.setLease(called())
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
     // The state that the operator leaves: by its label the pod is a primary, and its slot has no Lease.
-    const promoted = podOf('h', 'hotbackup')
     const livenessProbe = { tcpSocket: { port: 80 }, periodSeconds: 1, failureThreshold: 1 }
+    const promoted = podOf('h', 'hotbackup', { probes: { livenessProbe } })
     cluster.put('b', {
       ...promoted,
       metadata: {
         ...promoted.metadata,
-        labels: { [labels.set]: 'web', [labels.type]: 'primary', [labels.slot]: '0' },
-        annotations: {
-          [savedAnnotation]: 'app',
-          [probesAnnotation]: JSON.stringify({ app: { livenessProbe } }),
-        },
+        labels: { ...promoted.metadata.labels, [labels.type]: 'primary', [labels.slot]: '0' },
       },
       status: { ...promoted.status, conditions: cluster.pod('b', 'h')?.status?.conditions ?? [] },
-    })
-    cluster.sets.upsert({
-      metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '9', generation: 9 },
-      spec: { replicas: 1, hotBackups: 1, template },
     })
     for (const each of cluster.leases.list()) cluster.leases.remove(`default/${each.metadata.name}`)
     hangs = true
@@ -1255,7 +1260,8 @@ describe('the agents of two nodes', () => {
 
   it('keep no memory of an app that does not answer, however long the kubelet takes to say so', async () => {
     const readinessProbe = { tcpSocket: { port: 80 } }
-    writeSet({ template: { spec: { containers: [{ name: 'app', image: 'web:1', readinessProbe }] } } })
+    cluster.put('a', podOf('p', 'primary', { probes: { readinessProbe } }))
+    cluster.put('b', podOf('h', 'hotbackup', { probes: { readinessProbe } }))
     let sick = false
     const probe: Probe = async () =>
       sick ? { outcome: 'failure', message: 'status 503' } : { outcome: 'success' }

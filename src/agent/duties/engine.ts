@@ -2,10 +2,12 @@
 
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotReport } from '../../api/node-report.ts'
-import { slotAnnotations } from '../../api/slot-lease.ts'
+import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { isEqual } from '../../kube/equal.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
@@ -31,6 +33,8 @@ export interface Engine {
   readonly snapshot: Snapshot
   podOf(uid: string): PodView | undefined
   slotHeldBy(uid: string): string | undefined
+  /** The policy of a slot; undefined: it is unknown, or the slot is gone. */
+  policyOf(slot: SlotKey): SlotPolicy | undefined
   /** Whether the primary with this uid is to be stopped at once; see `isToEnd`. */
   isToEnd(uid: string): boolean
   /** Name of the slot that this pod holds, or held; for the record. */
@@ -62,7 +66,7 @@ export interface EngineOptions {
   readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
   /** Called when a known pod no longer exists: ends its processes that are left, and removes its watches. */
   readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
-  /** Called when a setting or state has changed on which this pod's checkpoints depend. */
+  /** Called when a policy or state has changed on which this pod's checkpoints depend. */
   readonly onRequest: (uid: string) => void
   readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
   /** All Leases of slots in the cache. */
@@ -116,15 +120,17 @@ export function createEngine(options: EngineOptions): Engine {
   })
 
   const look = () => {
-    const [before, settingsBefore] = [pods, snapshot.settings]
+    const before = pods
+    const policiesBefore = policiesOf(snapshot)
     snapshot = observe()
     pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
+    const policies = policiesOf(snapshot)
     for (const pod of snapshot.pods) {
       const old = before.get(pod.uid)
       if (
         pod.checkpointRequest !== old?.checkpointRequest ||
         isServing(pod) !== (old !== undefined && isServing(old)) ||
-        snapshot.settings.get(pod.set) !== settingsBefore.get(pod.set)
+        !isEqual(policies.get(pod.uid), policiesBefore.get(pod.uid))
       )
         options.onRequest(pod.uid)
     }
@@ -267,6 +273,7 @@ export function createEngine(options: EngineOptions): Engine {
     },
     podOf: uid => pods.get(uid),
     slotHeldBy: uid => held.get(uid),
+    policyOf: slot => snapshot.slots.find(lease => slotName(lease) === slotName(slot))?.policy,
     isToEnd: uid => {
       const [pod, lease] = [pods.get(uid), snapshot.slots.find(({ holder }) => holder.uid === uid)]
       return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)
@@ -298,6 +305,9 @@ export function createEngine(options: EngineOptions): Engine {
 /** Errors that come with any end of a pod. */
 const isEnd = (error: unknown): boolean =>
   isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')
+
+/** Policies by the uid of the pod that holds the slot. */
+const policiesOf = ({ slots }: Snapshot) => new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()

@@ -5,14 +5,13 @@ import { fits } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { takeOffStage } from './off-stage.ts'
-import { restoreHashOf } from './settings.ts'
 import type { TaskContext } from './task-context.ts'
 import { isOf } from './understudies.ts'
 
 /** Keeps the newest generation of a slot frozen in an understudy: each new one replaces the old one. */
 export async function freeze(
   work: TaskContext,
-  { pod, lease, settings }: DutyOf<'freeze'>,
+  { pod, lease }: DutyOf<'freeze'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, generations, store, progress, log } = work
@@ -30,7 +29,7 @@ export async function freeze(
     const candidate = generationsOf(store, lease).find(
       one =>
         !failed.has(one.dir) &&
-        one.manifest.restoreHash === restoreHashOf(pod, settings) &&
+        one.manifest.restoreHash === pod.restoreHash &&
         fits(pod, { memory: memoryOf(one) }),
     )
     if (candidate === undefined || (isOf(place.clone, lease) && isSameGeneration(place.clone, candidate))) {

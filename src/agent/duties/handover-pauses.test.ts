@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { DutyOf } from './duty.ts'
 import { createHandoverPauses } from './handover-pauses.ts'
-import { lease, pod, settings } from './testing/snapshots.ts'
+import { lease, pod, policy } from './testing/snapshots.ts'
 
 it('a primary that stood still in vain does not do so again until its share of the time allows it', () => {
   let now = 1_000
@@ -9,7 +9,7 @@ it('a primary that stood still in vain does not do so again until its share of t
   const [slot, primary] = [lease(), pod('p')]
   const duty: DutyOf<'handOver'> = {
     ...{ type: 'handOver', key: 'handOver/uid-p', version: '1', memoryOf: 'uid-p' },
-    ...{ lease: slot, pod: primary, settings: settings({ maxFreezePercent: 2 }) },
+    ...{ lease: slot, pod: primary, policy: policy({ maxFreezePercent: 2 }) },
   }
   expect(pauses.isOn(slot, [primary])).toBe(false)
   pauses.begin(duty, 13_000)

@@ -22,9 +22,9 @@ export interface HandoverPauses {
 export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverPauses {
   const pauses = new Map<string, { readonly until: number; readonly wish: string | undefined }>()
   return {
-    begin({ lease, pod, settings }, stoodMs) {
+    begin({ lease, pod, policy }, stoodMs) {
       // The same share of its time as for checkpoints.
-      const ms = Math.max(settings.intervalMs, shareOfTime(stoodMs, settings))
+      const ms = Math.max(policy.intervalMs, shareOfTime(stoodMs, policy))
       pauses.set(slotName(lease), { until: clock.monotonic() + ms, wish: pod.handoverRequest })
     },
     isOn(lease, pods) {

@@ -1,30 +1,17 @@
-import { describe, expect, it } from 'vitest'
-import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport } from '../../api/node-report.ts'
-import { restartsAnnotation, slotLeaseBody } from '../../api/slot-lease.ts'
+import { savedAnnotation } from '../../api/pod-contract.ts'
+import { restartsAnnotation, type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { createObserver, type World } from './observe.ts'
-import { lease } from './testing/snapshots.ts'
+import { lease, policy } from './testing/snapshots.ts'
 
-const set = {
-  metadata: { name: 'web', namespace: 'default', uid: 'now', resourceVersion: '1' },
-  spec: {
-    replicas: 1,
-    checkpoint: {},
-    template: { spec: { containers: [{ name: 'app', image: 'web:1' }] } },
-  },
-} as BackupPodSet
-
-const observerOf = (
-  sets: World['sets'],
-  leases: World['leases'] = createStore(),
-  pods: World['pods'] = createStore(),
-) =>
+const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()) =>
   createObserver({
-    ...{ node: 'a', pods, sets, leases, reports: createStore<NodeReport>() },
+    ...{ node: 'a', pods, leases, reports: createStore<NodeReport>() },
     ...{
       store: { list: () => [] },
       proven: new Set(),
@@ -34,119 +21,78 @@ const observerOf = (
     understudies: { stages: () => new Map(), spoiled: () => new Set() },
   } as unknown as World)
 
-const slotsSeen = (owners: readonly string[], there = true) => {
-  const [sets, leases] = [createStore<BackupPodSet>(), createStore<Lease>()]
-  if (there) sets.upsert(set)
-  const { metadata, spec } = slotLeaseBody(lease())
-  const ownerReferences = owners.map(uid => ({ apiVersion: 'v1', kind: 'BackupPodSet', name: 'web', uid }))
-  leases.upsert({ metadata: { ...metadata, uid: 'l', resourceVersion: '1', ownerReferences }, spec })
-  return observerOf(sets, leases)({ able: true, sentinel: '1' }).slots.length
-}
-
-it('D7.owner: slots of a deleted set are not those of one that was made under its name', () => {
-  expect(slotsSeen(['now'])).toBe(1)
-  expect(slotsSeen(['before'])).toBe(0)
-  // The set was deleted without its pods, on purpose.
-  expect(slotsSeen([])).toBe(1)
-  // Nothing is known of a set that no longer exists, or not yet.
-  expect(slotsSeen(['before'], false)).toBe(1)
+const ownedBy = (uid: string) => ({
+  ownerReferences: [{ apiVersion: 'v1', kind: 'BackupPodSet', name: 'web', uid, controller: true }],
 })
-
-it('D7.unsettled: how often containers had been started again is read of a Lease, and of a pod', () => {
-  const [sets, leases, pods] = [createStore<BackupPodSet>(), createStore<Lease>(), createStore<Pod>()]
-  sets.upsert(set)
-  const { metadata, spec } = slotLeaseBody(lease())
-  const annotations = { ...metadata.annotations, [restartsAnnotation]: '2' }
-  leases.upsert({ metadata: { ...metadata, annotations, uid: 'l', resourceVersion: '1' }, spec })
-  pods.upsert({
+const written = (said: SlotLease, version = '1', over: object = {}): Lease => {
+  const { metadata, spec } = slotLeaseBody(said)
+  return { metadata: { ...metadata, uid: 'l', resourceVersion: version, ...over }, spec }
+}
+const podOf = (over: object = {}): Pod =>
+  ({
     metadata: {
       ...{ name: 'p', namespace: 'default', uid: 'uid-p', resourceVersion: '1' },
       labels: { [labels.set]: 'web' },
+      ...over,
     },
-    spec: { containers: [{ name: 'app', image: 'web:1' }] },
+    spec: {
+      containers: [
+        { name: 'app', image: 'web:1' },
+        { name: 'log', image: 'log:1' },
+      ],
+    },
     status: {
       containerStatuses: [{ name: 'app', image: 'web:1', imageID: '', ready: true, restartCount: 3 }],
     },
-  } as Pod)
-  const seen = observerOf(sets, leases, pods)({ able: true, sentinel: '1' })
+  }) as unknown as Pod
+
+it('D7.owner: owners are read of Leases and pods', () => {
+  const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]
+  leases.upsert(written(lease(), '1', ownedBy('before')))
+  pods.upsert(podOf(ownedBy('now')))
+  const seen = observerOf(leases, pods)({ able: true, sentinel: '1' })
+  expect([seen.slots[0]?.owner, seen.pods[0]?.owner]).toEqual(['before', 'now'])
+})
+
+it('D7.unsettled: how often containers had been started again is read of a Lease, and of a pod', () => {
+  const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]
+  const { annotations } = written(lease()).metadata
+  leases.upsert(written(lease(), '1', { annotations: { ...annotations, [restartsAnnotation]: '2' } }))
+  pods.upsert(podOf())
+  const seen = observerOf(leases, pods)({ able: true, sentinel: '1' })
   expect(seen.restarts).toEqual(new Map([[slotName(lease()), 2]]))
   expect(seen.pods.map(pod => pod.containers[0]?.restarts)).toEqual([3])
 })
 
-it('what a spec says of memory is read once, and again when the spec has changed', () => {
-  const sets = createStore<BackupPodSet>()
-  const observe = observerOf(sets)
-  const settings = () => observe({ able: true, sentinel: '1' }).settings.get('default/web')
-  const write = (resourceVersion: string, generation: number, interval: string) =>
-    sets.upsert({
-      metadata: { ...set.metadata, resourceVersion, generation },
-      spec: { ...set.spec, checkpoint: { interval } },
-      status: { replicas: Number(resourceVersion) },
-    } as BackupPodSet)
-  write('1', 1, '7s')
-  const first = settings()
-  expect(first?.intervalMs).toBe(7_000)
-  // Only the status has changed.
-  write('2', 1, '7s')
-  expect(settings()).toBe(first)
-  write('3', 2, '9s')
-  expect(settings()?.intervalMs).toBe(9_000)
-  // Another set with the same name.
-  sets.remove('default/web')
-  expect(settings()).toBeUndefined()
-  sets.upsert({ ...set, metadata: { ...set.metadata, uid: 'next', generation: 2 } })
-  expect(settings()?.intervalMs).not.toBe(9_000)
+it('D7.policy: a policy is read of the Lease of the slot, and of the version that is there', () => {
+  const leases = createStore<Lease>()
+  const observe = observerOf(leases)
+  const seen = () => observe({ able: true, sentinel: '1' }).slots[0]
+  leases.upsert(written(lease({ policy: policy({ intervalMs: 7_000 }) })))
+  const first = seen()
+  expect(first?.policy?.intervalMs).toBe(7_000)
+  // Every change of any pod causes a complete read.
+  expect(seen()).toBe(first)
+  leases.upsert(written(lease({ policy: policy({ intervalMs: 9_000 }) }), '2'))
+  expect(seen()?.policy?.intervalMs).toBe(9_000)
+  leases.upsert(written(lease({ policy: undefined }), '3'))
+  expect(seen()).toMatchObject({ holders: ['b'] })
+  expect(seen()?.policy).toBeUndefined()
 })
 
-describe('D7.unreadable: a spec that this version refuses', () => {
-  const sets = () => createStore<BackupPodSet>()
-  let version = 1
-  const write = (store: ReturnType<typeof sets>, spec: object, uid = 'now') => {
-    version += 1
-    const metadata = { ...set.metadata, uid, resourceVersion: String(version) }
-    store.upsert({ metadata, spec: { ...set.spec, ...spec } } as BackupPodSet)
+it('D7.policy: a pod that does not say what is saved of it is seen by the policy of its slot, and no other', () => {
+  const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]
+  const observe = observerOf(leases, pods)
+  const seen = () => {
+    const [view] = observe({ able: true, sentinel: '1' }).pods
+    return [view?.containers.map(({ name }) => name), view?.restoreHash]
   }
-  const seen = (observe: ReturnType<typeof observerOf>) => {
-    const { settings, memoryless } = observe({ able: true, sentinel: '1' })
-    const own = settings.get('default/web')
-    return own === undefined
-      ? memoryless.has('default/web')
-        ? 'none'
-        : 'unknown'
-      : [own.intervalMs, own.paused]
-  }
-
-  it('leaves the one before it in force, and can be paused', () => {
-    const store = sets()
-    const observe = observerOf(store)
-    write(store, { checkpoint: { interval: '7s' } })
-    expect(seen(observe)).toEqual([7_000, false])
-    write(store, { checkpoint: { interval: '9s' }, antiAffinity: 'OfTomorrow' })
-    expect(seen(observe)).toEqual([7_000, false])
-    write(store, { checkpoint: { interval: '9s' }, antiAffinity: 'OfTomorrow', paused: true })
-    expect(seen(observe)).toEqual([7_000, true])
-    write(store, { checkpoint: { interval: '9s' } })
-    expect(seen(observe)).toEqual([9_000, false])
-    // No spec of the other set with this name was accepted yet.
-    write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' }, 'another')
-    expect(seen(observe)).toEqual([5_000, false])
-  })
-
-  it('is followed as far as it can be read by who has not seen the one before', () => {
-    const store = sets()
-    write(store, { checkpoint: { interval: '5s' }, antiAffinity: 'OfTomorrow' })
-    expect(seen(observerOf(store))).toEqual([5_000, false])
-    // It is unknown whether it keeps memory, so the snapshot does not say that it keeps none.
-    write(store, { antiAffinity: 'OfTomorrow', template: 'of tomorrow' })
-    expect(seen(observerOf(store))).toBe('unknown')
-  })
-
-  it('that keeps no memory is known by what it says', () => {
-    const store = sets()
-    const observe = observerOf(store)
-    write(store, { checkpoint: undefined })
-    expect(seen(observe)).toBe('none')
-    write(store, { checkpoint: undefined, antiAffinity: 'OfTomorrow' })
-    expect(seen(observe)).toBe('none')
-  })
+  pods.upsert(podOf())
+  expect(seen()).toEqual([['app', 'log'], undefined])
+  leases.upsert(written(lease({ holder: { name: 'q', uid: 'uid-q' } })))
+  expect(seen()).toEqual([['app', 'log'], undefined])
+  leases.upsert(written(lease(), '2'))
+  expect(seen()).toEqual([['app'], policy().restoreHash])
+  pods.upsert(podOf({ resourceVersion: '2', annotations: { [savedAnnotation]: 'log' } }))
+  expect(seen()).toEqual([['log'], undefined])
 })

@@ -4,20 +4,20 @@ import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/
 import type { Pod } from '../../kube/resources.ts'
 import { dutiesOf } from './duties-of.ts'
 import { viewOf } from './pod-view.ts'
-import { containersOf, restoreHashOf } from './settings.ts'
 import { usabilityOf } from './slot-reports.ts'
-import { kept, lease, nameOf, peer, settings, snapshot, understudy } from './testing/snapshots.ts'
+import { kept, lease, nameOf, peer, policy, snapshot, understudy } from './testing/snapshots.ts'
 
 const old = '0'.repeat(16)
 const next = 'f'.repeat(16)
 
-/** The set has the new template; the primary on node `p` and its memory have the old one. */
+/** The policy is of the new template; the primary on node `p` and its memory have the old one. */
 const changed = (...hashes: readonly string[]) =>
   snapshot({
     node: 'b',
-    settings: new Map([['default/web', settings({ restoreHash: next })]]),
     pods: hashes.map((restoreHash, i) => understudy(`h${i}`, { restoreHash })),
-    slots: [lease({ heir: { name: 'h0', uid: 'uid-h0', ip: '10.0.0.2' } })],
+    slots: [
+      lease({ policy: policy({ restoreHash: next }), heir: { name: 'h0', uid: 'uid-h0', ip: '10.0.0.2' } }),
+    ],
     reports: new Map([['a', peer('a')]]),
     kept: new Map([[nameOf(), kept({ restoreHash: old })]]),
     proven: new Set([old]),
@@ -58,20 +58,43 @@ describe('a pod is asked by the probes of its own template', () => {
           ...spec,
         },
       } as unknown as Pod,
-      ['other'],
+      { containers: ['other'], restoreHash: next },
     )
 
   it('which an understudy carries beside it', () => {
     const view = pod({ [probesAnnotation]: JSON.stringify({ app: { livenessProbe: probe } }) })
-    expect(view && containersOf(view, settings())).toEqual([{ name: 'app', livenessProbe: probe }])
-    expect(view && restoreHashOf(view, settings())).toBe(old)
+    expect(view?.apps).toEqual([{ name: 'app', livenessProbe: probe }])
+    expect(view?.restoreHash).toBe(old)
     expect(view?.containers.map(({ name }) => name)).toEqual(['app'])
   })
 
   it('and a primary has; what cannot be read counts as none', () => {
     const view = pod({}, { containers: [{ name: 'app', readinessProbe: probe }] })
-    expect(view && containersOf(view, settings())).toEqual([{ name: 'app', readinessProbe: probe }])
+    expect(view?.apps).toEqual([{ name: 'app', readinessProbe: probe }])
     const torn = pod({ [probesAnnotation]: '{"app":' })
-    expect(torn && containersOf(torn, settings())).toEqual([{ name: 'app' }])
+    expect(torn?.apps).toEqual([{ name: 'app' }])
+  })
+
+  it('D7.policy: one from before its set kept memory has what its slot says, with its own probes', () => {
+    const { metadata, spec } = {
+      metadata: {
+        name: 'p',
+        namespace: 'default',
+        uid: 'u',
+        resourceVersion: '1',
+        labels: { [labels.set]: 'web' },
+      },
+      spec: {
+        containers: [
+          { name: 'app', image: 'a', livenessProbe: probe },
+          { name: 'log', image: 'l' },
+        ],
+      },
+    }
+    const view = viewOf({ metadata, spec }, { containers: ['app'], restoreHash: next })
+    expect(view?.apps).toEqual([{ name: 'app', image: 'a', livenessProbe: probe }])
+    expect(view?.restoreHash).toBe(next)
+    // No memory fits it, and it is of none, until the policy is known.
+    expect(viewOf({ metadata, spec }, undefined)?.restoreHash).toBeUndefined()
   })
 })

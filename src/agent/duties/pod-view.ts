@@ -12,24 +12,33 @@ import {
   wakeAnnotation,
 } from '../../api/pod-contract.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
+import { ownerOf } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 
+/** The pod itself says which memory of it is kept. Only pods from before their set kept memory do not. */
+export const isMarked = ({ metadata }: Pod): boolean => metadata.annotations?.[savedAnnotation] !== undefined
+
 /**
  * Returns the pod as duties see it; undefined if it belongs to no set or has ended.
  *
- * @param kept names of the containers whose memory is kept, if the pod does not say so itself; undefined: all.
+ * @param policy of the slot that it holds, for a pod that is not marked; undefined: all its containers are saved.
  */
-export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView | undefined {
+export function viewOf(
+  pod: Pod,
+  policy: Pick<SlotPolicy, 'containers' | 'restoreHash'> | undefined,
+): PodView | undefined {
   const { namespace = '', name, uid } = pod.metadata
   const set = pod.metadata.labels?.[labels.set]
   const phase = pod.status?.phase
   if (set === undefined || phase === 'Succeeded' || phase === 'Failed') return undefined
   const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
-  const names = saved ?? kept
+  const names = saved ?? policy?.containers
   const containers = (pod.spec?.containers ?? []).filter(one => names?.includes(one.name) ?? true)
-  const restoreHash = pod.metadata.labels?.[labels.restoreHash]
+  const restoreHash = pod.metadata.labels?.[labels.restoreHash] ?? policy?.restoreHash
+  const owner = ownerOf(pod.metadata)
   const asked = pod.metadata.annotations?.[annotations.checkpointRequested]
   const wish = pod.metadata.annotations?.[annotations.handoverRequested]
   return {
@@ -37,6 +46,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     name,
     uid,
     set: `${namespace}/${set}`,
+    ...(owner !== undefined && { owner }),
     kind: pod.metadata.labels?.[labels.type] ?? '',
     slot: natural(pod.metadata.labels?.[labels.slot]),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
@@ -66,9 +76,7 @@ export function viewOf(pod: Pod, kept: readonly string[] | undefined): PodView |
     ...(asked !== undefined && /^[!-~]{1,64}$/.test(asked) ? { checkpointRequest: asked } : {}),
     ...(wish === undefined ? {} : { handoverRequest: wish }),
     ...(restoreHash === undefined ? {} : { restoreHash }),
-    ...(saved === undefined
-      ? {}
-      : { apps: appsOf(containers, pod.metadata.annotations?.[probesAnnotation]) }),
+    apps: appsOf(containers, pod.metadata.annotations?.[probesAnnotation]),
   }
 }
 

@@ -1,12 +1,11 @@
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { type ParsedProbe, parseProbe } from '../probe/handler.ts'
 import { createProber, type ProberEvent } from '../probe/prober.ts'
 import { onStageOf } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { targetOf } from './probe-target.ts'
-import { containersOf } from './settings.ts'
-import type { MemorySettings } from './snapshot.ts'
 import { endPod } from './stop-primary.ts'
 import type { TaskContext } from './task-context.ts'
 
@@ -15,7 +14,7 @@ import type { TaskContext } from './task-context.ts'
  * probes, this task probes only its liveness, at the faster pace that the set wants.
  */
 export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
-  const { pod, settings, lease } = duty
+  const { pod, lease } = duty
   const { clock, log } = work
   // Its start is the kubelet's business: the template's delays are made for it.
   while (!pod.understudy && work.podOf(pod.uid)?.ready !== true) await clock.sleep(startPollMs, signal)
@@ -25,7 +24,7 @@ export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: Ab
   const readyAtStart = pod.understudy && told?.reason !== servingReasons.notAnswering
   const unready = new Map<string, string>(
     pod.understudy && !readyAtStart
-      ? containersOf(pod, settings).flatMap(({ name, readinessProbe }) =>
+      ? pod.apps.flatMap(({ name, readinessProbe }) =>
           readinessProbe === undefined ? [] : [[name, told?.message ?? '']],
         )
       : [],
@@ -69,7 +68,7 @@ export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: Ab
         return
     }
   }
-  const probers = containersOf(pod, settings).map(container => {
+  const probers = pod.apps.map(container => {
     const parsed = (kind: 'readinessProbe' | 'livenessProbe') => {
       const probe = container[kind]
       const result = probe && parseProbe(probe, container)
@@ -78,7 +77,7 @@ export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: Ab
     }
     return createProber({
       readiness: pod.understudy ? parsed('readinessProbe') : undefined,
-      liveness: paced(parsed('livenessProbe'), settings),
+      liveness: paced(parsed('livenessProbe'), lease?.policy),
       readyAtStart,
       target,
       clock,
@@ -123,11 +122,8 @@ const started = ({ handler, timing }: ParsedProbe): ParsedProbe => ({
 })
 
 /** The set may ask for a faster pace than whole seconds allow. */
-function paced(
-  probe: ParsedProbe | undefined,
-  settings: MemorySettings | undefined,
-): ParsedProbe | undefined {
-  const liveness = settings?.liveness
+function paced(probe: ParsedProbe | undefined, policy: SlotPolicy | undefined): ParsedProbe | undefined {
+  const liveness = policy?.liveness
   if (probe === undefined || liveness === undefined) return probe
   const { periodMs, failureThreshold } = liveness
   // The app runs already, restored or ready: there is no start to wait for.

@@ -15,7 +15,6 @@ import { reasonOf } from './failure.ts'
 import { fetchNewest, toldOf } from './fetch.ts'
 import { memoryOf } from './freeze.ts'
 import { targetOf } from './probe-target.ts'
-import { containersOf, restoreHashOf } from './settings.ts'
 import type { TaskContext } from './task-context.ts'
 import { isOf, type Place } from './understudies.ts'
 import { watchThaw } from './watch-thaw.ts'
@@ -33,7 +32,7 @@ export async function promote(
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, clock, log } = work
-  const { pod, lease, settings } = duty
+  const { pod, lease } = duty
   const timeline = createTimeline(() => clock.monotonic())
   const place = await understudies.enter(pod, signal)
   timeline.mark('enter')
@@ -77,7 +76,7 @@ export async function promote(
   try {
     await waitUntilAnswering(
       targetOf(work, pod),
-      { containers: containersOf(pod, settings) },
+      { containers: pod.apps },
       {
         signal,
         clock,
@@ -154,7 +153,7 @@ function arrive(
 /** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
 async function onStage(
   work: TaskContext,
-  { pod, lease, settings, others }: DutyOf<'promote'>,
+  { pod, lease, others }: DutyOf<'promote'>,
   place: Place,
   timeline: Timeline,
   signal: AbortSignal,
@@ -167,14 +166,14 @@ async function onStage(
     await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
   }
-  await haveMemory(work, { pod, lease, settings, others }, place, signal)
+  await haveMemory(work, { pod, lease, others }, place, signal)
   timeline.mark('fetch')
   let failure: unknown = new AgentError('RestoreFailed', 'this node has no generation of the slot')
   for await (const stored of candidates(work, lease, signal)) {
-    if (stored.manifest.restoreHash !== restoreHashOf(pod, settings)) continue
+    if (stored.manifest.restoreHash !== pod.restoreHash) continue
     const { generation } = stored.manifest
     try {
-      await insist(work, { lease, settings }, stored, signal)
+      await insist(work, lease, stored, signal)
       const lies = place.clone
       let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
       if (clone === undefined) {
@@ -185,7 +184,7 @@ async function onStage(
       }
       const { atLeast } = await confirm(work, lease, signal)
       // The operator may have heard of newer memory since this node read the Lease.
-      if (isTooOld(stored, atLeast, settings)) throw newerElsewhere(stored)
+      if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
       timeline.mark('confirm')
       await watchThaw(work, pod, clone, signal)
       const thawed = await driver.thaw(clone)
@@ -217,19 +216,19 @@ async function onStage(
  */
 async function insist(
   { inquiry }: TaskContext,
-  { lease, settings }: Pick<DutyOf<'promote'>, 'lease' | 'settings'>,
+  lease: SlotLease,
   stored: Stored,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!isTooOld(stored, lease.atLeast, settings)) return
-  if (isTooOld(stored, (await inquiry.lease(lease, signal))?.atLeast, settings)) throw newerElsewhere(stored)
+  if (!isTooOld(stored, lease.atLeast, lease)) return
+  if (isTooOld(stored, (await inquiry.lease(lease, signal))?.atLeast, lease)) throw newerElsewhere(stored)
 }
 
-const isTooOld = (
-  { manifest }: Stored,
-  atLeast: SlotLease['atLeast'],
-  { intervalMs }: DutyOf<'promote'>['settings'],
-): boolean => atLeast !== undefined && stepsBehind(toldOf(manifest), atLeast, intervalMs) > 0
+const isTooOld = ({ manifest }: Stored, atLeast: SlotLease['atLeast'], lease: SlotLease): boolean =>
+  atLeast !== undefined && stepsBehind(toldOf(manifest), atLeast, intervalOf(lease)) > 0
+
+/** While the policy is unknown: as if only the newest memory would do. */
+const intervalOf = ({ policy }: SlotLease): number => policy?.intervalMs ?? 0
 
 const newerElsewhere = ({ manifest }: Stored) =>
   new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
@@ -277,7 +276,7 @@ async function* candidates(work: TaskContext, lease: SlotLease, signal: AbortSig
  */
 async function haveMemory(
   work: TaskContext,
-  { pod, lease, settings, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'settings' | 'others'>,
+  { pod, lease, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'others'>,
   place: Place,
   signal: AbortSignal,
 ): Promise<void> {
@@ -286,7 +285,7 @@ async function haveMemory(
   if (isFrozen || (newest !== undefined && pod.kind === 'hotbackup' && !pod.madeForSlot)) {
     const [best] = others
     if (best === undefined || newest === undefined) return
-    if (stepsBehind(toldOf(newest.manifest), best, settings.intervalMs) === 0) return
+    if (stepsBehind(toldOf(newest.manifest), best, intervalOf(lease)) === 0) return
   }
   try {
     await fetchNewest(work, lease, others, signal)

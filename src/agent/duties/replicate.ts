@@ -9,7 +9,7 @@ import type { TaskContext } from './task-context.ts'
 /** Fetches each new generation of a slot from its source. */
 export async function replicate(
   work: TaskContext,
-  { lease, settings, source, others, missed }: DutyOf<'replicate'>,
+  { lease, policy, source, others, missed }: DutyOf<'replicate'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {
@@ -17,7 +17,7 @@ export async function replicate(
   const key = { namespace, set, slot, life }
   const keep = async () => {
     work.progress.succeeded(slotName(key))
-    await work.store.prune(key, settings.keep)
+    await work.store.prune(key, policy.keep)
     succeeded()
   }
   // The source answers but makes no new generation: a pull from it would wait for ever.

@@ -1,7 +1,7 @@
 import {
   diskUnreadReason,
+  policyUnknownReason,
   type SlotReport,
-  specUnreadableReason,
   unprovenReason,
 } from '../../api/node-report.ts'
 import { podConditions, servingReasons, spoiledReason } from '../../api/pod-contract.ts'
@@ -10,9 +10,8 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
-import { anotherIn, fits, isDead, isFreeUnderstudy } from './duties-of.ts'
+import { anotherIn, fits, isDead, isFor, isFreeUnderstudy } from './duties-of.ts'
 import type { SlotProgress } from './progress.ts'
-import { restoreHashOf } from './settings.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
 
@@ -63,8 +62,9 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
           pipelineSeconds: round(stored.pipelineMs / 1000),
         }),
   }
-  const trouble =
+  const failure =
     progress?.reason === undefined ? {} : { reason: progress.reason, message: progress.message ?? '' }
+  const trouble = lease.policy === undefined ? policyUnknown : failure
   if (isSource) {
     const { intervalSeconds, intervalReason } = progress ?? {}
     const interval = {
@@ -102,6 +102,12 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     ...(message === undefined ? {} : { message }),
   }
 }
+
+const policyUnknown = {
+  reason: policyUnknownReason,
+  message:
+    'nothing new is saved or fetched here, because this agent cannot read the policy in the Lease of the slot: install operator and agents of one version',
+} as const
 
 const unread = {
   reason: diskUnreadReason,
@@ -148,16 +154,8 @@ interface Usability {
 /** Returns whether and how this node could restore and resume a slot's memory. */
 export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   const name = slotName(lease)
-  const set = `${lease.namespace}/${lease.set}`
-  const settings = snapshot.settings.get(set)
   const kept = snapshot.kept.get(name)
   if (kept === undefined) return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
-  if (settings === undefined)
-    return {
-      reason: specUnreadableReason,
-      message:
-        'a copy is here, but this agent cannot read the spec of its set: install agents and CRDs of one version',
-    }
   const unfit = unfitNode(snapshot, kept)
   if (unfit !== undefined) return unfit
   if (!snapshot.able)
@@ -168,9 +166,9 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
     }
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const free = snapshot.pods.filter(
-    pod => pod.set === set && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
+    pod => isFor(lease, pod) && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
   )
-  const ofTemplate = free.filter(pod => restoreHashOf(pod, settings) === kept.restoreHash)
+  const ofTemplate = free.filter(pod => pod.restoreHash === kept.restoreHash)
   const [first] = ofTemplate
   if (first === undefined)
     return {
@@ -193,7 +191,7 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
   if (!snapshot.proven.has(kept.restoreHash))
     return { reason: unprovenReason, message: 'this node has not restored memory of this kind yet' }
   const heir = understudies.find(({ uid }) => uid === lease.heir?.uid)
-  if (settings.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
+  if (lease.policy?.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
     return {
       usable: 'Staged',
       reason: 'UnderstudyTooSmall',
@@ -209,13 +207,11 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
  */
 function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
   const name = slotName(lease)
-  const settings = snapshot.settings.get(`${lease.namespace}/${lease.set}`)
   const kept = snapshot.kept.get(name)
   const successor = snapshot.pods.find(({ uid }) => uid === lease.handover)
-  if (settings === undefined || kept?.final !== true || successor === undefined) return false
-  if (!isFreeUnderstudy(snapshot, successor) || restoreHashOf(successor, settings) !== kept.restoreHash)
-    return false
-  if (settings.mode !== 'Frozen' || lease.heir?.uid !== successor.uid || !fits(successor, kept))
+  if (lease.policy === undefined || kept?.final !== true || successor === undefined) return false
+  if (!isFreeUnderstudy(snapshot, successor) || successor.restoreHash !== kept.restoreHash) return false
+  if (lease.policy.mode !== 'Frozen' || lease.heir?.uid !== successor.uid || !fits(successor, kept))
     return snapshot.proven.has(kept.restoreHash)
   const stage = snapshot.stages.get(successor.uid)
   return stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
@@ -236,7 +232,7 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
   if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not run as an understudy')
   const stage = snapshot.stages.get(pod.uid)
   const slots = snapshot.slots
-    .filter(({ namespace, set }) => `${namespace}/${set}` === pod.set)
+    .filter(lease => isFor(lease, pod))
     .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
   const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
   if (frozen !== undefined)

@@ -1,9 +1,9 @@
 /** The agent's view of the world, from which `dutiesOf` decides. Plain data. */
-import type { PodTemplate } from '../../api/backuppodset.ts'
-import type { ParsedLiveness, ParsedMemory } from '../../api/memory.ts'
+import type { V1Container } from '@kubernetes/client-node'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { ServingRecord } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Wire } from '../../kube/object.ts'
 import type { Machine } from '../../succession/machine-fit.ts'
 
 export interface ContainerView {
@@ -27,6 +27,8 @@ export interface PodView {
   readonly uid: string
   /** `namespace/name` of its set. */
   readonly set: string
+  /** Uid of the object that owns it; absent: none yet. */
+  readonly owner?: string
   /** Label `type`: primary, hotbackup, ..., retired. */
   readonly kind: string
   /** Number of the slot that it holds or held, by its label. The Lease has the last word. */
@@ -50,10 +52,13 @@ export interface PodView {
   readonly checkpointRequest?: string | undefined
   /** Value of the annotation with which a client requests a handover of its slot. */
   readonly handoverRequest?: string | undefined
-  /** Hash of the memory that it can be given, and that its own memory has; absent on pods from before this label. */
+  /**
+   * Hash of the memory that it can be given, and that its own memory has. A primary from before its set kept memory has
+   * the one of its slot's policy, and none while that is unknown.
+   */
   readonly restoreHash?: string | undefined
-  /** Its saved containers as in its own template, with their probes; absent on pods from before this annotation. */
-  readonly apps?: readonly App[] | undefined
+  /** Its saved containers as in its own template, with their probes. */
+  readonly apps: readonly App[]
 }
 
 export interface GateView {
@@ -62,23 +67,12 @@ export interface GateView {
   readonly order: string | undefined
 }
 
-export type App = NonNullable<PodTemplate['spec']>['containers'][number]
+export type App = Wire<V1Container>
 
 export interface Stamp {
   readonly status: string
   readonly reason: string
   readonly message: string
-}
-
-/** A set that keeps memory, with the settings that agents need. */
-export interface MemorySettings extends ParsedMemory {
-  /** How to probe the liveness of its primaries; absent: as the template's probe says. */
-  readonly liveness: ParsedLiveness | undefined
-  readonly template: PodTemplate
-  /** The operator does nothing for the set: a primary that dies gets no successor. */
-  readonly paused: boolean
-  /** Hash of the set's present template; pods may have an earlier template, see `restoreHashOf`. */
-  readonly restoreHash: string
 }
 
 /** The newest generation of a slot on this node that could be restored. */
@@ -122,10 +116,6 @@ export interface Snapshot {
   readonly slots: readonly SlotLease[]
   /** Restarts of the holder's containers when the life of its slot began, by `slotName`; absent: not known. */
   readonly restarts?: ReadonlyMap<string, number>
-  /** By `namespace/name` of the set; sets that keep no memory are absent. */
-  readonly settings: ReadonlyMap<string, MemorySettings>
-  /** Sets that exist and keep no memory, or no longer keep any, by `namespace/name`. */
-  readonly memoryless: ReadonlySet<string>
   /** Reports by node, this node's own left out. */
   readonly reports: ReadonlyMap<string, NodeReportStatus>
   /** By `slotName`. */

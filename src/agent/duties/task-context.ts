@@ -1,5 +1,6 @@
 /** Everything that the tasks need to perform duties. */
 import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -22,7 +23,7 @@ import type { LazyPages } from './lazy-pages.ts'
 import type { Paces } from './paces.ts'
 import type { Progress } from './progress.ts'
 import type { RestorableKinds } from './restorable-kinds.ts'
-import type { MemorySettings, PodView } from './snapshot.ts'
+import type { PodView } from './snapshot.ts'
 import type { Understudies } from './understudies.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
 import type { DraftBytes } from './watched-draft.ts'
@@ -72,12 +73,12 @@ export interface TaskContext {
   readonly matters: (pod: PodView) => boolean
   /** Tells the name of a slot when this node has another generation of it. */
   readonly generations: KeyedSignal
-  /** The present settings of a set (`namespace/name`); undefined: it keeps no memory. */
-  readonly settingsOf: (set: string) => MemorySettings | undefined
+  /** The present policy of a slot; undefined: it is unknown, or the slot is gone. */
+  readonly policyOf: (slot: SlotKey) => SlotPolicy | undefined
   /** Whether another of the slot's holders reports this generation, or a newer one. */
   readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
   /**
-   * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its set.
+   * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its policy.
    */
   readonly requests: KeyedSignal
   /** Announces a new generation on this node, also to peers that wait for it. */

@@ -3,7 +3,7 @@ import type { Machine } from '../../succession/machine-fit.ts'
 import { dutiesOf } from './duties-of.ts'
 import { slotReportsOf, understudyConditionOf, usabilityOf } from './slot-reports.ts'
 import type { Kept, Snapshot } from './snapshot.ts'
-import { container, kept, lease, settings, snapshot, understudy } from './testing/snapshots.ts'
+import { container, kept, lease, policy, snapshot, understudy } from './testing/snapshots.ts'
 
 const machine: Machine = {
   architecture: 'x86_64',
@@ -20,9 +20,8 @@ const world = (memory: Partial<Kept>, over: Partial<Snapshot> = {}) =>
     machine,
     pods: [heir],
     slots: [slot],
-    settings: new Map([['default/web', settings()]]),
     kept: new Map([['default.web.0.0123abcd', kept({ machine, ...memory })]]),
-    proven: new Set([settings().restoreHash]),
+    proven: new Set([policy().restoreHash]),
     ...over,
   })
 const typesOf = (s: Snapshot) => dutiesOf(s).map(({ type }) => type)

@@ -3,7 +3,6 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { bringBack, generationsOf } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
 import { takeOffStage } from './off-stage.ts'
-import { restoreHashOf } from './settings.ts'
 import type { TaskContext } from './task-context.ts'
 
 /**
@@ -11,15 +10,13 @@ import type { TaskContext } from './task-context.ts'
  */
 export async function verifyRestore(
   work: TaskContext,
-  { pod, lease, settings }: DutyOf<'verifyRestore'>,
+  { pod, lease }: DutyOf<'verifyRestore'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, store, driver, progress } = work
   const place = await understudies.enter(pod, signal)
   await takeOffStage(work, pod, place, signal)
-  const newest = generationsOf(store, lease).find(
-    ({ manifest }) => manifest.restoreHash === restoreHashOf(pod, settings),
-  )
+  const newest = generationsOf(store, lease).find(({ manifest }) => manifest.restoreHash === pod.restoreHash)
   if (newest === undefined) throw new AgentError('RestoreFailed', 'this node has no generation to try')
   const clone = await bringBack(work, place, newest, signal)
   place.put(undefined)

@@ -20,7 +20,6 @@ import { createKeyedSignal } from '../../../src/agent/keyed-signal.ts'
 import type { AgentMetrics } from '../../../src/agent/metrics.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
-import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { operatorElection } from '../../../src/api/election.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { type NodeReport, nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
@@ -110,7 +109,6 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     })
   const stores = {
     pods: createStore<Pod>(),
-    sets: createStore<BackupPodSet>(),
     leases: createStore<Lease>(),
     reports: createStore<NodeReport>(),
   }
@@ -121,7 +119,6 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       ...{ resource: podResource, store: stores.pods },
       query: { fieldSelector: `spec.nodeName=${machine.name}`, labelSelector: labels.set },
     }),
-    createReflector({ ...common, resource: backupPodSets, store: stores.sets }),
     createReflector({
       ...common,
       resource: leaseResource,
@@ -244,7 +241,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     slotHeldBy: uid => engine.slotHeldBy(uid),
     isToEnd: uid => engine.isToEnd(uid),
     matters: pod => engine.matters(pod),
-    settingsOf: set => engine.snapshot.settings.get(set),
+    policyOf: slot => engine.policyOf(slot),
     generations,
     requests,
     announce: slot => {

@@ -61,7 +61,8 @@ export type Command =
   | {
       readonly type: 'lagAgent'
       readonly node: number
-      readonly resource: Lagging
+      /** Agents read no kind of owner. */
+      readonly resource: Exclude<Lagging, 'sets'>
       readonly lagMs: number
       readonly forMs: number
     }

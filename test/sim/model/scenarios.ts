@@ -8,6 +8,7 @@ const short = fc.integer({ min: 500, max: 8_000 })
 const long = fc.integer({ min: 2_000, max: 40_000 })
 const slow = fc.oneof(fc.constant(0), fc.integer({ min: 500, max: 15_000 }))
 const how = fc.constantFrom('stop' as const, 'kill' as const)
+const ofAgents = fc.constantFrom('pods' as const, 'leases' as const, 'reports' as const)
 const resource = fc.constantFrom<Lagging>('pods', 'leases', 'reports', 'sets')
 const lagMs = fc.oneof(fc.integer({ min: 100, max: 12_000 }), fc.constant(-1))
 const of = <T extends Command['type']>(type: T, fields: object) =>
@@ -43,7 +44,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: of('cutNode', { node: index, forMs: long, apiOnly: fc.boolean() }) },
   { weight: 1, arbitrary: of('cutOperator', { index, forMs: long }) },
   { weight: 4, arbitrary: of('lagOperator', { index, resource, lagMs, forMs: long }) },
-  { weight: 2, arbitrary: of('lagAgent', { node: index, resource, lagMs, forMs: long }) },
+  { weight: 2, arbitrary: of('lagAgent', { node: index, resource: ofAgents, lagMs, forMs: long }) },
   {
     weight: 1,
     arbitrary: of('troubleOperator', {

@@ -63,7 +63,9 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/assignments.ts',
-        find: 'copy.timely &&\n    stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0',
+        find: `newest !== undefined &&
+    copy.timely &&
+    stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0`,
         replace: '!copy.stale',
       },
       letGoUnasked,
@@ -96,13 +98,13 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/promote.ts',
-        find: 'if (!isTooOld(stored, lease.atLeast, settings)) return',
+        find: 'if (!isTooOld(stored, lease.atLeast, lease)) return',
         replace: 'if (lease.epoch > 0) return',
       },
       {
         file: 'src/agent/duties/promote.ts',
-        find: 'if (isTooOld(stored, atLeast, settings)) throw newerElsewhere(stored)\n      timeline',
-        replace: 'timeline',
+        find: 'if (isTooOld(stored, atLeast, lease)) throw',
+        replace: 'if (lease.epoch < 0) throw',
       },
       {
         file: 'src/backuppodset/decide/successors.ts',

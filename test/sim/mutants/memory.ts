@@ -32,7 +32,7 @@ const unsettled = (pausedMs: number, lateMs: number) =>
       each =>
         [
           each === 0 ? 200 : 0,
-          { type: 'lagAgent', node: each, resource: 'sets', lagMs: lateMs, forMs: pausedMs + 10_000 },
+          { type: 'lagAgent', node: each, resource: 'leases', lagMs: lateMs, forMs: pausedMs + 10_000 },
         ] satisfies Steps[number],
     ),
     [pausedMs + 4_000, wait],
@@ -263,7 +263,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/promote.ts',
-        find: '    if (stepsBehind(toldOf(newest.manifest), best, settings.intervalMs) === 0) return\n',
+        find: '    if (stepsBehind(toldOf(newest.manifest), best, intervalOf(lease)) === 0) return\n',
         replace: '    return\n',
       },
     ],

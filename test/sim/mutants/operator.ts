@@ -49,9 +49,9 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
       },
       {
-        file: 'src/agent/duties/observe.ts',
-        find: '    set !== undefined &&\n    ownerReferences.length > 0 &&\n',
-        replace: '    set !== undefined &&\n    ownerReferences.length > 99 &&\n',
+        file: 'src/agent/duties/duties-of.ts',
+        find: 'pod.owner === undefined || owner === pod.owner',
+        replace: 'pod.owner === undefined || owner.length > 0',
       },
     ],
     scenarios: bySeeds([1, 2], {}, [
@@ -60,7 +60,7 @@ export const ofOperator: readonly Mutant[] = [
         node =>
           [
             0,
-            { type: 'lagAgent', node, resource: 'sets', lagMs: 6_000, forMs: 10_000 } satisfies Command,
+            { type: 'lagAgent', node, resource: 'leases', lagMs: 6_000, forMs: 10_000 } satisfies Command,
           ] as const,
       ),
       [0, { type: 'recreateSet' }],

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Registry } from 'prom-client'
 import { AgentError, type AgentErrorCode } from '../../../api/agent-errors.ts'
-import type { BackupPodSet } from '../../../api/backuppodset.ts'
 import type { NodeReport } from '../../../api/node-report.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import {
@@ -14,6 +13,7 @@ import {
   slotLeaseBody,
   slotLeaseName,
 } from '../../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import { createGenerationStore, type GenerationStore } from '../../../checkpoint/store.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
@@ -43,11 +43,11 @@ import type { PodView } from '../snapshot.ts'
 import { endGone } from '../stop-primary.ts'
 import type { TaskContext } from '../task-context.ts'
 import { createUnderstudies } from '../understudies.ts'
+import { policy } from './snapshots.ts'
 
 /** The state of the API server, which all nodes see. */
 export interface FakeCluster {
   readonly pods: Map<string, MutableStore<Pod>>
-  readonly sets: MutableStore<BackupPodSet>
   readonly leases: MutableStore<Lease>
   readonly reports: MutableStore<NodeReport>
   readonly stores: Map<string, GenerationStore>
@@ -60,7 +60,11 @@ export interface FakeCluster {
   operatorLeads: boolean
   /** Puts or replaces a pod on a node. */
   put(node: string, pod: Pod): void
+  /** What the operator writes into every Lease; undefined: it is of a version that writes none. */
+  policy: SlotPolicy | undefined
   setLease(lease: SlotLease, seen?: boolean): void
+  /** Changes the policy, also in the Leases that exist. */
+  writePolicy(over: Partial<SlotPolicy> | undefined): void
   pod(node: string, name: string): Pod | undefined
   condition(
     node: string,
@@ -76,7 +80,6 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
   const pods = new Map(nodes.map(node => [node, createStore<Pod>()]))
   const cluster: FakeCluster = {
     pods,
-    sets: createStore(),
     leases: createStore(),
     reports: createStore(),
     stores: new Map(),
@@ -84,14 +87,24 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     unlabelled: new Set(),
     isAway: false,
     operatorLeads: true,
+    policy: policy({ intervalMs: 200 }),
     put(node, pod) {
       pods.get(node)?.upsert({ ...pod, metadata: { ...pod.metadata, resourceVersion: nextVersion() } })
     },
     setLease(lease, seen = true) {
-      const { metadata, spec } = slotLeaseBody(lease)
+      const { policy: _, ...rest } = lease
+      const said = cluster.policy && { policy: cluster.policy }
+      const { metadata, spec } = slotLeaseBody({ ...rest, ...said })
       const body = { metadata: { ...metadata, uid: metadata.name, resourceVersion: nextVersion() }, spec }
       cluster.truth.set(`${metadata.namespace}/${metadata.name}`, body)
       if (seen) cluster.leases.upsert(body)
+    },
+    writePolicy(over) {
+      cluster.policy = over && policy({ intervalMs: 200, ...over })
+      for (const lease of cluster.truth.values()) {
+        const said = parseSlotLease(lease)
+        if (said) cluster.setLease(said)
+      }
     },
     pod: (node, name) => pods.get(node)?.get(`default/${name}`),
     condition: (node, name, type) =>
@@ -361,7 +374,7 @@ export async function startFakeAgent(
     patch: async (pod, condition) => (deaths.mayWrite(pod.uid, condition) ? patch(pod, condition) : true),
     podOf: uid => engine.podOf(uid),
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
-    settingsOf: set => engine.snapshot.settings.get(set),
+    policyOf: slot => engine.policyOf(slot),
     slotHeldBy: uid => engine.slotHeldBy(uid),
     isToEnd: uid => engine.isToEnd(uid),
     matters: pod => engine.matters(pod),
@@ -390,7 +403,6 @@ export async function startFakeAgent(
   const observe = createObserver({
     node,
     pods,
-    sets: cluster.sets,
     leases: cluster.leases,
     reports: cluster.reports,
     store,
@@ -435,7 +447,7 @@ export async function startFakeAgent(
     random,
     log,
   })
-  const ends = [pods, cluster.sets, cluster.leases, cluster.reports].map(each => each.subscribe(changed))
+  const ends = [pods, cluster.leases, cluster.reports].map(each => each.subscribe(changed))
   deaths.recall(watchesOf(memory))
   const dieNow = (name: string) => {
     const death: Death = { name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 }

@@ -1,7 +1,8 @@
 import type { NodeReportStatus } from '../../../api/node-report.ts'
 import type { SlotLease } from '../../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
-import type { ContainerView, Kept, MemorySettings, PodView, Snapshot } from '../snapshot.ts'
+import type { ContainerView, Kept, PodView, Snapshot } from '../snapshot.ts'
 
 export const container = (over: Partial<ContainerView> = {}): ContainerView => ({
   name: 'app',
@@ -30,6 +31,8 @@ export const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   understudyState: undefined,
   containers: [container()],
   gate: undefined,
+  restoreHash: policy().restoreHash,
+  apps: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 8080 }] }],
   ...over,
 })
 
@@ -41,6 +44,7 @@ export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
   set: 'web',
   slot: 0,
   life: '0123abcd',
+  policy: policy(),
   holder: { name: 'p', uid: 'uid-p' },
   epoch: 1,
   node: 'a',
@@ -51,23 +55,15 @@ export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
   ...over,
 })
 
-export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => ({
+export const policy = (over: Partial<SlotPolicy> = {}): SlotPolicy => ({
   mode: 'Frozen',
   intervalMs: 1_000,
   maxFreezePercent: 2,
   containers: ['app'],
-  copies: 2,
-  matchingHolders: true,
   keep: 2,
-  giveUpAfterMs: undefined,
-  retainMs: 600_000,
   volumeBytes: 1e9,
   disk: true,
-  liveness: undefined,
   paused: false,
-  template: {
-    spec: { containers: [{ name: 'app', image: 'web:1', ports: [{ containerPort: 8080 }] }] },
-  },
   restoreHash: '0123456789abcdef',
   ...over,
 })
@@ -75,7 +71,7 @@ export const settings = (over: Partial<MemorySettings> = {}): MemorySettings => 
 export const kept = (over: Partial<Kept> = {}): Kept => ({
   epoch: 1,
   generation: 5,
-  restoreHash: settings().restoreHash,
+  restoreHash: policy().restoreHash,
   podUid: 'uid-p',
   takenAt: 0,
   memory: new Map([['app', 1_000_000]]),
@@ -109,8 +105,6 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   sentinel: '1',
   pods: [],
   slots: [],
-  settings: new Map([['default/web', settings()]]),
-  memoryless: new Set(),
   reports: new Map(),
   kept: new Map(),
   stages: new Map(),
