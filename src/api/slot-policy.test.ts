@@ -77,7 +77,7 @@ it('D7.policy: a Lease whose policy cannot be read is a Lease all the same', () 
   const torn = said({ annotations: { ...annotations, [slotAnnotations.policy]: edited({ v: 2 }) } })
   expect(torn).toMatchObject({ life: '0123abcd', holders: ['b'] })
   expect(torn).not.toHaveProperty('policy')
-  // A merge patch without a policy leaves the one that is there.
+  // A merge patch without a policy leaves the policy of the Lease as it is.
   expect(slotLeaseBody(lease).metadata.annotations).not.toHaveProperty([slotAnnotations.policy])
 })
 

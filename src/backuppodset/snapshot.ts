@@ -78,7 +78,7 @@ export interface Snapshot {
   readonly templateHash: string
   /** Hash of the template's parts that a restore depends on, if the set keeps memory. */
   readonly restoreHash?: string | undefined
-  /** What the Leases of its slots tell the agents about the set; absent if it keeps no memory. */
+  /** The policy for the Leases of its slots; absent if the set keeps no memory. */
   readonly policy?: SlotPolicy | undefined
   /** `set` is only the readable part of an invalid spec, and this process has accepted none before. */
   readonly isSpecPartial?: boolean

@@ -27,7 +27,7 @@ import { lease, policy, usableAt } from './testing/snapshots.ts'
 
 const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
 
-/** What the operator writes on pods: with it, agents need to know nothing about a set's template. */
+/** Marks that the operator writes on pods, so that agents need to know nothing about a set's template. */
 const marks = (probes?: object) => ({
   labels: { [labels.restoreHash]: policy().restoreHash },
   annotations: {
@@ -196,7 +196,7 @@ describe('the agents of two nodes', () => {
     const { dumps } = a.counts
     a.running.set('uid-p', 'two')
     await sleep(500)
-    // Nothing is begun of which nobody knows how often and how much, and nothing is removed.
+    // The agents begin no work whose pace and limits are unknown, and remove nothing.
     expect([a.counts.dumps, b.counts.discards, frozen()?.word]).toEqual([dumps, 0, 'one'])
     expect(slotOf('a')).toMatchObject({ role: 'source', generation: dumps, reason: 'PolicyUnknown' })
     again.die('uid-p')

@@ -54,7 +54,7 @@ export interface PodView {
   readonly handoverRequest?: string | undefined
   /**
    * Hash of the memory that it can be given, and that its own memory has. A primary from before its set kept memory has
-   * the one of its slot's policy, and none while that is unknown.
+   * the hash of its slot's policy, and no hash while that policy is unknown.
    */
   readonly restoreHash?: string | undefined
   /** Its saved containers as in its own template, with their probes. */

@@ -149,7 +149,7 @@ it('D7.policy: what the operator writes, agents read, also where only a part of 
   expect(policyOf(makeSet({ memory: undefined }), restoreHash)).toBeUndefined()
   const ms = (intervalMs: number) => policyFor({ memory: { ...parsedMemory, intervalMs } })?.intervalMs
   expect([ms(1_000.4), ms(1), ms(1e9)]).toEqual([1_000, limits.interval.min, limits.interval.max])
-  // Nothing is written that nobody could read, or every pass would write it again.
+  // The operator writes no policy that agents could not read, or every pass would write it again.
   expect(policyFor({ memory: { ...parsedMemory, containers: ['No Name'] } })).toBeUndefined()
   expect(parsePolicy(JSON.stringify({ v: 1, ...policy }))).toEqual(policy)
 })

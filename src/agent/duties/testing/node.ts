@@ -60,7 +60,7 @@ export interface FakeCluster {
   operatorLeads: boolean
   /** Puts or replaces a pod on a node. */
   put(node: string, pod: Pod): void
-  /** What the operator writes into every Lease; undefined: it is of a version that writes none. */
+  /** Policy that the operator writes into every Lease; undefined: its version writes no policies. */
   policy: SlotPolicy | undefined
   setLease(lease: SlotLease, seen?: boolean): void
   /** Changes the policy, also in the Leases that exist. */
