@@ -34,6 +34,17 @@ it('refuses what lies outside all rooms, and what is for tests', () => {
   expect(violations('src/agent/a.test.ts', "import '../../test/a.ts'")).toEqual([])
 })
 
+it('refuses single files of a room that may be used otherwise', () => {
+  const but = { ...rooms, 'src/agent': { ...rooms['src/agent'], not: ['src/kube/parse', 'src/kube/set.ts'] } }
+  const from = (source: string) => violationsOf(importsOf('src/agent/a.ts', source), but)
+  expect(from("import type { A } from '../kube/set.ts'")).toEqual([
+    'src/agent/a.ts imports src/kube/set.ts: src/agent may not use that file of src/kube',
+  ])
+  expect(from("import '../kube/parse-memory.ts'")).toHaveLength(1)
+  expect(from("import '../kube/sets.ts'")).toEqual([])
+  expect(violationsOf(importsOf('src/agent/a.test.ts', "import '../kube/set.ts'"), but)).toEqual([])
+})
+
 it('draws the table between its marks, again and again the same', () => {
   expect(diagramOf(rooms)).toContain('  src_agent --> src_kube')
   const page =

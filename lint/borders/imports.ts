@@ -48,6 +48,8 @@ export function violationsOf(
     if (room === undefined || isTest(from)) return []
     if (isTest(to)) return [`${from} is no test and imports ${to}`]
     const target = roomOf(to, rooms) ?? to
+    if (rooms[room]?.not?.some(path => to.startsWith(path)) === true)
+      return [`${from} imports ${to}: ${room} may not use that file of ${target}`]
     if (target === room || rooms[room]?.uses.includes(target) === true || to.endsWith('.json')) return []
     return [`${from} imports ${to}: ${room} may not use ${target}`]
   })

@@ -8,6 +8,8 @@ export interface Room {
   readonly is: string
   /** Rooms that its production code may import from. */
   readonly uses: readonly string[]
+  /** Files of those rooms that it may not import all the same; a path stands for every file that begins with it. */
+  readonly not?: readonly string[]
 }
 
 export const rooms: Readonly<Record<string, Room>> = {
@@ -19,6 +21,8 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/agent': {
     is: 'DaemonSet: dumps, replicates and restores memory on its node',
     uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    // Agents know slots, and no kind that owns them.
+    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/accepted-spec.ts', 'src/api/schema/'],
   },
   'src/backuppodset': {
     is: 'controller of BackupPodSets: observe, decide, act, report',

@@ -44,6 +44,16 @@ describe('rights of the operator', () => {
   )
 })
 
+describe('rights of the agents', () => {
+  test('D10.least: slots, pods and reports are all that they read, and no kind that owns slots', async () => {
+    const [role] = (await manifestsBelow('deploy/agent')).filter(({ kind }) => kind === 'ClusterRole')
+    const read = role && rightsOf(role).filter(right => /(get|list|watch)$/.test(right))
+    expect(new Set(read?.map(right => right.replace(/ .*/, '')))).toEqual(
+      new Set(['backup.example.com/nodereports', '/pods', 'coordination.k8s.io/leases']),
+    )
+  })
+})
+
 describe('all roles', () => {
   test.each(roles.map(role => [titleOf(role), role] as const))('%s has no wildcard', (_, role) => {
     expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
