@@ -237,6 +237,15 @@ describe('rights', () => {
       expect(await can(agent, ...question.split(' ')), question).toBe(false)
   })
 
+  test('D10.least: an agent may read slots, pods and reports, and no sets', async () => {
+    const agent = 'system:serviceaccount:understudy-agents:understudy-agent'
+    for (const verb of ['get', 'list', 'watch']) {
+      expect(await can(agent, verb, 'backuppodsets', '-A'), verb).toBe(false)
+      expect(await can(agent, verb, 'leases.coordination.k8s.io', '-A'), verb).toBe(true)
+    }
+    expect(await can(agent, 'list', 'nodereports')).toBe(true)
+  })
+
   test('view sees sets, edit changes and scales them', async () => {
     const bind = (name: string): Promise<string> =>
       kubectl(

@@ -121,6 +121,45 @@ const holderOf = async (ref: Ref, slot: number): Promise<Pod> => {
   return found
 }
 
+describe('D7.policy: the Leases of a set tell agents what it wants', () => {
+  it('follows each edit, a pause too, and is paused when the set is deleted', async () => {
+    const livenessProbe = { tcpSocket: { port: 80 } }
+    const ref = await create('policed', {
+      ...{ replicas: 2, hotBackups: 1, checkpoint: { interval: '30s' } },
+      template: { spec: { containers: [{ name: 'app', image: 'app', livenessProbe }] } },
+    })
+    await covered(ref, 2, 1)
+    const edit = (spec: Partial<BackupPodSetSpec>) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec } })
+    const policies = (wanted: object) =>
+      eventually(async () => {
+        const slots = await slotsOf(ref)
+        expect(slots.map(({ policy }) => policy)).toMatchObject([wanted, wanted])
+        return slots
+      })
+    const { restoreHash = '' } = (await policies({ intervalMs: 30_000, paused: false, keep: 2 }))[0] ?? {}
+    await edit({
+      checkpoint: { interval: '20s', keep: 3 },
+      failover: { liveness: { periodMilliseconds: 100 } },
+    })
+    const before = await policies({
+      ...{ intervalMs: 20_000, keep: 3, restoreHash },
+      liveness: { periodMs: 100, failureThreshold: 3 },
+    })
+    await edit({ paused: true })
+    await policies({ intervalMs: 20_000, paused: true })
+    await edit({ checkpoint: { interval: '10s' } })
+    await policies({ intervalMs: 10_000, paused: true })
+    await edit({ paused: false })
+    const after = await policies({ intervalMs: 10_000, paused: false })
+    const facts = ({ life, holder, epoch, owner }: SlotLease) => ({ life, holder, epoch, owner })
+    expect(after.map(facts)).toEqual(before.map(facts))
+    // No garbage collector runs here: the Leases stay.
+    await api.delete(backupPodSets, ref)
+    await policies({ intervalMs: 10_000, paused: true })
+  })
+})
+
 describe('assignment', () => {
   it('D6.placement: a node that reports another processor has no heir, and nothing is promoted there', async () => {
     agents.machines.set('fake-p', { cpuFeatures: ['avx2', 'sse2'] })
