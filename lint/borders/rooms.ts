@@ -22,7 +22,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'DaemonSet: dumps, replicates and restores memory on its node',
     uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
     // Agents know slots, and no kind that owns them.
-    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/accepted-spec.ts', 'src/api/schema/'],
+    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/'],
   },
   'src/backuppodset': {
     is: 'controller of BackupPodSets: observe, decide, act, report',

@@ -1,6 +1,6 @@
-import { createAcceptedSpecs } from '../api/accepted-spec.ts'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import { createAcceptedSpecs } from './accepted-spec.ts'
 import type { Action, Plan } from './plan.ts'
 
 /** Why the operator does not follow a set's spec. */

@@ -1,7 +1,7 @@
-import type { BackupPodSet } from './backuppodset.ts'
-import { type ParsedSet, parseSet } from './parse.ts'
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import { type ParsedSet, parseSet } from '../api/parse.ts'
 
-/** The spec by which the operator and agents manage a set. */
+/** The spec by which the operator manages a set. */
 export type SpecInForce =
   | { readonly type: 'asWritten'; readonly set: ParsedSet }
   /** The spec is invalid; the last one that this process accepted stays in force. */
@@ -24,8 +24,6 @@ export type SpecInForce =
 export interface AcceptedSpecs {
   read(current: BackupPodSet): SpecInForce
   forget(uid: string): void
-  /** Forgets all other sets. */
-  keepOnly(sets: readonly BackupPodSet[]): void
 }
 
 export function createAcceptedSpecs(): AcceptedSpecs {
@@ -50,10 +48,5 @@ export function createAcceptedSpecs(): AcceptedSpecs {
       return { type: 'legible', set: legible && { ...legible, paused }, code, message }
     },
     forget: uid => accepted.delete(uid),
-    keepOnly(sets) {
-      if (accepted.size <= sets.length) return
-      const live = new Set(sets.map(({ metadata }) => metadata.uid))
-      for (const uid of [...accepted.keys()]) if (!live.has(uid)) accepted.delete(uid)
-    },
   }
 }
