@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { forged } from '../../test/support/forged.ts'
 import type { Lease } from '../kube/resources.ts'
 import { parseSlotLease, slotAnnotations, slotLeaseBody } from './slot-lease.ts'
 import { formatPolicy, longestPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
@@ -68,7 +69,7 @@ const lease = {
 }
 const said = (metadata: object) => {
   const body = slotLeaseBody({ ...lease, policy })
-  return parseSlotLease({ ...body, metadata: { ...body.metadata, ...metadata } } as unknown as Lease)
+  return parseSlotLease(forged<Lease>({ ...body, metadata: { ...body.metadata, ...metadata } }))
 }
 
 it('D7.policy: a Lease whose policy cannot be read is a Lease all the same', () => {

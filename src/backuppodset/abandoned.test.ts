@@ -2,13 +2,16 @@ import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { parseSlotLease, slotLeaseBody } from '../api/slot-lease.ts'
 import { formatPolicy, type SlotPolicy } from '../api/slot-policy.ts'
+import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
-import { silentLog } from '../kube/log.ts'
 import type { Lease } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { leaseIndexes } from './memory/observe.ts'
-import { type ReconcileDeps, reconcile } from './reconcile.ts'
+import { reconcile } from './reconcile.ts'
+import { createReporter } from './report.ts'
 import { makeLease, makePrimary } from './testing/memory.ts'
+import { makeMemoryDeps, makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
 
 const policy: SlotPolicy = {
   ...{ mode: 'Frozen', intervalMs: 1_000, maxFreezePercent: 2, containers: ['app'], keep: 2 },
@@ -37,21 +40,28 @@ async function paused(
 ): Promise<readonly (number | undefined)[]> {
   const store = createStore<Lease>({ indexes: leaseIndexes })
   for (const lease of leases) store.upsert(lease)
-  const set = metadata && { metadata: { namespace: 'default', name: 'bps', ...metadata } }
+  const clock = createFakeClock()
+  const sets = createStore<BackupPodSet>()
+  if (metadata !== undefined)
+    sets.upsert(
+      makeObject({
+        metadata: { namespace: 'default', name: 'bps', ...metadata },
+        spec: { replicas: 1, template: {} },
+      }),
+    )
   const slots: (number | undefined)[] = []
-  const deps = {
-    ...{ sets: { get: () => set }, caughtUp: () => true, forgetSet: () => undefined },
+  const deps = makeReconcileDeps({
+    ...{ sets, clock, reporter: createReporter(() => fakeApi({}), clock) },
     // The pass ends there, for a set that stays.
-    terminatingNamespaces: { has: () => true },
-    memory: { leases: store },
+    terminatingNamespaces: { has: () => true, note: () => undefined },
+    memory: makeMemoryDeps(store, clock),
     writePolicy: async (_: string, object: Lease, to: SlotPolicy) => {
       if (fails) throw fails
       expect(formatPolicy(to)).toBe(formatPolicy({ ...policy, paused: true }))
       slots.push(parseSlotLease(object)?.slot)
     },
-  } as unknown as ReconcileDeps
-  const context = { signal: new AbortController().signal, log: silentLog }
-  await reconcile(deps, 'default/bps', context as unknown as Parameters<typeof reconcile>[2])
+  })
+  await reconcile(deps, 'default/bps', makeReconcileContext())
   return slots.sort()
 }
 

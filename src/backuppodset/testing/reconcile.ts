@@ -1,11 +1,16 @@
 /** Dependencies of a pass, for tests that reconcile a set. */
+import type { NodeReport } from '../../api/node-report.ts'
+import type { Clock } from '../../kube/clock.ts'
 import type { ReconcileContext } from '../../kube/controller.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom } from '../../kube/random.ts'
-import type { Pod } from '../../kube/resources.ts'
-import { createStore } from '../../kube/store.ts'
+import type { Lease, Pod } from '../../kube/resources.ts'
+import { createStore, type Store } from '../../kube/store.ts'
 import { createActionRetries } from '../action-retries.ts'
 import { createSpecs } from '../in-force.ts'
+import { createReports } from '../memory/reports.ts'
+import { createRetirementDelay } from '../memory/retirement-delay.ts'
+import { createSince } from '../memory/since.ts'
 import { podIndexes } from '../observe.ts'
 import { createPendingStatus } from '../pending-status.ts'
 import type { ReconcileDeps } from '../reconcile.ts'
@@ -43,6 +48,21 @@ export const makeReconcileDeps = (
   actContext: set => makeContext({ set }),
   notify: nothing,
   ...over,
+})
+
+/** Returns the dependencies of passes on memory: these Leases, and no reports. */
+export const makeMemoryDeps = (leases: Store<Lease>, clock: Clock): NonNullable<ReconcileDeps['memory']> => ({
+  leases,
+  reports: createReports(createStore<NodeReport>(), clock),
+  nodeOf: nothing,
+  clock,
+  isDeleted: () => false,
+  claims: { of: () => [] },
+  isPermitted: () => true,
+  since: createSince(clock),
+  handoverRequests: { requestedAt: nothing },
+  failedOnStage: nothing,
+  retirementDelay: createRetirementDelay(clock),
 })
 
 export const makeReconcileContext = (over: Partial<ReconcileContext> = {}): ReconcileContext => ({
