@@ -18,9 +18,10 @@ import { makeReport, makeSlotReport } from '../testing/objects.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { takenAt } from './age.ts'
 import { memoryEvents } from './memory-events.ts'
+import { checkpointReadiness } from './readiness.ts'
 import { createReports, reportIndexes, setsIn } from './reports.ts'
 import { withStage } from './stage.ts'
-import { checkpointReadiness, slotFacts } from './status.ts'
+import { slotFacts } from './status.ts'
 import type { MemoryView, NodeView, SlotMemory } from './view.ts'
 
 type Condition = {

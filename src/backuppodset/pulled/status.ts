@@ -2,7 +2,7 @@ import type { SlotStatus } from '../../api/backuppodset.ts'
 import { limits } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
 import { reasons } from '../../api/reasons.ts'
-import type { Readiness } from '../memory/status.ts'
+import type { Readiness } from '../memory/readiness.ts'
 import type { PodView } from '../snapshot.ts'
 import type { PullProblem, SavedState } from './states.ts'
 

@@ -1,0 +1,33 @@
+import type { LastFailover, LastTransition } from '../api/backuppodset.ts'
+import type { RefusedSpec } from './in-force.ts'
+import type { MemoryView } from './memory/view.ts'
+import type { PulledFacts } from './pulled/status.ts'
+import type { PodView } from './snapshot.ts'
+
+/** The facts that a pass knows at its end. */
+export interface PassFacts {
+  /** Live pods as they are after the writes of the pass. */
+  readonly pods: readonly PodView[]
+  readonly templateHash: string
+  readonly restoreHash?: string | undefined
+  /** Why an action failed, for display; undefined if none did. */
+  readonly failure: string | undefined
+  /** Problems with gates of cold backups, for display. */
+  readonly gates?: readonly string[]
+  readonly lastTransition: LastTransition | undefined
+  readonly lastFailover: LastFailover | undefined
+  /** All known failovers, newest first. */
+  readonly failovers?: readonly LastFailover[]
+  /** Wall clock, ms. */
+  readonly now: number
+  /** For sets that keep memory. */
+  readonly memory?: MemoryView
+  /** Monotonic clock, ms; with `memory`. */
+  readonly monotonicNow?: number
+  /** For sets whose state is pulled. */
+  readonly pulled?: PulledFacts
+  /** The spec is refused: the facts describe the spec in force instead. */
+  readonly refusal?: RefusedSpec
+  /** Slots of a set with pulled state whose primary was lost and has no successor yet. */
+  readonly vacant?: ReadonlySet<number>
+}
