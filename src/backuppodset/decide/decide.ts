@@ -3,16 +3,11 @@ import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
 import { converge } from './converge.ts'
+import { untilDeath } from './deaths.ts'
 import { untilEnded } from './ending.ts'
 import { untilNextFailure } from './failing.ts'
 import { untilTried } from './last-resort.ts'
-import {
-  convergeWithMemory,
-  untilDeath,
-  untilDeparture,
-  untilRetirement,
-  untilUnpublished,
-} from './memory.ts'
+import { convergeWithMemory } from './memory.ts'
 import { withPolicies } from './policies.ts'
 import { withErrands } from './relay.ts'
 import { untilForgotten } from './retention.ts'
@@ -22,6 +17,8 @@ import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
+import { untilRetirement, untilUnpublished } from './superseded.ts'
+import { untilDeparture } from './vacancies.ts'
 
 /**
  * Returns the plan that leads from the observed state to the wanted one. Pure and total: the same snapshot, whatever

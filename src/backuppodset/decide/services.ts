@@ -3,8 +3,8 @@ import type { Action, Tier } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { isGoing } from './memory.ts'
 import { isGated } from './tools.ts'
+import { isGoing } from './vacancies.ts'
 
 /**
  * Returns the changes to a set's Services and endpoints. A slot whose successor is on its way keeps its present

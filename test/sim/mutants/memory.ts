@@ -185,7 +185,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a successor is called while the one before may still run',
     mutations: [
       {
-        file: 'src/backuppodset/decide/memory.ts',
+        file: 'src/backuppodset/decide/takeovers.ts',
         find: "call(slot, successor, role, reason === 'Died' ? undefined : pod)",
         replace: 'call(slot, successor, role, undefined)',
       },

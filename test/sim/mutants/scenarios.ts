@@ -43,7 +43,7 @@ export const atEach = (
  * it.
  */
 export const latecomersRun: Mutation = {
-  file: 'src/backuppodset/decide/memory.ts',
+  file: 'src/backuppodset/decide/takeovers.ts',
   find: 'call(slot, successor, role, latecomerOf(s, slot))',
   replace: 'call(slot, successor, role, undefined)',
 }

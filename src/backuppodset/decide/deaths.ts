@@ -1,0 +1,58 @@
+import { isGone } from '../memory/knowledge.ts'
+import type { MemoryView, SlotMemory } from '../memory/view.ts'
+import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
+import { failureOf } from './failing.ts'
+import type { PrimarySets } from './primary-sets.ts'
+
+/** A primary that another pod is to replace. */
+export interface Failure {
+  readonly pod: PodView
+  readonly reason: LossReason
+}
+
+export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets): Failure[] {
+  return cast.primaries.flatMap((pod): Failure[] => {
+    if (pod.slot === undefined || pod.waking || pod.stage?.promoting || cast.slotless.includes(pod)) return []
+    const slot = slots.get(pod.slot)
+    // A pod that began a new life of the slot may die before its Lease names it.
+    const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
+    if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
+    const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
+    if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
+    const reason = failureOf(s, pod)
+    return reason === undefined ? [] : [{ pod, reason }]
+  })
+}
+
+/** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
+const tellingMs = 15_000
+
+/** The kubelet has started another app in the primary, and no node has, or may have, the memory of the app before. */
+export function beganAnew({ slots }: MemoryView, pod: PodView): boolean {
+  const slot = slots.get(pod.slot ?? -1)
+  return isReplaced(slot, pod) && pod.stage?.understudy === false && isGone(slot)
+}
+
+/**
+ * The kubelet has started another app in the primary, but the memory of the app before is kept, or the pod is an
+ * understudy: this is a death that no agent has reported, and not the beginning of another life.
+ */
+const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): boolean =>
+  isReplaced(slot, pod) &&
+  s.monotonicNow - slot.replacedSince >= tellingMs &&
+  (pod.stage?.understudy === true || !isGone(slot))
+
+const isReplaced = (
+  slot: SlotMemory | undefined,
+  pod: PodView,
+): slot is SlotMemory & { readonly replacedSince: number } =>
+  slot?.replacedSince !== undefined && slot.lease.holder.uid === pod.uid
+
+/** Returns the ms until a death that no agent reports counts as reported; undefined if there is none to wait for. */
+export function untilDeath(s: Snapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
+    const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
+    return ms > 0 ? [ms] : []
+  })
+  return left.length === 0 ? undefined : Math.min(...left)
+}

@@ -1,0 +1,171 @@
+/** The successors of lost primaries, with the memory of their slots. */
+import { match } from '../../succession/match.ts'
+import { endOf, isGone } from '../memory/knowledge.ts'
+import type { MemoryView, SlotMemory } from '../memory/view.ts'
+import type { Action, Role } from '../plan.ts'
+import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { msUntilReplaced } from './breaker.ts'
+import type { Failure } from './deaths.ts'
+import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
+import { lastResort } from './last-resort.ts'
+import { partition } from './partition.ts'
+import { roleIn } from './primary-sets.ts'
+import { revisionFor } from './revisions.ts'
+import { callable, candidatesOf, nodesWith, promotion, slowRank } from './successors.ts'
+import type { Tools } from './tools.ts'
+import type { Vacancies } from './vacancies.ts'
+
+/** Backups in which memory can be restored. */
+export interface Backups {
+  readonly hot: readonly PodView[]
+  readonly cold: readonly PodView[]
+}
+
+export interface Takeovers {
+  readonly actions: readonly Action[]
+  /** Primaries that do not have their slot any more. */
+  readonly replaced: ReadonlySet<PodView>
+  /** Roles in a new life, each for a new pod. */
+  readonly newLives: readonly Role[]
+  /** Slots that wait for a pod made for them, or for their memory. */
+  readonly expecting: ReadonlySet<number>
+  /** Slots in which a pod is to be terminated before another one is called. */
+  readonly ending: ReadonlySet<number>
+  /** Vacant slots that have no successor yet: a called pod may still come, or has to end first. */
+  readonly late: readonly number[]
+}
+
+/**
+ * Calls a successor to each slot that needs one: those of primaries that failed, and those whose primary is gone. A slot
+ * that no backup can take gets a pod made for it, or a new life, or waits.
+ */
+export function takeovers(
+  s: Snapshot,
+  memory: MemoryView,
+  tools: Tools,
+  backups: Backups,
+  { failing, vacancies }: { readonly failing: readonly Failure[]; readonly vacancies: Vacancies },
+): Takeovers {
+  const [coming, open] = partition(vacancies.vacant, slot => msUntilGivenUp(s, slot) > 0)
+  const candidates = callableBackups(memory, backups)
+  const successorOf = matched(s, memory, candidates, failing, open)
+  const { call, makeFor, ...filling } = fillingOf(s, memory, tools, backups.hot)
+  const replaced = new Set<PodView>()
+  for (const { pod, reason } of failing) {
+    const slot = memory.slots.get(pod.slot ?? -1)
+    const successor = successorOf(pod.slot)
+    if (pod.slot === undefined) continue
+    if (msUntilReplaced(s, pod.slot, reason) > 0) {
+      if (reason === 'Died') replaced.add(pod)
+      continue
+    }
+    const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
+    if (slot !== undefined && successor !== undefined) {
+      if (call(slot, successor, role, reason === 'Died' ? undefined : pod)) replaced.add(pod)
+    } else if (reason === 'Died') {
+      // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
+      // does not come back.
+      if (slot === undefined) filling.newLives.push({ ...role, startsEmpty: 'Gone' })
+      else makeFor(slot, role)
+      replaced.add(pod)
+    }
+  }
+  for (const slot of open) {
+    const successor = successorOf(slot.lease.slot)
+    const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
+    if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
+    else makeFor(slot, role)
+  }
+  // A pod may be made while the previous primary is being stopped, or while a called pod may still come.
+  for (const slot of [...vacancies.waiting, ...coming]) {
+    const next = lastResort(s, slot, backups.hot)
+    if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
+      makeFor(slot, roleIn(s, slot.lease.slot, undefined))
+  }
+  const late = [...coming, ...open.filter(({ lease }) => filling.ending.has(lease.slot))]
+  return { ...filling, replaced, late: late.map(({ lease }) => lease.slot) }
+}
+
+/**
+ * A pod that was called to a slot and failed stays named there until another is: no two Leases name the same pod.
+ */
+function callableBackups(memory: MemoryView, { hot, cold }: Backups): readonly PodView[] {
+  const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
+  return candidatesOf(hot, cold).filter(({ uid }) => !named.has(uid))
+}
+
+/** Gives each slot the best candidate that the other slots leave to it. */
+function matched(
+  s: Snapshot,
+  memory: MemoryView,
+  candidates: readonly PodView[],
+  failing: readonly Failure[],
+  open: readonly SlotMemory[],
+): (slot: number | undefined) => PodView | undefined {
+  const wishes = new Map([
+    ...failing.map(({ pod: { slot = -1 }, reason }) => {
+      const options = callable(s, memory.slots.get(slot), candidates)
+      // A primary that still runs is not given up for a start that takes seconds.
+      return [slot, reason === 'Died' ? options : options.filter(({ rank }) => rank < slowRank)] as const
+    }),
+    ...open.map(slot => [slot.lease.slot, callable(s, slot, candidates)] as const),
+  ])
+  const taken = match(wishes)
+  return slot => candidates.find(pod => slot !== undefined && pod.uid === taken.get(slot))
+}
+
+/** Collects the actions that fill slots, and the slots that are not filled yet. */
+function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly PodView[]) {
+  const actions: Action[] = []
+  const newLives: Role[] = []
+  const expecting = new Set<number>()
+  const ending = new Set<number>()
+  return {
+    ...{ actions, newLives, expecting, ending },
+    /**
+     * Calls the successor, or marks the slot until the rival has ended.
+     * @param rival a pod that may still run with this memory. @returns true if the successor is called now.
+     */
+    call: (slot: SlotMemory, successor: PodView, role: Role, rival: PodView | undefined): boolean => {
+      const isEnded = rival === undefined || msUntilEnded(s, slot, rival) <= 0
+      if (isEnded) actions.push(promotion(slot, successor, role, s))
+      else ending.add(slot.lease.slot)
+      return isEnded
+    },
+    makeFor: (slot: SlotMemory, role: Role) => {
+      const next = lastResort(s, slot, hot)
+      if (next === 'anew')
+        newLives.push({ ...role, startsEmpty: isGone(slot) ? 'Gone' : 'GivenUp', ...endOf(memory, slot) })
+      else expecting.add(slot.lease.slot)
+      if (next === 'make') actions.push(madeFor(s, tools, slot))
+    },
+  }
+}
+
+/** Returns the creation of a hot backup that can take this slot. */
+function madeFor(s: Snapshot, tools: Tools, slot: SlotMemory): Action {
+  const { revision: _, ...made } = tools.creating('hotbackup', s.set.strategy.unallocatedToReplicas)
+  const { slot: number, restoreHash = '' } = slot.lease
+  const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
+  return {
+    ...made,
+    ...(revision && { revision }),
+    successorOf: { slot: number, near: nodesWith(slot) },
+  }
+}
+
+const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason): LostPrimary => {
+  const known = s.lost.get(slot)
+  if (known?.name === pod.name) return known
+  const lost = { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }
+  return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
+}
+
+/** The primary disappeared while no operator watched. */
+const lostHolder = (s: Snapshot, { lease }: SlotMemory): LostPrimary => ({
+  name: lease.holder.name,
+  slot: lease.slot,
+  epoch: lease.epoch,
+  reason: 'PodDeleted',
+  seenAt: s.monotonicNow,
+})

@@ -1,0 +1,62 @@
+import { isGone } from '../memory/knowledge.ts'
+import type { MemoryView, SlotMemory } from '../memory/view.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { partition } from './partition.ts'
+import type { PrimarySets } from './primary-sets.ts'
+import { isRetained } from './retention.ts'
+import { optionsOf } from './successors.ts'
+
+/** Slots whose primary is gone. */
+export interface Vacancies {
+  /** Their primary is being deleted, and its app has not been stopped yet. They keep their place. */
+  readonly waiting: readonly SlotMemory[]
+  /** To be filled now. */
+  readonly vacant: readonly SlotMemory[]
+  /** Marked as having no place, although the set has one again. */
+  readonly retained: readonly SlotMemory[]
+  /** The set has become smaller: no pod will hold them. */
+  readonly needless: readonly SlotMemory[]
+}
+
+/**
+ * Splits the slots whose primary is gone into as many as the set still wants, and the rest. Slots whose memory is
+ * available come first, retained slots last.
+ */
+export function vacancies(
+  s: Snapshot,
+  { slots }: MemoryView,
+  cast: PrimarySets,
+  backups: readonly PodView[],
+): Vacancies {
+  const held = new Set(cast.primaries.map(pod => pod.slot))
+  const rank = (slot: SlotMemory) =>
+    Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
+    (isGoing(s, slot) ? 0 : 0.5) +
+    (isRetained(slot) ? 20 : 0)
+  const [lost, left] = partition(
+    [...slots.values()].filter(({ lease }) => !held.has(lease.slot)),
+    slot => isRetained(slot) && isGone(slot),
+  )
+  left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
+  const room = Math.max(0, s.set.replicas - cast.primaries.length)
+  const [retained, wanted] = partition(left.slice(0, room), isRetained)
+  const [waiting, vacant] = partition(wanted, slot => isGoing(s, slot))
+  return { waiting, vacant, retained, needless: [...left.slice(room), ...lost] }
+}
+
+/**
+ * The agent is about to stop the primary, and then a successor continues with its memory. If no memory is left, the
+ * primary uses up its grace period and the slot does not wait for it.
+ */
+export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
+  !isRetained(slot) && slot.holderGoesBy !== undefined && slot.holderGoesBy > s.monotonicNow && !isGone(slot)
+
+/**
+ * Returns the ms until the operator stops waiting for a primary that is being deleted; undefined if it waits for none.
+ */
+export function untilDeparture(s: Snapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ holderGoesBy }) =>
+    holderGoesBy === undefined || holderGoesBy <= s.monotonicNow ? [] : [holderGoesBy - s.monotonicNow],
+  )
+  return left.length === 0 ? undefined : Math.min(...left)
+}
