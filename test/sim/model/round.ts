@@ -1,7 +1,8 @@
 /** One round: a working cluster, commands that disturb it, and time to recover. */
 
+import { carryOut, heal } from './carry-out.ts'
 import { createCluster } from './cluster.ts'
-import { type Command, carryOut, heal } from './commands.ts'
+import type { Command } from './commands.ts'
 import { createObserver, type Violation } from './invariants.ts'
 import { modelPlatform, type Platform } from './platform.ts'
 import { trace } from './trace.ts'

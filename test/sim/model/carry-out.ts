@@ -1,0 +1,229 @@
+/** What each command does to the cluster. */
+import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { annotations, labels } from '../../../src/api/labels.ts'
+import { type Pod, pods } from '../../../src/kube/resources.ts'
+import { type Cluster, type ModelNode, setRef } from './cluster.ts'
+import type { Command, Lagging } from './commands.ts'
+import type { Link } from './network.ts'
+import type { Party } from './virtual-time.ts'
+
+const resourceNames: Readonly<Record<Lagging, string>> = {
+  pods: 'pods',
+  leases: 'leases.coordination.k8s.io',
+  reports: 'nodereports.backup.example.com',
+  sets: 'backuppodsets.backup.example.com',
+}
+
+const quick = { slowStartMs: 0, slowRestoreMs: 0, slowAnswerMs: 0 }
+
+/** Carries out a command now and undoes it when its time is over. */
+export function carryOut(cluster: Cluster, command: Command): void {
+  const carry = handlers[command.type] as Handler<Command['type']>
+  carry(command, cluster)
+}
+
+type Handler<Type extends Command['type']> = (
+  command: Extract<Command, { readonly type: Type }>,
+  cluster: Cluster,
+) => void
+
+const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
+  wait: () => {},
+  endApp: ({ primary, container }, cluster) => {
+    const pod = primaryOf(cluster, primary)
+    if (pod !== undefined) cluster.killApp(pod.metadata.uid, container)
+  },
+  hangApp: ({ primary, forMs, exitsMs }, cluster) => {
+    const { nodes, time } = cluster
+    const uid = primaryOf(cluster, primary)?.metadata.uid
+    for (const { machine, kubelet } of nodes) {
+      const app = machine.pods.get(uid ?? '')?.containers.find(({ name }) => name === 'app')?.app
+      if (app === undefined) continue
+      app.hangsUntil = time.now() + forMs
+      if (exitsMs !== undefined) app.exitsMs = exitsMs
+      kubelet?.look()
+      later(cluster, forMs, () => kubelet?.look())
+    }
+  },
+  deletePod: ({ pod: index, force }, cluster) => {
+    const pod = pick(mine(cluster), index)
+    if (pod !== undefined) remove(cluster, pod, force)
+  },
+  deleteNamed: ({ of, force }, cluster) => {
+    for (const pod of mine(cluster, of)) remove(cluster, pod, force)
+  },
+  endAgent: ({ node: index, how, forMs }, cluster) => {
+    cluster.endAgent(nodeAt(cluster, index), how)
+    later(cluster, forMs, () => cluster.startAgent(nodeAt(cluster, index)))
+  },
+  pauseAgent: ({ node, forMs }, cluster) => pause(cluster, nodeAt(cluster, node).agent, forMs),
+  rollAgents: (_, cluster) => {
+    for (const [index, each] of cluster.nodes.entries())
+      later(cluster, index * 4_000, () => {
+        cluster.endAgent(each, 'stop')
+        later(cluster, 1_500, () => cluster.startAgent(each))
+      })
+  },
+  endOperator: ({ index, how, forMs }, cluster) => {
+    cluster.endOperator(index % 2, how)
+    later(cluster, forMs, () => cluster.startOperator(index % 2))
+  },
+  pauseOperator: ({ index, forMs }, cluster) => pause(cluster, operatorAt(cluster, index), forMs),
+  powerOff: ({ node, forMs }, cluster) => lose(cluster, nodeAt(cluster, node), forMs),
+  losePrimarysNode: ({ primary, forMs }, cluster) => {
+    const name = primaryOf(cluster, primary)?.spec?.nodeName
+    const node = cluster.nodes.find(({ machine }) => machine.name === name)
+    if (node !== undefined) lose(cluster, node, forMs)
+  },
+  cutNode: ({ node, forMs, apiOnly }, cluster) => {
+    const { link, machine } = nodeAt(cluster, node)
+    const isCut = (cut: boolean) => {
+      link.cut = cut
+      if (!apiOnly) machine.partitioned = cut
+    }
+    isCut(true)
+    later(cluster, forMs, () => isCut(false))
+  },
+  cutPeers: ({ node, forMs }, cluster) =>
+    forAWhile(cluster, forMs, nodeAt(cluster, node).machine, { partitioned: true }, { partitioned: false }),
+  cutOperator: ({ index, forMs }, cluster) =>
+    forAWhile(cluster, forMs, operatorAt(cluster, index)?.link, { cut: true }, { cut: false }),
+  refuseStops: ({ node, forMs }, cluster) =>
+    forAWhile(cluster, forMs, nodeAt(cluster, node).machine, { refusesStops: true }, { refusesStops: false }),
+  slowStage: ({ node, startMs, restoreMs, answerMs, forMs }, cluster) => {
+    const slow = { slowStartMs: startMs, slowRestoreMs: restoreMs, slowAnswerMs: answerMs }
+    forAWhile(cluster, forMs, nodeAt(cluster, node).machine, slow, quick)
+  },
+  lagOperator: ({ index, ...lag }, cluster) => delay(cluster, operatorAt(cluster, index)?.link, lag),
+  lagAgent: ({ node, ...lag }, cluster) => delay(cluster, nodeAt(cluster, node).link, lag),
+  troubleOperator: ({ index, refusals, lostAnswers, forMs }, cluster) => {
+    const link = operatorAt(cluster, index)?.link
+    forAWhile(cluster, forMs, link, { refusals, lostAnswers }, { refusals: 0, lostAnswers: 0 })
+  },
+  loseCreates: ({ index, forMs }, cluster) => {
+    const link = operatorAt(cluster, index)?.link
+    forAWhile(cluster, forMs, link, { losesCreates: true }, { losesCreates: false })
+  },
+  slowCollector: ({ forMs }, cluster) => {
+    cluster.collectsFrom = cluster.time.now() + forMs
+  },
+  jumpClock: ({ node, byMs }, cluster) => {
+    const { machine, agent } = nodeAt(cluster, node)
+    machine.kernel.wallOffsetMs += byMs
+    if (agent) agent.party.wallOffsetMs = machine.kernel.wallOffsetMs
+  },
+  jumpOperatorsClock: ({ index, byMs }, cluster) => {
+    const operator = operatorAt(cluster, index)
+    if (operator !== undefined) operator.party.wallOffsetMs += byMs
+  },
+  scale: ({ replicas }, cluster) => edit(cluster, { replicas }),
+  editBackups: ({ hot, cold }, cluster) => edit(cluster, { hotBackups: hot, coldBackups: cold }),
+  pauseSet: ({ forMs }, cluster) => {
+    edit(cluster, { paused: true })
+    later(cluster, forMs, () => edit(cluster, { paused: false }))
+  },
+  recreateSet: (_, cluster) => {
+    const set = cluster.server.find(backupPodSets, setRef)
+    if (set === undefined) return
+    cluster.server.delete(backupPodSets, setRef, { uid: set.metadata.uid }, undefined)
+    later(cluster, 50, () => cluster.createSet(set.spec))
+  },
+  handOver: ({ primary }, cluster) => {
+    const pod = primaryOf(cluster, primary)
+    if (pod === undefined || pod.metadata.deletionTimestamp !== undefined) return
+    const body = { metadata: { annotations: { [annotations.handoverRequested]: 'now' } } }
+    cluster.server.patch(pods, pod.metadata, 'merge', body, undefined)
+  },
+  editInterval: ({ seconds }, cluster) => {
+    const set = cluster.server.find(backupPodSets, setRef)
+    if (set?.spec.checkpoint !== undefined) edit(cluster, { checkpoint: { interval: `${seconds}s` } })
+  },
+  editSpec: ({ spec }, cluster) => edit(cluster, spec),
+}
+
+const mine = (cluster: Cluster, type?: string): Pod[] =>
+  cluster.server
+    .list(pods)
+    .filter(({ metadata }) => type === undefined || metadata.labels?.[labels.type] === type)
+    .sort((a, b) => (a.metadata.uid < b.metadata.uid ? -1 : 1))
+
+const pick = <T>(list: readonly T[], index: number): T | undefined => list[index % Math.max(list.length, 1)]
+
+const nodeAt = ({ nodes }: Cluster, index: number): ModelNode => pick(nodes, index) as ModelNode
+
+const operatorAt = ({ operators }: Cluster, index: number): Cluster['operators'][number] =>
+  operators[index % 2]
+
+const primaryOf = (cluster: Cluster, index: number): Pod | undefined => pick(mine(cluster, 'primary'), index)
+
+const later = ({ time, master }: Cluster, ms: number, run: () => void): void => time.after(master, ms, run)
+
+function edit({ server }: Cluster, spec: object): void {
+  if (server.find(backupPodSets, setRef)) server.patch(backupPodSets, setRef, 'merge', { spec }, undefined)
+}
+
+function remove({ wantedGone, server }: Cluster, { metadata }: Pod, force: boolean): void {
+  wantedGone.add(metadata.uid)
+  server.delete(pods, metadata, { uid: metadata.uid }, force ? 0 : undefined)
+}
+
+function lose(cluster: Cluster, node: ModelNode, forMs: number): void {
+  cluster.powerOff(node)
+  later(cluster, forMs, () => cluster.powerOn(node))
+}
+
+function pause(cluster: Cluster, process: { readonly party: Party } | undefined, forMs: number): void {
+  if (process === undefined) return
+  process.party.paused = true
+  later(cluster, forMs, () => cluster.time.resume(process.party))
+}
+
+function forAWhile<T extends object>(
+  cluster: Cluster,
+  forMs: number,
+  it: T | undefined,
+  faulty: Partial<T>,
+  sound: Partial<T>,
+): void {
+  if (it === undefined) return
+  Object.assign(it, faulty)
+  later(cluster, forMs, () => Object.assign(it, sound))
+}
+
+/** Delays the events of one watch. */
+function delay(
+  cluster: Cluster,
+  link: Link | undefined,
+  { resource, lagMs, forMs }: { readonly resource: Lagging; readonly lagMs: number; readonly forMs: number },
+): void {
+  link?.lagMs.set(resourceNames[resource], lagMs)
+  later(cluster, forMs, () => link?.lagMs.delete(resourceNames[resource]))
+}
+
+/** Ends all faults, so that violations from then on have no excuse. */
+export function heal(cluster: Cluster): void {
+  const { time, nodes, server } = cluster
+  cluster.collectsFrom = 0
+  for (const [index, operator] of cluster.operators.entries()) {
+    if (operator === undefined) cluster.startOperator(index)
+    else {
+      Object.assign(operator.link, { cut: false, refusals: 0, lostAnswers: 0, losesCreates: false })
+      operator.link.lagMs.clear()
+      time.resume(operator.party)
+    }
+  }
+  for (const node of nodes) {
+    cluster.powerOn(node)
+    cluster.startAgent(node)
+    node.link.cut = false
+    node.link.lagMs.clear()
+    const { machine } = node
+    Object.assign(machine, { partitioned: false, refusesStops: false, ...quick })
+    for (const { containers } of machine.pods.values())
+      for (const { app } of containers) if (app !== undefined) app.hangsUntil = 0
+    node.kubelet?.look()
+    if (node.agent) time.resume(node.agent.party)
+  }
+  if (server.find(backupPodSets, setRef))
+    server.patch(backupPodSets, setRef, 'merge', { spec: { paused: false } }, undefined)
+}
