@@ -78,16 +78,32 @@ export async function prepareApiserver(inputs: ApiserverInputs): Promise<Apiserv
     }),
     writeServiceAccountKey(pkiDir),
   ])
+  const args = commandLine(inputs, policyPath, { serving, kubeletClient, serviceAccount })
+  return { args, serviceAccountKeyPath: serviceAccount.privatePath, admin }
+}
+
+interface Keys {
+  readonly serving: Certificate
+  readonly kubeletClient: Certificate
+  readonly serviceAccount: Awaited<ReturnType<typeof writeServiceAccountKey>>
+}
+
+function commandLine(
+  inputs: ApiserverInputs,
+  policyPath: string,
+  { serving, kubeletClient, serviceAccount }: Keys,
+): readonly string[] {
   const disabled = inputs.disabledAdmissionPlugins ?? []
-  const args = [
+  const { caPath } = inputs.authority
+  return [
     `--etcd-servers=${inputs.etcd}`,
     `--bind-address=${inputs.address}`,
     `--advertise-address=${inputs.address}`,
     `--secure-port=${inputs.port}`,
     `--tls-cert-file=${serving.certPath}`,
     `--tls-private-key-file=${serving.keyPath}`,
-    `--client-ca-file=${authority.caPath}`,
-    `--kubelet-certificate-authority=${authority.caPath}`,
+    `--client-ca-file=${caPath}`,
+    `--kubelet-certificate-authority=${caPath}`,
     `--kubelet-client-certificate=${kubeletClient.certPath}`,
     `--kubelet-client-key=${kubeletClient.keyPath}`,
     '--kubelet-preferred-address-types=InternalIP',
@@ -106,7 +122,6 @@ export async function prepareApiserver(inputs: ApiserverInputs): Promise<Apiserv
     '--profiling=false',
     ...(inputs.extraArgs ?? []),
   ]
-  return { args, serviceAccountKeyPath: serviceAccount.privatePath, admin }
 }
 
 export interface Tls {

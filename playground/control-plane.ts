@@ -75,14 +75,13 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
   let apiserver: Child | undefined
   try {
     const authority = await openAuthority(pkiDir, signal)
-    const socket = (name: string): string => `unix://${join(dir, name)}`
     const port = await freePort()
     const files = await prepareApiserver({
       pkiDir,
       authority,
       address: '127.0.0.1',
       port,
-      etcd: socket('client'),
+      etcd: socket(dir, 'client'),
       serviceCidr: '10.0.0.0/24',
       serviceAddress: '10.0.0.1',
       auditLogPath,
@@ -90,19 +89,7 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
       // Validation refuses loopback endpoints, and no client here looks for the `kubernetes` Service.
       extraArgs: ['--endpoint-reconciler-type=none', ...(options.apiserverArgs ?? [])],
     })
-    const etcdArgs = [
-      '--name=playground',
-      `--data-dir=${join(dir, 'etcd')}`,
-      `--listen-client-urls=${socket('client')}`,
-      `--listen-peer-urls=${socket('peer')}`,
-      // No client reads a single member's addresses, but etcd insists on valid ones.
-      '--advertise-client-urls=http://127.0.0.1:2379',
-      '--initial-advertise-peer-urls=http://127.0.0.1:2380',
-      '--initial-cluster=playground=http://127.0.0.1:2380',
-      '--unsafe-no-fsync',
-      '--log-level=warn',
-    ]
-    running.push(startChild(join(etcd, 'etcd'), etcdArgs, logPaths.etcd, dir))
+    running.push(startChild(join(etcd, 'etcd'), etcdArguments(dir), logPaths.etcd, dir))
     const tls = {
       ca: await readFile(authority.caPath),
       cert: await readFile(files.admin.certPath),
@@ -169,6 +156,21 @@ export async function startControlPlane(options: ControlPlaneOptions = {}): Prom
     throw error
   }
 }
+
+const socket = (dir: string, name: string): string => `unix://${join(dir, name)}`
+
+const etcdArguments = (dir: string): readonly string[] => [
+  '--name=playground',
+  `--data-dir=${join(dir, 'etcd')}`,
+  `--listen-client-urls=${socket(dir, 'client')}`,
+  `--listen-peer-urls=${socket(dir, 'peer')}`,
+  // No client reads a single member's addresses, but etcd insists on valid ones.
+  '--advertise-client-urls=http://127.0.0.1:2379',
+  '--initial-advertise-peer-urls=http://127.0.0.1:2380',
+  '--initial-cluster=playground=http://127.0.0.1:2380',
+  '--unsafe-no-fsync',
+  '--log-level=warn',
+]
 
 interface Child {
   /** Returns why the process ended, unless `stop` ended it. */

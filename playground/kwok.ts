@@ -4,6 +4,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import type { Api } from '../src/kube/api.ts'
 import { isKubeError } from '../src/kube/errors.ts'
 import { nodes as nodeResource } from '../src/kube/resources.ts'
 import { applyManifests } from './apply.ts'
@@ -80,18 +81,7 @@ export async function startKwok(inputs: {
       await signalProcess(process, 'SIGKILL')
       await waitGone(process, 5_000)
     }
-    const client = await connect(paths)
-    try {
-      for (const name of names) {
-        try {
-          await client.delete(nodeResource, { name })
-        } catch (error) {
-          if (!isKubeError(error, 'NotFound')) throw error
-        }
-      }
-    } finally {
-      await client.close()
-    }
+    await removeNodes(paths, names)
   }
   try {
     const nodes = names.map(name => ({
@@ -103,18 +93,13 @@ export async function startKwok(inputs: {
     await applyManifests(api, nodes, signal)
     const deadline = AbortSignal.timeout(60_000)
     const limited = signal === undefined ? deadline : AbortSignal.any([signal, deadline])
-    for (let ready = 0; ready < names.length; ) {
-      const { items } = await api.list(nodeResource, { labelSelector: 'type=kwok' }, { signal: limited })
-      ready = items.filter(it =>
-        it.status?.conditions?.some(c => c.type === 'Ready' && c.status === 'True'),
-      ).length
+    await untilReady(api, names.length, limited, async () => {
       if ((await identify(pid.pid)) === undefined) throw new PlaygroundError('KWOK has ended', { logPath })
       if ((await identify(gates.pid)) === undefined)
         throw new PlaygroundError('the program of the fake gates has ended', {
           logPath: join(paths.machine('cp').logs, 'kwok-gates.log'),
         })
-      if (ready < names.length) await sleep(250, undefined, { signal: limited })
-    }
+    })
   } catch (error) {
     await stop()
     if (error instanceof PlaygroundError || signal?.aborted === true) throw error
@@ -123,6 +108,38 @@ export async function startKwok(inputs: {
     await api.close()
   }
   return { nodes: names, stop }
+}
+
+/** @param assertRunning called after each look. @throws its error, or the signal's reason */
+async function untilReady(
+  api: Api,
+  count: number,
+  signal: AbortSignal,
+  assertRunning: () => Promise<void>,
+): Promise<void> {
+  for (let ready = 0; ready < count; ) {
+    const { items } = await api.list(nodeResource, { labelSelector: 'type=kwok' }, { signal })
+    ready = items.filter(it =>
+      it.status?.conditions?.some(c => c.type === 'Ready' && c.status === 'True'),
+    ).length
+    await assertRunning()
+    if (ready < count) await sleep(250, undefined, { signal })
+  }
+}
+
+async function removeNodes(paths: ClusterPaths, names: readonly string[]): Promise<void> {
+  const client = await connect(paths)
+  try {
+    for (const name of names) {
+      try {
+        await client.delete(nodeResource, { name })
+      } catch (error) {
+        if (!isKubeError(error, 'NotFound')) throw error
+      }
+    }
+  } finally {
+    await client.close()
+  }
 }
 
 /**

@@ -74,7 +74,11 @@ function program(terminal: Terminal, perform: Perform): Command {
 Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
 4 not done within --timeout; 130 interrupted.`,
     )
+  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addUninstall]) add(root, perform)
+  return root
+}
 
+function addStatus(root: Command, perform: Perform): void {
   root
     .command('status [set]')
     .description('Show all sets, or one set with its slots, pods, nodes and problems.')
@@ -86,7 +90,9 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
         return undefined
       }),
     )
+}
 
+function addDoctor(root: Command, perform: Perform): void {
   root
     .command('doctor')
     .description(
@@ -97,7 +103,9 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     .action(async (options: DoctorOptions, command: Command) =>
       perform(command, session => doctor(session, options)),
     )
+}
 
+function addCheckpoint(root: Command, perform: Perform): void {
   root
     .command('checkpoint <set>')
     .description('Save the memory of the primaries now, and print its generation and the nodes that have it.')
@@ -110,7 +118,9 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
         return undefined
       }),
     )
+}
 
+function addPromote(root: Command, perform: Perform): void {
   root
     .command('promote')
     .argument('<set>')
@@ -133,7 +143,9 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
         return undefined
       }),
     )
+}
 
+function addUninstall(root: Command, perform: Perform): void {
   root
     .command('uninstall')
     .description(
@@ -148,8 +160,6 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
         return undefined
       }),
     )
-
-  return root
 }
 
 /** Seconds. */
