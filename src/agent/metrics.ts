@@ -34,85 +34,91 @@ export interface AgentMetrics {
 
 const short = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
 
-/** @param storeBytes present size of all generations. */
-export function createAgentMetrics(registry: Registry, storeBytes: () => number): AgentMetrics {
-  const registers = [registry]
-  const seconds = (name: string, help: string) =>
-    new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
-  const frozen = seconds('checkpoint_frozen', 'How long primaries were stopped for a checkpoint.')
-  const criuFrozen = seconds(
+const seconds = (registers: Registry[], name: string, help: string) =>
+  new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
+
+const instruments = (registers: Registry[]) => ({
+  frozen: seconds(registers, 'checkpoint_frozen', 'How long primaries were stopped for a checkpoint.'),
+  criuFrozen: seconds(
+    registers,
     'checkpoint_criu_frozen',
     'How long processes were frozen according to CRIU, for the slowest container of a pod.',
-  )
-  const skew = seconds('checkpoint_skew', 'Time between the stop of the first and of the last process.')
-  const pipeline = new Histogram({
+  ),
+  skew: seconds(registers, 'checkpoint_skew', 'Time between the stop of the first and of the last process.'),
+  pipeline: new Histogram({
     name: 'understudy_generation_pipeline_seconds',
     help: 'From the stop of a primary until the generation was complete on this node, by role (source, holder).',
     labelNames: ['role'],
     buckets: short,
     registers,
-  })
-  const size = new Histogram({
+  }),
+  size: new Histogram({
     name: 'understudy_generation_bytes',
     help: 'Size of complete generations by role (source, holder).',
     labelNames: ['role'],
     buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
     registers,
-  })
-  const shipped = new Histogram({
+  }),
+  shipped: new Histogram({
     name: 'understudy_generation_shipped_bytes',
     help: 'Bytes sent over the network for each fetched generation.',
     buckets: [1e4, 1e5, 1e6, 1e7, 1e8, 1e9],
     registers,
-  })
-  const restore = seconds('restore', 'From the order to restore a generation until it was frozen.')
-  const arrival = new Histogram({
+  }),
+  restore: seconds(registers, 'restore', 'From the order to restore a generation until it was frozen.'),
+  arrival: new Histogram({
     name: 'understudy_pages_arrival_seconds',
     help: 'From a lazy restore until all pages were loaded, while the application already ran.',
     buckets: [0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
     registers,
-  })
-  const notLazy = new Counter({
+  }),
+  notLazy: new Counter({
     name: 'understudy_lazy_restore_failures_total',
     help: 'Lazy restores that failed before the application ran; the agent then restored all memory at once.',
     registers,
-  })
-  const pagesLost = new Counter({
+  }),
+  pagesLost: new Counter({
     name: 'understudy_pages_lost_total',
     help: 'Applications that were killed because their remaining pages could not be loaded.',
     registers,
-  })
-  const promotion = new Histogram({
+  }),
+  promotion: new Histogram({
     name: 'understudy_promotion_seconds',
     help: 'Promotions on this node by phase (enter, restore, thaw, answer, told, total).',
     labelNames: ['phase'],
     buckets: short,
     registers,
-  })
-  const told = seconds('death_told', 'From the end of a process to the accepted write that reports it.')
-  const wakes = new Counter({
+  }),
+  told: seconds(registers, 'death_told', 'From the end of a process to the accepted write that reports it.'),
+  wakes: new Counter({
     name: 'understudy_gate_messages_total',
     help: 'Wake messages that this node passed to gates, by answer of the gate (woken, already, denied, malformed).',
     labelNames: ['verdict'],
     registers,
-  })
-  const refused = new Counter({
+  }),
+  refused: new Counter({
     name: 'understudy_gate_refusals_total',
     help: 'Messages that gates on this node have refused: wrong, replayed or unreadable, from anywhere.',
     registers,
-  })
-  const failures = new Counter({
+  }),
+  failures: new Counter({
     name: 'understudy_agent_failures_total',
     help: 'Failures of tasks by duty (kind of task) and reason.',
     labelNames: ['duty', 'reason'],
     registers,
-  })
-  const duties = new Gauge({
+  }),
+  duties: new Gauge({
     name: 'understudy_agent_duties',
     help: 'Tasks that this node should be doing, by duty (kind of task).',
     labelNames: ['duty'],
     registers,
-  })
+  }),
+})
+
+/** @param storeBytes present size of all generations. */
+export function createAgentMetrics(registry: Registry, storeBytes: () => number): AgentMetrics {
+  const registers = [registry]
+  const of = instruments(registers)
   new Gauge({
     name: 'understudy_generations_bytes',
     help: 'Bytes of generations on this node.',
@@ -123,31 +129,31 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
   })
   return {
     saved({ frozenSeconds, criuFrozenSeconds, skewSeconds, bytes, pipelineSeconds }) {
-      frozen.observe(frozenSeconds)
-      criuFrozen.observe(criuFrozenSeconds)
-      skew.observe(skewSeconds)
-      size.observe({ role: 'source' }, bytes)
-      pipeline.observe({ role: 'source' }, pipelineSeconds)
+      of.frozen.observe(frozenSeconds)
+      of.criuFrozen.observe(criuFrozenSeconds)
+      of.skew.observe(skewSeconds)
+      of.size.observe({ role: 'source' }, bytes)
+      of.pipeline.observe({ role: 'source' }, pipelineSeconds)
     },
     received({ bytes, pipelineSeconds }) {
-      size.observe({ role: 'holder' }, bytes)
-      pipeline.observe({ role: 'holder' }, pipelineSeconds)
+      of.size.observe({ role: 'holder' }, bytes)
+      of.pipeline.observe({ role: 'holder' }, pipelineSeconds)
     },
-    shipped: ({ bytes }) => shipped.observe(bytes),
-    restored: each => restore.observe(each),
-    arrived: each => arrival.observe(each),
-    notLazy: () => notLazy.inc(),
-    pagesLost: () => pagesLost.inc(),
+    shipped: ({ bytes }) => of.shipped.observe(bytes),
+    restored: each => of.restore.observe(each),
+    arrived: each => of.arrival.observe(each),
+    notLazy: () => of.notLazy.inc(),
+    pagesLost: () => of.pagesLost.inc(),
     promoted(phases) {
-      for (const [phase, each] of Object.entries(phases)) promotion.observe({ phase }, each)
+      for (const [phase, each] of Object.entries(phases)) of.promotion.observe({ phase }, each)
     },
-    deathTold: each => told.observe(each),
-    refusedAtGate: more => refused.inc(more),
-    woke: verdict => wakes.inc({ verdict }),
-    failed: (duty, reason) => failures.inc({ duty, reason }),
+    deathTold: each => of.told.observe(each),
+    refusedAtGate: more => of.refused.inc(more),
+    woke: verdict => of.wakes.inc({ verdict }),
+    failed: (duty, reason) => of.failures.inc({ duty, reason }),
     duties(counts) {
-      duties.reset()
-      for (const [duty, count] of counts) duties.set({ duty }, count)
+      of.duties.reset()
+      for (const [duty, count] of counts) of.duties.set({ duty }, count)
     },
   }
 }

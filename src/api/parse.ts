@@ -22,7 +22,7 @@ import { type Refusal, refusalOf } from './errors.ts'
 import type { ParsedLiveness, ParsedMemory, ParsedPull, ParsedService } from './memory.ts'
 import { parseLiveness, parseMemory, parseService } from './parse-memory.ts'
 import { parsePull, pullsState } from './parse-pull.ts'
-import { reader } from './reader.ts'
+import { type Reader, reader } from './reader.ts'
 import { brokenRule, containerNames } from './template-rules.ts'
 
 /** A set with all fields present and valid: code after `parseSet` need not validate again. Frozen. */
@@ -71,21 +71,53 @@ export function parseSet(object: BackupPodSet): Parsed {
   const strategy = read.object('spec.strategy', spec['strategy'])
   const updateStrategy = read.object('spec.updateStrategy', spec['updateStrategy'])
   const failover = read.object('spec.failover', spec['failover'])
+  const values = parseValues(read, { spec, strategy, updateStrategy, failover })
+  if (metadata.name.length > limits.name) refused.push(refusalOf('NameTooLong'))
+  const code = brokenRule({
+    ...values,
+    set: metadata.name,
+    keepsMemory: values.memory !== undefined,
+    pullsState: pullsState(spec),
+    checkpoint: spec['checkpoint'],
+    hotBackup: spec['hotBackup'],
+    service: spec['service'],
+    liveness: failover['liveness'],
+    allowStateLoss: updateStrategy['allowStateLoss'],
+    updateType: updateStrategy['type'],
+  })
+  if (code !== undefined) refused.push(refusalOf(code))
+  const [first] = refused
+  const set = Object.freeze({
+    name: metadata.name,
+    namespace: metadata.namespace ?? '',
+    uid: metadata.uid,
+    generation: metadata.generation ?? 0,
+    ...values,
+  })
+  if (first === undefined) return { ok: true, set }
+  return { ok: false, ...first, ...(containerNames(spec['template']).length > 0 && { legible: set }) }
+}
+
+type Fields = ReturnType<Reader['object']>
+
+/** The objects of a spec, with fields that are not read yet. */
+interface Sections {
+  readonly spec: Fields
+  readonly strategy: Fields
+  readonly updateStrategy: Fields
+  readonly failover: Fields
+}
+
+function parseValues(read: Reader, { spec, strategy, updateStrategy, failover }: Sections) {
   const count = (key: 'replicas' | 'hotBackups' | 'coldBackups') =>
     read.integer(`spec.${key}`, spec[key], limits.count, defaults[key])
-  const chosen = (keys: readonly StrategyKey[], values: readonly Strategy[]) =>
-    keys.map(
-      key => [key, read.oneOf(`spec.strategy.${key}`, strategy[key], values, defaults.strategy)] as const,
-    )
   const pull = parsePull(read, spec)
   const memory = pull === undefined ? parseMemory(read, spec) : undefined
-  const values = {
+  return {
     replicas: count('replicas'),
     hotBackups: count('hotBackups'),
     coldBackups: count('coldBackups'),
-    strategy: Object.freeze(
-      Object.fromEntries([...chosen(placementKeys, placements), ...chosen(choiceKeys, strategies)]),
-    ) as Record<StrategyKey, Strategy>,
+    strategy: parseStrategy(read, strategy),
     schedulerName: read.text(
       'spec.schedulerName',
       spec['schedulerName'],
@@ -117,48 +149,37 @@ export function parseSet(object: BackupPodSet): Parsed {
       updateStrategy['allowStateLoss'],
       defaults.allowStateLoss,
     ),
-    failover: Object.freeze({
-      unreadySeconds: read.integer(
-        'spec.failover.unreadySeconds',
-        failover['unreadySeconds'],
-        limits.unreadySeconds,
-        defaults.unreadySeconds,
-      ),
-      crashLoop: read.oneOf(
-        'spec.failover.crashLoop',
-        failover['crashLoop'],
-        crashLoopPolicies,
-        defaults.crashLoop,
-      ),
-    }),
+    failover: parseFailover(read, failover),
     memory,
     pull,
     service: parseService(read, spec['service']),
     liveness: parseLiveness(read, failover['liveness']),
     template: spec['template'] as ParsedSet['template'],
   }
-  if (metadata.name.length > limits.name) refused.push(refusalOf('NameTooLong'))
-  const code = brokenRule({
-    ...values,
-    set: metadata.name,
-    keepsMemory: values.memory !== undefined,
-    pullsState: pullsState(spec),
-    checkpoint: spec['checkpoint'],
-    hotBackup: spec['hotBackup'],
-    service: spec['service'],
-    liveness: failover['liveness'],
-    allowStateLoss: updateStrategy['allowStateLoss'],
-    updateType: updateStrategy['type'],
-  })
-  if (code !== undefined) refused.push(refusalOf(code))
-  const [first] = refused
-  const set = Object.freeze({
-    name: metadata.name,
-    namespace: metadata.namespace ?? '',
-    uid: metadata.uid,
-    generation: metadata.generation ?? 0,
-    ...values,
-  })
-  if (first === undefined) return { ok: true, set }
-  return { ok: false, ...first, ...(containerNames(spec['template']).length > 0 && { legible: set }) }
 }
+
+function parseStrategy(read: Reader, strategy: Fields): ParsedSet['strategy'] {
+  const chosen = (keys: readonly StrategyKey[], values: readonly Strategy[]) =>
+    keys.map(
+      key => [key, read.oneOf(`spec.strategy.${key}`, strategy[key], values, defaults.strategy)] as const,
+    )
+  return Object.freeze(
+    Object.fromEntries([...chosen(placementKeys, placements), ...chosen(choiceKeys, strategies)]),
+  ) as Record<StrategyKey, Strategy>
+}
+
+const parseFailover = (read: Reader, failover: Fields): ParsedSet['failover'] =>
+  Object.freeze({
+    unreadySeconds: read.integer(
+      'spec.failover.unreadySeconds',
+      failover['unreadySeconds'],
+      limits.unreadySeconds,
+      defaults.unreadySeconds,
+    ),
+    crashLoop: read.oneOf(
+      'spec.failover.crashLoop',
+      failover['crashLoop'],
+      crashLoopPolicies,
+      defaults.crashLoop,
+    ),
+  })

@@ -15,74 +15,79 @@ export interface SetMetrics {
   reset(): void
 }
 
-/** @param named shared with other metrics that name sets. */
-export function createSetMetrics(registry: Registry, named: NamedSets = createNamedSets()): SetMetrics {
-  const registers = [registry]
-  const actions = new Counter({
+const instruments = (registers: Registry[]) => ({
+  actions: new Counter({
     name: 'backuppodset_actions_total',
     help: 'Actions on pods by type (create, convert, wake, delete, adopt, release) and result.',
     labelNames: ['type', 'result'],
     registers,
-  })
-  const failovers = new Histogram({
+  }),
+  failovers: new Histogram({
     name: 'backuppodset_failover_duration_seconds',
     help: 'From the first sight of a lost primary to the accepted write that made its successor the primary.',
     labelNames: ['reason'],
     buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,
-  })
-  const wakes = new Histogram({
+  }),
+  wakes: new Histogram({
     name: 'backuppodset_wake_duration_seconds',
     help: 'Time to wake a cold backup: wait for its gate, connection and answer.',
     labelNames: ['result'],
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30],
     registers,
-  })
-  const pods = new Gauge({
+  }),
+  pods: new Gauge({
     name: 'backuppodset_pods',
     help: 'Live pods of a set by kind.',
     labelNames: ['namespace', 'name', 'kind'],
     registers,
-  })
-  const ready = new Gauge({
+  }),
+  ready: new Gauge({
     name: 'backuppodset_pods_ready',
     help: 'Usable pods of a set by kind: ready primaries and hot backups, gated cold backups.',
     labelNames: ['namespace', 'name', 'kind'],
     registers,
-  })
-  const phases = new Histogram({
+  }),
+  phases: new Histogram({
     name: 'bps_failover_duration_seconds',
     help: 'Failovers with memory by step: until the Lease is won, the gate of a cold backup is open, the app answers, label and endpoints are written; and the total.',
     labelNames: ['phase'],
     buckets: [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,
-  })
-  const stateLost = new Counter({
+  }),
+  stateLost: new Counter({
     name: 'bps_state_lost_total',
     help: 'Slots that started empty: restarted in place, or replaced by a pod without their memory.',
     labelNames: ['how'],
     registers,
-  })
-  // Initialised to 0: Prometheus sees no increase in a counter that first appears with its first loss.
-  for (const how of ['restarted', 'replaced']) stateLost.inc({ how }, 0)
-  const age = new Gauge({
+  }),
+  age: new Gauge({
     name: 'bps_generation_age_seconds',
     help: 'Age of the memory that a successor of the slot would get.',
     labelNames: ['namespace', 'name', 'slot'],
     registers,
-  })
-  const interval = new Gauge({
+  }),
+  interval: new Gauge({
     name: 'bps_checkpoint_interval_seconds',
     help: 'Time between two checkpoints of the slot; its node adapts it to their duration.',
     labelNames: ['namespace', 'name', 'slot'],
     registers,
-  })
-  const protectedSlots = new Gauge({
+  }),
+  protectedSlots: new Gauge({
     name: 'bps_slots',
     help: 'Slots of a set by protection of their memory.',
     labelNames: ['namespace', 'name', 'protection'],
     registers,
-  })
+  }),
+})
+
+/** @param named shared with other metrics that name sets. */
+export function createSetMetrics(registry: Registry, named: NamedSets = createNamedSets()): SetMetrics {
+  const registers = [registry]
+  const { actions, failovers, wakes, pods, ready, phases, stateLost, age, interval, protectedSlots } =
+    instruments(registers)
+  // Initialised to 0: Prometheus sees no increase in a counter that first appears with its first loss.
+  for (const how of ['restarted', 'replaced']) stateLost.inc({ how }, 0)
   new Gauge({
     name: 'backuppodset_unnamed_sets',
     help: 'Sets that no metric names: there are too many of them, or too many in their namespace.',

@@ -14,6 +14,7 @@ import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
 import type { Since } from './memory/since.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
+import type { MemoryView } from './memory/view.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { epochOf, slotOf, viewOf, type Wakening } from './pod/view.ts'
 import { withPulled, withVacated } from './pulled/observe.ts'
@@ -102,15 +103,7 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
   const key = `${set.namespace}/${set.name}`
   const readings = deps.readings ?? createReadings()
-  const candidates = new Map(
-    [
-      ...deps.pods.by(bySetLabel, key),
-      ...deps.pods.by(byController, set.uid),
-      ...(deps.unlabelledPods?.of(key) ?? []),
-    ]
-      .filter(pod => pod.metadata.namespace === set.namespace)
-      .map(pod => [pod.metadata.uid, pod]),
-  )
+  const candidates = candidatesOf(set, deps)
   const memory =
     set.memory && deps.memory
       ? observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), {
@@ -118,89 +111,18 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
           stageOf: readings.stageOf,
         })
       : undefined
-  const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
   const pulled = set.pull && deps.pulled?.view(set.uid)
-  const since = deps.since?.pass(`pods/${key}`)
-  // Durations use our own clock, since clocks of nodes may be wrong. If the reported time changes, the pod became
-  // unready again, and the count restarts.
-  const unreadySince = (uid: string, told: number | undefined) => {
-    const at = since?.(`unready/${uid}/${told}`, told !== undefined)
-    return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
-  }
-  const seenOf = (pod: Pod) => {
-    const at = since?.(pod.metadata.uid, isUnpublished(readings.stageOf(pod)))
-    const node = pod.spec?.nodeName
-    return {
-      unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
-      silent: node !== undefined && deps.memory?.reports.isSilent(node) === true,
-      now: deps.clock.now(),
-      unreadySince: (told: number | undefined) => unreadySince(pod.metadata.uid, told),
-    }
-  }
-  const view = (pod: Pod): PodView | undefined => {
-    const { uid } = pod.metadata
-    const wakening = deps.wakening(uid)
-    const told = wakening === undefined ? readings.viewOf(pod) : viewOf(pod, wakening)
-    const seen = told && { ...told, unreadySince: unreadySince(uid, told.unreadySince) }
-    const known =
-      seen === undefined || (memory === undefined && !isForMemory(pod))
-        ? seen
-        : withStage(
-            pod,
-            seen,
-            summons.get(uid),
-            deps.memory?.failedOnStage(uid),
-            seenOf(pod),
-            readings.stageOf(pod),
-          )
-    if (!set.pull || !pulled || !known) return known
-    const refused = deps.pulled?.refusal(uid)
-    return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })
-  }
-  const live: PodView[] = []
-  const retiring: Pod[] = []
-  const orphans: PodView[] = []
-  const strays: PodRef[] = []
-  const finished: PodView[] = []
+  const view = viewer(set, deps, readings, memory, pulled)
   // The status still has the epoch of a primary that vanished while there was no leader.
   const epochs = new Map(status?.slots?.map(({ slot, epoch }) => [slot, epoch]))
-  for (const pod of candidates.values()) {
-    const claim = claimOf(set, pod)
-    if (claim === 'ignore') continue
-    if (claim === 'release') {
-      const { name, uid, resourceVersion } = pod.metadata
-      strays.push({ name, uid, resourceVersion })
-      continue
-    }
-    const slot = slotOf(pod)
-    if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epochOf(pod)))
-    if (pod.metadata.deletionTimestamp !== undefined || deps.isDeleted(pod.metadata.uid)) continue
-    if (isRetired(pod)) {
-      retiring.push(pod)
-      continue
-    }
-    const wakening = deps.wakening(pod.metadata.uid)
-    const seen = view(pod)
-    if (seen === undefined) continue
-    if (wakening?.slot !== undefined)
-      epochs.set(wakening.slot, Math.max(epochs.get(wakening.slot) ?? 0, wakening.epoch))
-    if (isFinished(pod)) finished.push(seen)
-    else live.push(seen)
-    if (claim === 'adopt') orphans.push(seen)
-  }
-  for (const { lease } of memory?.slots.values() ?? [])
-    epochs.set(lease.slot, Math.max(epochs.get(lease.slot) ?? 0, lease.epoch))
+  const saw = (slot: number, epoch: number) => epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  const { live, retiring, orphans, strays, finished } = sorted(set, deps, candidates.values(), view, saw)
+  for (const { lease } of memory?.slots.values() ?? []) saw(lease.slot, lease.epoch)
   const lost = pulled
     ? withVacated(deps.lostPrimaries.of(key), status, live, deps.clock.monotonic())
     : deps.lostPrimaries.of(key)
-  for (const { slot, epoch } of lost.values()) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
-  const former =
-    set.memory || !deps.memory
-      ? []
-      : slotLeasesOf(deps.memory.leases, set).map(({ lease: { slot, policy }, object: { metadata } }) => ({
-          ...{ slot, policy },
-          lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
-        }))
+  for (const { slot, epoch } of lost.values()) saw(slot, epoch)
+  const former = formerSlots(set, deps)
   const revisions = deps.revisions && observeRevisions(set, deps.revisions)
   const current = revisions?.current
   const hash = set.memory && (current?.restoreHash ?? restoreHash(set.template, set.memory.containers))
@@ -230,6 +152,125 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }
+
+/** Returns the pods that belong to the set, or might, by uid. */
+function candidatesOf(set: ParsedSet, deps: ObserveDeps): ReadonlyMap<string, Pod> {
+  const key = `${set.namespace}/${set.name}`
+  return new Map(
+    [
+      ...deps.pods.by(bySetLabel, key),
+      ...deps.pods.by(byController, set.uid),
+      ...(deps.unlabelledPods?.of(key) ?? []),
+    ]
+      .filter(pod => pod.metadata.namespace === set.namespace)
+      .map(pod => [pod.metadata.uid, pod]),
+  )
+}
+
+/** Returns a function that gives the view of a pod, as all caches together show it. */
+function viewer(
+  set: ParsedSet,
+  deps: ObserveDeps,
+  readings: Readings,
+  memory: MemoryView | undefined,
+  pulled: PulledView | undefined,
+): (pod: Pod) => PodView | undefined {
+  const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
+  const since = deps.since?.pass(`pods/${set.namespace}/${set.name}`)
+  // Durations use our own clock, since clocks of nodes may be wrong. If the reported time changes, the pod became
+  // unready again, and the count restarts.
+  const unreadySince = (uid: string, told: number | undefined) => {
+    const at = since?.(`unready/${uid}/${told}`, told !== undefined)
+    return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
+  }
+  const seenOf = (pod: Pod) => {
+    const at = since?.(pod.metadata.uid, isUnpublished(readings.stageOf(pod)))
+    const node = pod.spec?.nodeName
+    return {
+      unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
+      silent: node !== undefined && deps.memory?.reports.isSilent(node) === true,
+      now: deps.clock.now(),
+      unreadySince: (told: number | undefined) => unreadySince(pod.metadata.uid, told),
+    }
+  }
+  return pod => {
+    const { uid } = pod.metadata
+    const wakening = deps.wakening(uid)
+    const told = wakening === undefined ? readings.viewOf(pod) : viewOf(pod, wakening)
+    const seen = told && { ...told, unreadySince: unreadySince(uid, told.unreadySince) }
+    const known =
+      seen === undefined || (memory === undefined && !isForMemory(pod))
+        ? seen
+        : withStage(
+            pod,
+            seen,
+            summons.get(uid),
+            deps.memory?.failedOnStage(uid),
+            seenOf(pod),
+            readings.stageOf(pod),
+          )
+    if (!set.pull || !pulled || !known) return known
+    const refused = deps.pulled?.refusal(uid)
+    return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })
+  }
+}
+
+/** The pods of a set, by what the pass does with them. */
+interface Sorted {
+  readonly live: readonly PodView[]
+  readonly retiring: readonly Pod[]
+  readonly orphans: readonly PodView[]
+  readonly strays: readonly PodRef[]
+  readonly finished: readonly PodView[]
+}
+
+/** @param saw called with each epoch that a pod has in its slot. */
+function sorted(
+  set: ParsedSet,
+  deps: ObserveDeps,
+  candidates: Iterable<Pod>,
+  view: (pod: Pod) => PodView | undefined,
+  saw: (slot: number, epoch: number) => void,
+): Sorted {
+  const live: PodView[] = []
+  const retiring: Pod[] = []
+  const orphans: PodView[] = []
+  const strays: PodRef[] = []
+  const finished: PodView[] = []
+  for (const pod of candidates) {
+    const claim = claimOf(set, pod)
+    if (claim === 'ignore') continue
+    if (claim === 'release') {
+      const { name, uid, resourceVersion } = pod.metadata
+      strays.push({ name, uid, resourceVersion })
+      continue
+    }
+    const slot = slotOf(pod)
+    if (slot !== undefined) saw(slot, epochOf(pod))
+    if (pod.metadata.deletionTimestamp !== undefined || deps.isDeleted(pod.metadata.uid)) continue
+    if (isRetired(pod)) {
+      retiring.push(pod)
+      continue
+    }
+    const wakening = deps.wakening(pod.metadata.uid)
+    const seen = view(pod)
+    if (seen === undefined) continue
+    if (wakening?.slot !== undefined) saw(wakening.slot, wakening.epoch)
+    if (isFinished(pod)) finished.push(seen)
+    else live.push(seen)
+    if (claim === 'adopt') orphans.push(seen)
+  }
+  return { live, retiring, orphans, strays, finished }
+}
+
+/** Returns the Leases of a set that keeps no memory any more. */
+const formerSlots = (set: ParsedSet, deps: ObserveDeps): NonNullable<Snapshot['formerSlots']> =>
+  set.memory || !deps.memory
+    ? []
+    : slotLeasesOf(deps.memory.leases, set).map(({ lease: { slot, policy }, object: { metadata } }) => ({
+        ...{ slot, policy },
+        lease: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
+      }))
 
 /**
  * True while the set's first pods are yet to be created: its status is empty, or the set has been refused or paused

@@ -1,6 +1,7 @@
 import { labels } from '../../api/labels.ts'
 import { slotLeaseName } from '../../api/slot-lease.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import type { Pod } from '../../kube/resources.ts'
 import { slowStart } from '../../kube/slow-start.ts'
 import { StopNow } from '../../kube/stop.ts'
 import { deleteLease, writeLease, writePolicy } from '../memory/write-lease.ts'
@@ -115,77 +116,96 @@ async function perform(context: ActContext, action: Action): Promise<Outcome> {
 
 async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
-    case 'create':
-      if (action.state) return createWithState(context, { ...action, state: action.state })
-      if (action.role?.ends) await requireGone(context, action.role.ends)
-      return { type: 'done', action, pod: await create(context, action) }
     case 'convert':
-      if (action.state) return convertWithState(context, { ...action, state: action.state })
-      return convert(context, action)
+      return action.state
+        ? convertWithState(context, { ...action, state: action.state })
+        : convert(context, action)
     case 'wake':
       return wake(context, action)
     case 'restore':
       return restore(context, action)
-    case 'delete': {
-      const kind = context.podOf(action.pod.uid)?.metadata.labels?.[labels.type]
-      const by = canWait(action.reason) ? unhurried(context) : context
-      await deletePod(by, action.pod, current => current.metadata.labels?.[labels.type] === kind)
-      return { type: 'done', action, pod: undefined }
-    }
-    case 'adopt':
-    case 'release': {
-      const known = context.podOf(action.pod.uid)
-      if (known === undefined) return { type: 'done', action, pod: undefined }
-      const claim = action.type === 'adopt' ? adopt : release
-      const pod = await claim(context, action.pod, known)
-      // The status describes the pods in the cache. A pod without the label is not one of them.
-      return {
-        type: 'done',
-        action,
-        pod: known.metadata.labels?.[labels.set] === undefined ? undefined : pod,
-      }
-    }
     case 'promote':
       return promote(context, action)
+    case 'create':
+      if (action.state) return createWithState(context, { ...action, state: action.state })
+      return { type: 'done', action, pod: await write(context, action) }
+    default:
+      return { type: 'done', action, pod: await write(context, action) }
+  }
+}
+
+type Of<Type extends Action['type']> = Extract<Action, { readonly type: Type }>
+
+/** Carries out an action that succeeds or fails as a whole. @returns the pod as the API server returned it */
+async function write(
+  context: ActContext,
+  action: Exclude<Action, Of<'convert' | 'wake' | 'restore' | 'promote'>>,
+): Promise<Pod | undefined> {
+  switch (action.type) {
+    case 'create':
+      if (action.role?.ends) await requireGone(context, action.role.ends)
+      return create(context, action)
     case 'retire':
-      return { type: 'done', action, pod: await retire(context, action) }
-    case 'writeSlot': {
-      if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
-      if (action.ends) await requireGone(context, action.ends)
-      const at = context.monotonic()
-      await writeLease(unhurried(context), action.lease, action.version, action.restarts)
-      if (action.requestsHandover) context.requestedHandover(action.lease, at)
-      return { type: 'done', action, pod: undefined }
-    }
+      return retire(context, action)
+    case 'adopt':
+    case 'release':
+      return changeOwner(context, action)
+    case 'delete':
+      await remove(context, action)
+      return undefined
+    case 'writeSlot':
+      await writeSlot(context, action)
+      return undefined
     case 'writePolicy': {
       const { namespace, name } = context.set
       const ref = { namespace, name: slotLeaseName(name, action.slot) }
       await writePolicy(context, ref, action.version, action.policy)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     }
     case 'deleteSlot':
       if (action.ends) await requireGone(context, action.ends)
       await deleteLease(context, action.slot, action.lease)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'applyService':
       await serve(context, action)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'applyEndpoints':
       await publish(context, action)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'giveUp':
       await giveUp(context, action)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'saveRevision':
       await record(context, action.revision, action.number)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'deleteRevision':
       await prune(context, action.revision)
-      return { type: 'done', action, pod: undefined }
+      return undefined
     case 'deleteService':
       await withdraw(context, action)
-      return { type: 'done', action, pod: undefined }
-    default:
-      return action satisfies never
+      return undefined
   }
+}
+
+async function changeOwner(context: ActContext, action: Of<'adopt' | 'release'>): Promise<Pod | undefined> {
+  const known = context.podOf(action.pod.uid)
+  if (known === undefined) return undefined
+  const claim = action.type === 'adopt' ? adopt : release
+  const pod = await claim(context, action.pod, known)
+  // Without the label, the cache never sees this write: do not wait for it.
+  return known.metadata.labels?.[labels.set] === undefined ? undefined : pod
+}
+
+async function remove(context: ActContext, { pod, reason }: Of<'delete'>): Promise<void> {
+  const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
+  const by = canWait(reason) ? unhurried(context) : context
+  await deletePod(by, pod, current => current.metadata.labels?.[labels.type] === kind)
+}
+
+async function writeSlot(context: ActContext, action: Of<'writeSlot'>): Promise<void> {
+  if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
+  if (action.ends) await requireGone(context, action.ends)
+  const at = context.monotonic()
+  await writeLease(unhurried(context), action.lease, action.version, action.restarts)
+  if (action.requestsHandover) context.requestedHandover(action.lease, at)
 }

@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import type { Action, Tier } from '../plan.ts'
-import type { LostPrimary, Snapshot } from '../snapshot.ts'
+import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
 import { partitionPrimaries } from './primary-sets.ts'
 import { lostFirst, mayTake, restores, withState } from './pulled.ts'
@@ -23,38 +23,17 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
   const idle = s.pods.filter(pod => pod.kind !== 'primary' && pod.stage?.understudy)
   const hot = s.pods.filter(pod => pod.kind === 'hotbackup' && !idle.includes(pod))
   const cold = s.pods.filter(pod => pod.kind === 'coldbackup' && !idle.includes(pod))
-  const gated = cold.filter(isGated)
   const cast = partitionPrimaries(s.pods.filter(pod => pod.kind === 'primary'))
 
   // Primaries.
   const missing = replicas - cast.primaries.length
-  const failing =
-    missing < 0
-      ? []
-      : replaceable(s, cast.primaries, {
-          readyHot: hot.filter(pod => pod.ready && mayTake(pod)).length - missing,
-          // Hot backups are converted before cold ones, so no cold one is left for a failing primary while a hot one is
-          // unready.
-          gatedCold: hot.every(pod => pod.ready)
-            ? gated.filter(pod => pod.gate === 'waiting').length - Math.max(0, missing - hot.length)
-            : 0,
-        })
+  const failing = missing < 0 ? [] : replaceable(s, cast.primaries, sparesOf(hot, cold, missing))
   const healthy = cast.primaries.filter(pod => !failing.some(failed => failed.pod === pod))
   const slotless = cast.slotless.filter(pod => healthy.includes(pod))
-  const losses = failing.flatMap(({ pod, reason }): LostPrimary[] =>
-    pod.slot === undefined
-      ? []
-      : [
-          {
-            ...{ name: pod.name, slot: pod.slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow },
-            ...(pod.lastEnd !== undefined && { why: pod.lastEnd }),
-          },
-        ],
-  )
   const nextRole = lostFirst(
     s,
     healthy.flatMap(pod => (pod.slot === undefined || slotless.includes(pod) ? [] : [pod.slot])),
-    losses,
+    failing.flatMap(({ pod, reason }) => lossOf(s, pod, reason)),
   )
   const primaryActions: Action[] = []
   const surplusPrimaries = surplus(healthy, Math.max(0, -missing), strategy.replicasToUnallocated)
@@ -74,14 +53,9 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
     )
   for (; short > 0; short -= 1)
     primaryActions.push(withState(s, creating('primary', strategy.unallocatedToReplicas, nextRole)))
+  const settled = healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))
   // One write per pod: the next pass wakes a pod that gets a slot now.
-  primaryActions.push(
-    ...rewakes(healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod))),
-    ...restores(
-      s,
-      healthy.filter(pod => !slotless.includes(pod) && !goes(surplusPrimaries, pod)),
-    ),
-  )
+  primaryActions.push(...rewakes(settled), ...restores(s, settled))
 
   const tiers: Tier[] = [
     { tier: 'primaries', actions: primaryActions },
@@ -98,6 +72,24 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
   const hotLeft = hot.filter(pod => !fromHot.includes(pod))
   const coldLeft = cold.filter(pod => !fromCold.includes(pod))
   return together(s, [...tiers, ...refill(s, tools, hotLeft, coldLeft)])
+}
+
+/** Counts the backups that are left for failing primaries once the missing ones are replaced. */
+function sparesOf(hot: readonly PodView[], cold: readonly PodView[], missing: number) {
+  const waiting = cold.filter(pod => pod.gate === 'waiting').length
+  return {
+    readyHot: hot.filter(pod => pod.ready && mayTake(pod)).length - missing,
+    // Hot backups are converted before cold ones, so no cold one is left for a failing primary while a hot one is
+    // unready.
+    gatedCold: hot.every(pod => pod.ready) ? waiting - Math.max(0, missing - hot.length) : 0,
+  }
+}
+
+function lossOf(s: Snapshot, pod: PodView, reason: LossReason): readonly LostPrimary[] {
+  const { name, slot, epoch, lastEnd } = pod
+  if (slot === undefined) return []
+  const lost = { name, slot, epoch, reason, seenAt: s.monotonicNow }
+  return [lastEnd === undefined ? lost : { ...lost, why: lastEnd }]
 }
 
 /**
