@@ -3,7 +3,8 @@
 import { carryOut, heal } from './carry-out.ts'
 import { createCluster } from './cluster.ts'
 import type { Command } from './commands.ts'
-import { createObserver, type Violation } from './invariants.ts'
+import type { Violation } from './invariants/ground.ts'
+import { createObserver } from './invariants.ts'
 import { modelPlatform, type Platform } from './platform.ts'
 import { trace } from './trace.ts'
 

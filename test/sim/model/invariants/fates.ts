@@ -1,0 +1,72 @@
+/** What happened to each pod. */
+import type { SlotLease } from '../../../../src/api/slot-lease.ts'
+import { type Lease, leases, pods, resourceName } from '../../../../src/kube/resources.ts'
+import { type Cluster, type ModelNode, nodeGraceMs } from '../cluster.ts'
+import { answers, type PodOnNode } from '../world.ts'
+import type { Bounds } from './bounds.ts'
+import type { Health } from './health.ts'
+import { running } from './running.ts'
+
+export type LeaseOf = (object: Lease) => SlotLease | undefined
+
+export interface Fates {
+  look(): void
+  /** The pod was deleted, or its app ended by itself or hung: another pod is to succeed it. */
+  isBroken(uid: string): boolean
+  /** True if the kubelet ends the pod in time, with or without an agent, at a time that the operator knows. */
+  isGoing(node: ModelNode, pod: PodOnNode): boolean
+  /** Returns the time since which the pod has been terminating. */
+  endsSince(uid: string): number | undefined
+}
+
+export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health, leaseOf: LeaseOf): Fates {
+  const { time, nodes, server } = cluster
+  const broken = new Set<string>()
+  const endsSince = new Map<string, number>()
+  /**
+   * Primaries that were deleted with a grace period. After a forced deletion only an agent can know when the pod has
+   * ended. A pod leaves this set when its node is cut off until Kubernetes considers it lost: its kubelet has not heard
+   * of the deletion, and only a fence could keep the app from running when the node is back.
+   */
+  const goingAsHolder = new Set<string>()
+  /** How many endings of each machine have been noted. */
+  const endsNoted = new Map<ModelNode, number>()
+
+  server.subscribe((resource, { type, object, old }) => {
+    if (resource !== resourceName(pods)) return
+    const { uid, deletionTimestamp } = object.metadata
+    if (type === 'DELETED') {
+      broken.add(uid)
+      goingAsHolder.delete(uid)
+      return
+    }
+    if (deletionTimestamp === undefined || old?.metadata.deletionTimestamp !== undefined) return
+    endsSince.set(uid, time.now())
+    if (heldBy(cluster, leaseOf, uid) !== undefined) goingAsHolder.add(uid)
+    broken.add(uid)
+  })
+  return {
+    look() {
+      for (const node of nodes) {
+        if (health.cutForMs(node) >= nodeGraceMs - lookMs)
+          for (const uid of node.machine.pods.keys()) goingAsHolder.delete(uid)
+        const { endings } = node.machine
+        for (const { uid, by } of endings.slice(endsNoted.get(node) ?? 0))
+          if (by === 'itself') broken.add(uid)
+        endsNoted.set(node, endings.length)
+      }
+      for (const { pod, app } of running(cluster)) if (!answers(app, time.now())) broken.add(pod.uid)
+    },
+    isBroken: uid => broken.has(uid),
+    isGoing: ({ machine, link }, { uid }) =>
+      goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut,
+    endsSince: uid => endsSince.get(uid),
+  }
+}
+
+/** Returns the Lease that names a pod as its slot's primary. */
+export const heldBy = ({ server }: Cluster, leaseOf: LeaseOf, uid: string) =>
+  server
+    .list(leases)
+    .map(leaseOf)
+    .find(lease => lease?.holder.uid === uid)

@@ -1,0 +1,83 @@
+/** Which machines, agents and operators work, and since when. */
+import { leases, resourceName } from '../../../../src/kube/resources.ts'
+import type { Cluster, ModelNode } from '../cluster.ts'
+import type { Bounds } from './bounds.ts'
+
+export interface Health {
+  look(): void
+  isSound(node: ModelNode): boolean
+  /** Returns the time since which the node has been sound; undefined if it is not. */
+  soundSince(node: ModelNode): number | undefined
+  /** True if the node's agent receives Leases a little late, and everything else works. */
+  isLate(node: ModelNode): boolean
+  /** Like `isSound`, and the agent has begun, even if it was started while it was cut off. */
+  isAtWork(node: ModelNode): boolean
+  /** Returns for how long a node has been cut off, ms. */
+  cutForMs(node: ModelNode): number
+  /** An operator runs and reaches the API server. */
+  operatorWorks(): boolean
+  /** Returns the time since which nothing disturbs the operators; undefined if something does. */
+  operatorsWorkSince(): number | undefined
+}
+
+export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds): Health {
+  const soundSince = new Map<ModelNode, number>()
+  const cutSince = new Map<ModelNode, number>()
+  /** From when each agent counts, ms; see `firstWordMs`. */
+  const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
+  let operatorsWorkSince: number | undefined
+
+  const noteAgent = ({ agent, link }: ModelNode, now: number) => {
+    if (agent === undefined) return
+    const from = agentsCountFrom.get(agent) ?? (link.cut ? Number.POSITIVE_INFINITY : now)
+    const isBack = from === Number.POSITIVE_INFINITY && !link.cut
+    agentsCountFrom.set(agent, isBack ? now + bounds.firstWordMs : from)
+  }
+  return {
+    look() {
+      const now = time.now()
+      for (const node of nodes) {
+        if (!isSound(node)) soundSince.delete(node)
+        else if (!soundSince.has(node)) soundSince.set(node, now)
+        if (!node.link.cut) cutSince.delete(node)
+        else if (!cutSince.has(node)) cutSince.set(node, now)
+        noteAgent(node, now)
+      }
+      if (!operators.some(each => each !== undefined) || !operators.every(isSteady))
+        operatorsWorkSince = undefined
+      else operatorsWorkSince ??= now
+    },
+    isSound,
+    soundSince: node => soundSince.get(node),
+    isLate({ machine, link, agent }) {
+      const lag = agent?.link.lagMs
+      if (lag?.size !== 1 || machine.partitioned || !machine.up || machine.kernel.paused) return false
+      const ms = lag.get(resourceName(leases)) ?? -1
+      return ms >= 0 && ms <= bounds.lateMs && !link.cut && agent?.party.alive === true && !agent.party.paused
+    },
+    isAtWork: node =>
+      isSound(node) && node.agent !== undefined && time.now() >= (agentsCountFrom.get(node.agent) ?? 0),
+    cutForMs: node => time.now() - (cutSince.get(node) ?? time.now()),
+    operatorWorks: () => operators.some(each => each?.party.alive && !each.party.paused && !each.link.cut),
+    operatorsWorkSince: () => operatorsWorkSince,
+  }
+}
+
+const isSound = ({ machine, link, agent }: ModelNode): boolean =>
+  machine.up &&
+  !machine.kernel.paused &&
+  !machine.partitioned &&
+  !link.cut &&
+  agent?.party.alive === true &&
+  !agent.party.paused &&
+  !agent.link.cut &&
+  ![...agent.link.lagMs.values()].some(lag => lag !== 0) &&
+  agent.link.refusals === 0
+
+const isSteady = (operator: Cluster['operators'][number]): boolean =>
+  operator === undefined ||
+  (!operator.party.paused &&
+    !operator.link.cut &&
+    operator.link.lagMs.size === 0 &&
+    operator.link.refusals + operator.link.lostAnswers === 0 &&
+    !operator.link.losesCreates)

@@ -1,0 +1,131 @@
+/** MemoryThrownAway: the life of a slot ends although a machine has a copy. */
+import { type NodeReport, nodeReports } from '../../../../src/api/node-report.ts'
+import type { SlotLease } from '../../../../src/api/slot-lease.ts'
+import { servingOf } from '../../../../src/backuppodset/memory/stage.ts'
+import { slotName } from '../../../../src/checkpoint/manifest.ts'
+import type { KubeObject } from '../../../../src/kube/object.ts'
+import { type Lease, leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
+import { isKept as isSaved } from '../../../../src/succession/kept.ts'
+import type { Cluster } from '../cluster.ts'
+import { type Ground, onLeases, setOf } from './ground.ts'
+
+type Lives = Map<string, { readonly lease: SlotLease; readonly setUid: string }>
+
+export function memoryThrownAway(ground: Ground): () => void {
+  const { cluster, bounds, violate, leaseOf } = ground
+  const { nodes, server } = cluster
+  const lives: Lives = new Map()
+  const isUntold = endingsUntold(ground, lives)
+
+  const begins = (key: string, lease: SlotLease, setUid: string) => {
+    const before = lives.get(key)
+    if (before === undefined || before.setUid !== setUid || before.lease.life === lease.life) return
+    const all = nodes.map(({ machine }) => machine.name)
+    const keepers = keepersOf(cluster, before.lease, all, bounds.fetchMs)
+    if (keepers.length > 0 && !isUntold(before.lease.life))
+      violate(
+        'MemoryThrownAway',
+        `${key} ${before.lease.life}`,
+        `slot ${lease.slot} began a new life; ${keepers.join(', ')} kept the old one`,
+      )
+  }
+  return () => {
+    const set = setOf(cluster)
+    if (set === undefined) {
+      lives.clear()
+      return
+    }
+    const there = new Set<string>()
+    for (const object of server.list(leases)) {
+      const lease = leaseOf(object)
+      const owner = object.metadata.ownerReferences?.[0]?.uid ?? ''
+      // A deleted set has no guarantees.
+      if (
+        lease === undefined ||
+        object.metadata.deletionTimestamp !== undefined ||
+        owner !== set.metadata.uid
+      )
+        continue
+      const key = `${lease.set}/${lease.slot}`
+      there.add(key)
+      begins(key, lease, owner)
+      lives.set(key, { lease, setUid: owner })
+    }
+    // Slots that a smaller set gives up retain their memory longer than a round lasts, so their Leases must still
+    // exist.
+    for (const [key, { lease, setUid }] of lives) {
+      if (there.has(key) || setUid !== set.metadata.uid) continue
+      lives.delete(key)
+      const keepers = keepersOf(cluster, lease, lease.kept ?? lease.holders, bounds.fetchMs)
+      if (keepers.length > 0)
+        violate(
+          'MemoryThrownAway',
+          `${key} ${lease.life}`,
+          `slot ${lease.slot} was forgotten; ${keepers.join(', ')} kept its memory`,
+        )
+    }
+  }
+}
+
+/** Returns the machines that have had a copy for so long that the decision could know of it. */
+const keepersOf = (
+  { nodes, time }: Cluster,
+  lease: SlotLease,
+  among: readonly string[],
+  fetchMs: number,
+): readonly string[] =>
+  nodes
+    .filter(
+      ({ machine, volatile }) =>
+        machine.up &&
+        among.includes(machine.name) &&
+        (volatile.shelf.get(slotName(lease)) ?? []).some(
+          ({ completedAt }) => time.now() - (completedAt - 1_000_000) > fetchMs,
+        ),
+    )
+    .map(({ machine }) => machine.name)
+
+/**
+ * Returns whether a life ended before any report or Lease said that it has a copy: the operator does not wait for a node
+ * that may have saved for the first time.
+ */
+function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean {
+  const { cluster, bounds, leaseOf } = ground
+  const { time, server } = cluster
+  /** When a report or a Lease first said that a life has a copy. */
+  const toldAt = new Map<string, number>()
+  const endedUntold = new Set<string>()
+  const tell = (life: string) => {
+    if (!toldAt.has(life)) toldAt.set(life, time.now())
+  }
+  server.subscribe((resource, { object }) => {
+    for (const life of livesTold(resource, object, lives, leaseOf)) tell(life)
+  })
+  onLeases(ground, ({ before, lease, isOfSet }) => {
+    if (!isOfSet || before === undefined || before.life === lease.life) return
+    const told = toldAt.get(before.life)
+    if (told === undefined || time.now() - told < bounds.wayMs) endedUntold.add(before.life)
+  })
+  return life => endedUntold.has(life)
+}
+
+/** Returns the lives of which a changed object says that they have a copy. */
+function livesTold(
+  resource: string,
+  object: KubeObject,
+  lives: Lives,
+  leaseOf: Ground['leaseOf'],
+): readonly string[] {
+  if (resource === resourceName(nodeReports))
+    return ((object as NodeReport).status?.slots ?? []).filter(isSaved).map(({ life }) => life)
+  if (resource === resourceName(leases)) {
+    const lease = leaseOf(object as Lease)
+    return lease?.kept !== undefined && lease.kept.length > 0 ? [lease.life] : []
+  }
+  // The death of a terminating pod may come too late: the operator may already be creating its successor.
+  const isDeath = resource === resourceName(pods) && servingOf(object as Pod).death !== undefined
+  if (!isDeath || object.metadata.deletionTimestamp !== undefined) return []
+  return [...lives.values()].flatMap(({ lease }) =>
+    lease.holder.uid === object.metadata.uid ? [lease.life] : [],
+  )
+}
