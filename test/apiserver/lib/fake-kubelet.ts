@@ -54,6 +54,50 @@ export interface FakeKubeletOptions {
   readonly app?: (pod: Pod, address: string) => { close(): unknown }
 }
 
+/** @param restarts of its containers; undefined: no container status. */
+function statusOf(
+  pod: Pod,
+  life: Life,
+  { isReady, restarts }: { readonly isReady: boolean; readonly restarts: number | undefined },
+) {
+  const gated = life.gate === 'waiting'
+  return {
+    phase: gated ? 'Pending' : 'Running',
+    podIP: life.address,
+    podIPs: [{ ip: life.address }],
+    conditions: [
+      {
+        type: 'Initialized',
+        status: gated ? 'False' : 'True',
+        lastTransitionTime: life.initialized,
+      },
+      {
+        type: 'Ready',
+        status: isReady ? 'True' : 'False',
+        lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
+      },
+    ],
+    ...(restarts === undefined ? {} : { containerStatuses: statusesOf(pod, restarts) }),
+    ...(life.gate === 'none'
+      ? {}
+      : {
+          initContainerStatuses: [
+            {
+              name: gateContainerName,
+              image: '',
+              imageID: '',
+              ready: !gated,
+              restartCount: 0,
+              containerID: `fake://${pod.metadata.uid}`,
+              ...(gated || gateIn(pod)?.restartPolicy === 'Always'
+                ? { started: !gated, state: { running: { startedAt: null } } }
+                : { state: { terminated: { exitCode: 0, reason: 'Completed' } } }),
+            },
+          ],
+        }),
+  }
+}
+
 export function startFakeKubelet(
   api: Api,
   namespace: string,
@@ -105,42 +149,10 @@ export function startFakeKubelet(
     const life = lives.get(uid) ?? bear(pod)
     const gated = life.gate === 'waiting'
     if (!gated && app) life.app ??= app(pod, life.address)
-    const isReady = !gated && !unready.has(name)
-    const status = {
-      phase: gated ? 'Pending' : 'Running',
-      podIP: life.address,
-      podIPs: [{ ip: life.address }],
-      conditions: [
-        {
-          type: 'Initialized',
-          status: gated ? 'False' : 'True',
-          lastTransitionTime: life.initialized,
-        },
-        {
-          type: 'Ready',
-          status: isReady ? 'True' : 'False',
-          lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
-        },
-      ],
-      ...(restarts.has(name) ? { containerStatuses: statusesOf(pod, restarts.get(name) ?? 0) } : {}),
-      ...(life.gate === 'none'
-        ? {}
-        : {
-            initContainerStatuses: [
-              {
-                name: gateContainerName,
-                image: '',
-                imageID: '',
-                ready: !gated,
-                restartCount: 0,
-                containerID: `fake://${uid}`,
-                ...(gated || gateIn(pod)?.restartPolicy === 'Always'
-                  ? { started: !gated, state: { running: { startedAt: null } } }
-                  : { state: { terminated: { exitCode: 0, reason: 'Completed' } } }),
-              },
-            ],
-          }),
-    }
+    const status = statusOf(pod, life, {
+      isReady: !gated && !unready.has(name),
+      restarts: restarts.get(name),
+    })
     const told = JSON.stringify(status)
     if (life.told === told) return
     life.told = told
