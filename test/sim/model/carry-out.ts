@@ -1,4 +1,4 @@
-/** What each command does to the cluster. */
+/** The effect of each command on the cluster. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'

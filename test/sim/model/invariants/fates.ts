@@ -1,4 +1,4 @@
-/** What happened to each pod. */
+/** The fate of each pod: broken, terminating, or neither. */
 import type { SlotLease } from '../../../../src/api/slot-lease.ts'
 import { type Lease, leases, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, nodeGraceMs } from '../cluster.ts'

@@ -1,4 +1,4 @@
-/** NotCalled: a pod goes on stage in a slot of which it is not the primary at that moment. */
+/** NotCalled: a restored app runs in a pod that is not its slot's primary at that moment. */
 import { slotLeaseName } from '../../../../src/api/slot-lease.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { keyOf } from '../../../../src/kube/object.ts'
