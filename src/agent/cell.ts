@@ -79,46 +79,18 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   const lower = join(root, 'lower')
   const log = join(root, 'output')
   const pidFile = join(root, 'pid')
-  await mkdir(join(lower, 'bin'), { recursive: true })
-  await mkdir(join(lower, holdDirectory(container)), { recursive: true })
-  // Writable for any user of the container, like an emptyDir.
-  await chmod(join(lower, holdDirectory(container)), 0o777)
-  // A file of the image that nothing needs.
-  await writeFile(join(lower, 'bin', 'removed'), '')
-  for (const name of ['test-container', 'waker'])
-    await copyFile(join(programs, name), join(lower, 'bin', name))
+  await writeImage(lower, container, programs)
 
   const giveUp = new AbortController()
   let failure: string | undefined
-  const ended = sentinel
-    .spawn(
-      {
-        target: await refOf(fs, fs.host),
-        namespaces: 'keep',
-        rights: 'Everything',
-        cgroup: 'stay',
-        deadlineMs: lifeMs,
-        log,
-        files: [],
-        arguments: [
-          ...[join(programs, 'test-container'), 'run', '--dir', root, '--pid-file', pidFile],
-          ...['--cgroup', `cells/pod${uid}/${id}`, ...(request.options ?? []), '--', ...request.command],
-        ],
-      },
-      giveUp.signal,
-    )
-    .then(
-      async end => {
-        const said = (await textOf(log)).trim().slice(-300)
-        const how = end.expired
-          ? `was ended after ${lifeMs / 1e3} s, its limit`
-          : `ended with ${end.code ?? `signal ${end.signal}`}`
-        failure = `${how}; ${said}`
-      },
-      (error: unknown) => {
-        failure = String(error)
-      },
-    )
+  const command = [
+    ...[join(programs, 'test-container'), 'run', '--dir', root, '--pid-file', pidFile],
+    ...['--cgroup', `cells/pod${uid}/${id}`, ...(request.options ?? []), '--', ...request.command],
+  ]
+  const program = { target: await refOf(fs, fs.host), command, log }
+  const ended = untilEnded(sentinel, program, giveUp.signal).then(how => {
+    failure = how
+  })
   let init: ProcessRef | undefined
   let groups: readonly string[] = []
   const stop = async () => {
@@ -164,6 +136,49 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   } catch (error) {
     await stop()
     throw error
+  }
+}
+
+/** Writes the files that every container of a cell starts from. */
+async function writeImage(lower: string, container: string, programs: string): Promise<void> {
+  await mkdir(join(lower, 'bin'), { recursive: true })
+  await mkdir(join(lower, holdDirectory(container)), { recursive: true })
+  // Writable for any user of the container, like an emptyDir.
+  await chmod(join(lower, holdDirectory(container)), 0o777)
+  // A file of the image that nothing needs.
+  await writeFile(join(lower, 'bin', 'removed'), '')
+  for (const name of ['test-container', 'waker'])
+    await copyFile(join(programs, name), join(lower, 'bin', name))
+}
+
+/** Runs the program of a cell. @returns how it ended, with the end of its output */
+async function untilEnded(
+  sentinel: SentinelClient,
+  program: { readonly target: ProcessRef; readonly command: readonly string[]; readonly log: string },
+  signal: AbortSignal,
+): Promise<string> {
+  const { target, command, log } = program
+  try {
+    const end = await sentinel.spawn(
+      {
+        target,
+        namespaces: 'keep',
+        rights: 'Everything',
+        cgroup: 'stay',
+        deadlineMs: lifeMs,
+        log,
+        files: [],
+        arguments: command,
+      },
+      signal,
+    )
+    const said = (await textOf(log)).trim().slice(-300)
+    const how = end.expired
+      ? `was ended after ${lifeMs / 1e3} s, its limit`
+      : `ended with ${end.code ?? `signal ${end.signal}`}`
+    return `${how}; ${said}`
+  } catch (error) {
+    return String(error)
   }
 }
 

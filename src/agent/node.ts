@@ -120,15 +120,7 @@ async function tryEnter(
       signal,
     })
   await launch(signal)
-  const store = createGenerationStore({
-    dir: memoryDirectory,
-    budget: memoryBudget,
-    share: options.namespaceShare / 100,
-    clock,
-    random,
-    relieve,
-  })
-  for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'unusable generation removed')
+  const store = await openStore({ options, clock, random, log, relieve }, memoryDirectory)
   const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
@@ -221,6 +213,28 @@ async function tryEnter(
       }
     },
   }
+}
+
+async function openStore(
+  {
+    options,
+    clock,
+    random,
+    log,
+    relieve,
+  }: Pick<NodeDependencies, 'options' | 'clock' | 'random' | 'log' | 'relieve'>,
+  dir: string,
+): Promise<GenerationStore> {
+  const store = createGenerationStore({
+    dir,
+    budget: options.memoryBudget,
+    share: options.namespaceShare / 100,
+    clock,
+    random,
+    relieve,
+  })
+  for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'unusable generation removed')
+  return store
 }
 
 async function openDisk(

@@ -91,15 +91,7 @@ async function dumpWith(
   // `run.signal` reports each failure; without this handler, Node would also report it as an unhandled rejection.
   for (const each of all) each.catch(() => undefined)
   const gates = [goFile(work), ...targets.map(({ gate }) => gate.path)]
-  const after =
-    late.length > 0
-      ? undefined
-      : {
-          spawns: all.length,
-          unless: targets.map(({ images }) => join(images, lateFiles)),
-          empty: empty.map(({ directory }) => directory),
-          ending: targets.flatMap(({ app, container }) => [app.pid, container.init.pid]),
-        }
+  const after = late.length > 0 ? undefined : endOfWork(targets, empty, all.length)
   try {
     await Promise.all([
       ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
@@ -137,24 +129,51 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
-    return {
+    return await resultOf(deps, targets, saves, {
       takenAt,
-      frozenSeconds: held.heldMicroseconds / 1e6,
-      skewSeconds: skewMicroseconds / 1e6,
-      criu: deps.criuVersion,
-      kernel: release(),
-      architecture: machine(),
-      ...(deps.machine?.cpuFeatures === undefined ? {} : { cpuFeatures: deps.machine.cpuFeatures }),
-      // One container at a time: the parsed images are in the agent's memory.
-      containers: await inBatches(targets, imageOf, 1),
-      volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
-    }
+      skewMicroseconds,
+      heldMicroseconds: held.heldMicroseconds,
+    })
   } finally {
     // Aborts a CRIU that still waits at its gate.
     failed.abort(new Error('the dump is over'))
     await Promise.allSettled(all)
   }
 }
+
+/** Returns how the sentinel recognizes that all work is done and the pod may run again. */
+const endOfWork = (
+  targets: readonly DumpTarget[],
+  empty: readonly Directory[],
+  spawns: number,
+): NonNullable<StopRequest['after']> => ({
+  spawns,
+  unless: targets.map(({ images }) => join(images, lateFiles)),
+  empty: empty.map(({ directory }) => directory),
+  ending: targets.flatMap(({ app, container }) => [app.pid, container.init.pid]),
+})
+
+const resultOf = async (
+  { criuVersion, machine: node }: DriverDependencies,
+  targets: readonly DumpTarget[],
+  saves: readonly Save[],
+  stop: {
+    readonly takenAt: string
+    readonly skewMicroseconds: number
+    readonly heldMicroseconds: number
+  },
+): Promise<DumpResult> => ({
+  takenAt: stop.takenAt,
+  frozenSeconds: stop.heldMicroseconds / 1e6,
+  skewSeconds: stop.skewMicroseconds / 1e6,
+  criu: criuVersion,
+  kernel: release(),
+  architecture: machine(),
+  ...(node?.cpuFeatures === undefined ? {} : { cpuFeatures: node.cpuFeatures }),
+  // One container at a time: the parsed images are in the agent's memory.
+  containers: await inBatches(targets, imageOf, 1),
+  volumes: saves.flatMap(save => (save.kind === 'volume' ? [save.name] : [])),
+})
 
 type Directory = Exclude<Save, { readonly kind: 'layer' }>
 

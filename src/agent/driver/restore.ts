@@ -8,7 +8,7 @@ import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
 import { lowerLimits, precedenceOf } from '../../checkpoint/images/limits.ts'
 import { reachOf } from '../../checkpoint/images/reach.ts'
-import type { ContainerImage } from '../../checkpoint/manifest.ts'
+import type { ContainerImage, Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { misfit } from '../../succession/machine-fit.ts'
 import { assertSame, startTimeOf } from '../discover/process.ts'
@@ -42,20 +42,13 @@ export async function restore(
 ): Promise<Clone> {
   const { deadlineMs, signal } = options
   const { manifest, dir } = from
-  if (manifest.slot.namespace !== pod.pod.namespace)
-    throw new AgentError('PodForeign', `memory from ${manifest.slot.namespace}, pod in ${pod.pod.namespace}`)
-  const unfit = deps.machine && misfit(manifest, deps.machine)
-  if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
+  assertFits(deps, pod, manifest)
   const pairs = pod.containers.map(container => ({
     container,
     image: imageFor(container, manifest.containers),
   }))
   await Promise.all(pairs.map(({ container }) => assertHolding(deps, container, signal)))
-  await sweep(deps, pod)
-  await assertNoOnlookers(deps.fs, pod)
-  const before = await deps.records.load(pod.pod.uid)
-  if (before !== undefined) await dropPages(deps, before)
-  await deps.records.remove(pod.pod.uid)
+  await removeClone(deps, pod)
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
   // A new directory each time: page servers of the previous clone may read from another one until they end.
   const work = await mkdtemp(join(deps.workDirectory, `restore-${pod.pod.uid}-`))
@@ -118,6 +111,23 @@ export async function restore(
       deps.copies?.giveBack(work)
     }
   }
+}
+
+function assertFits(deps: DriverDependencies, { pod }: LocatedPod, manifest: Manifest): void {
+  const { namespace } = manifest.slot
+  if (namespace !== pod.namespace)
+    throw new AgentError('PodForeign', `memory from ${namespace}, pod in ${pod.namespace}`)
+  const unfit = deps.machine && misfit(manifest, deps.machine)
+  if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
+}
+
+/** Ends everything that an earlier restore left in the pod. */
+async function removeClone(deps: DriverDependencies, pod: LocatedPod): Promise<void> {
+  await sweep(deps, pod)
+  await assertNoOnlookers(deps.fs, pod)
+  const before = await deps.records.load(pod.pod.uid)
+  if (before !== undefined) await dropPages(deps, before)
+  await deps.records.remove(pod.pod.uid)
 }
 
 /** Returns how many bytes `prepare` copies from these directories. */
