@@ -1,16 +1,16 @@
 import { until as waitUntil } from '../../playground/until.ts'
-import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { backupPodSets, type SlotStatus } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
 import { podConditions } from '../../src/api/pod-contract.ts'
-import { parseSlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
-import { leases, type Pod, services } from '../../src/kube/resources.ts'
+import { parseSlotLease, type SlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
+import { type Lease, leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
 import { outageOf, outageWhileThere } from '../node/outage.ts'
-import type { Probe } from '../node/probe.ts'
+import type { Probe, Prober } from '../node/probe.ts'
 import { counterPort, counterTemplate, setOf } from '../objects.ts'
-import { record } from '../observe/recording.ts'
-import { openScene, proxyRestMs, timeoutMs } from '../observe/scene.ts'
+import { type Recording, record, type Stamped } from '../observe/recording.ts'
+import { openScene, proxyRestMs, type Scene, timeoutMs } from '../observe/scene.ts'
 import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
@@ -41,9 +41,8 @@ export async function ofSet(
   const { api, clock, signal, images } = context
   const name = mode.toLowerCase()
   const ref = { namespace, name }
-  const until = <T>(what: string, ask: () => Promise<T | undefined | false>): Promise<T> =>
-    waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100, signal })
-  const { hotbackup, coldbackup, protection } = backups[mode]
+  const until: Until = (what, ask) => waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100, signal })
+  const { hotbackup, coldbackup } = backups[mode]
   await api.create(
     backupPodSets,
     setOf(name, { primary: 1, hotbackup, coldbackup }, counterTemplate(images.counter, name), {
@@ -57,7 +56,6 @@ export async function ofSet(
     api.get(services, { namespace, name: slotLeaseName(name, 0) }).catch(() => undefined),
   )
   const scene = await openScene(context, namespace, slotLeaseName(name, 0), `${labels.set}=${name}`)
-  const { pods, slices, prober, end } = scene
   const stop = new AbortController()
   const orders = await record(api, leases, {
     namespace,
@@ -65,87 +63,140 @@ export async function ofSet(
     now: clock.now,
     signal: AbortSignal.any([signal, stop.signal]),
   })
-  // Read the reports: the set's status is refreshed only once a minute.
-  const reports = async () => {
-    const { items } = await api.list(nodeReports, {})
-    return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.set === name)
-  }
-  const generation = async () => Math.max(0, ...(await reports()).map(it => it.generation))
-  /** Unix ms of the newest memory that another node reports as kept: the restored memory must be at least as new. */
-  const keptAt = async () => {
-    const kept = (await reports()).filter(({ role }) => role === 'holder')
-    return Math.max(0, ...kept.map(({ takenAt }) => (takenAt === undefined ? 0 : Date.parse(takenAt))))
-  }
-  const isReady = async () => {
-    const { status } = await api.get(backupPodSets, ref)
-    const seen = status?.slots?.[0]
-    if (status?.gatedColdbackups !== coldbackup || seen?.protection !== protection) return undefined
-    return (seen.generation ?? 0) > 0 ? seen : undefined
-  }
+  const bench: Bench = { context, namespace, mode, name, scene, orders, samples, until }
   try {
-    for (let trial = 1; trial <= context.n; trial++) {
-      const before = await until(`${mode} protection`, isReady)
-      // Wait for two refreshes, so that the trial is no special case of a first generation.
-      const enough = (before.generation ?? 0) + 2
-      await until('two refreshes', async () => (await generation()) >= enough)
-      await prober.steady(50, 0, timeoutMs)
-      await slices.quiet(proxyRestMs)
-      const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')
-      const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
-      const direct = clientOf(context, primary)
-      try {
-        await direct.steady(20, 0, timeoutMs)
-        for (const each of [pods, slices, orders, prober]) each.forget()
-        clock.anchor()
-        // The client's earlier answers determine a memory's age, so they must begin before that memory was saved.
-        const begunAt = clock.now()
-        await until('memory of what the client has seen', async () => (await keptAt()) > begunAt + pastMs)
-        const kept = await keptAt()
-        const killedAt = await killCounter(context, primary)
-        const promoted = await until('the promotion', async () =>
-          orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
-        )
-        const successor = demand(promoted.object.spec?.holderIdentity, 'its successor')
-        const serving = await until('the successor on stage', async () =>
-          pods.events.find(({ object }) => object.metadata.uid === successor && isServing(object)),
-        )
-        const { podIP = '' } = serving.object.status ?? {}
-        await prober.steady(50, serving.at + 1_000, timeoutMs)
-        const died = demand(
-          pods.events.find(({ object }) => object.metadata.uid === primary.metadata.uid && isDead(object)),
-          'the report of the death',
-        )
-        const switched = slices.events.find(({ object }) =>
-          object.endpoints?.some(({ addresses }) => addresses.includes(podIP)),
-        )
-        const outage = outageOf(prober.probes, killedAt)
-        const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
-        note('pod', outageWhileThere(direct.probes, killedAt).ms)
-        note('service', outage.ms)
-        const memory = memoryOf(prober.probes, killedAt, kept)
-        note('service, kill to first right answer', memory.firstAnswer - killedAt)
-        if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
-        note('phase: kill to death reported', died.at - killedAt)
-        note('phase: death reported to order given', promoted.at - died.at)
-        note('phase: order given to on stage', serving.at - promoted.at)
-        if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
-        note('state age at the kill', memory.age)
-        context.say(
-          `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, state ${memory.age.toFixed(0)} ms old`,
-        )
-      } finally {
-        await direct.stop()
-      }
-      await until('the loser to go', async () => {
-        const loser = pods.live.get(primary.metadata.uid)
-        return loser === undefined || isLeaving(loser)
-      })
-    }
+    for (let trial = 1; trial <= context.n; trial++) await runTrial(bench, trial)
   } finally {
     stop.abort()
-    await end()
+    await scene.end()
     await api.delete(backupPodSets, ref, { propagationPolicy: 'Background' })
   }
+}
+
+type Until = <T>(what: string, ask: () => Promise<T | undefined | false>) => Promise<T>
+
+/** A set under measurement. */
+interface Bench {
+  readonly context: BenchContext
+  readonly namespace: string
+  readonly mode: Mode
+  readonly name: string
+  readonly scene: Scene
+  /** The Leases of the set's slots. */
+  readonly orders: Recording<Lease>
+  readonly samples: Sampler
+  readonly until: Until
+}
+
+async function runTrial(bench: Bench, trial: number): Promise<void> {
+  const { context, mode, scene, orders, until } = bench
+  const { pods, slices, prober } = scene
+  const before = await until(`${mode} protection`, () => readySlot(bench))
+  // Wait for two refreshes, so that the trial is no special case of a first generation.
+  const enough = (before.generation ?? 0) + 2
+  await until('two refreshes', async () => (await generation(bench)) >= enough)
+  await prober.steady(50, 0, timeoutMs)
+  await slices.quiet(proxyRestMs)
+  const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')
+  const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
+  const direct = clientOf(context, primary)
+  try {
+    await direct.steady(20, 0, timeoutMs)
+    const seen = await killPrimary(bench, primary, lease)
+    const { outageMs, ageMs } = tell(bench, primary, direct, seen)
+    context.say(
+      `${mode} ${trial}/${context.n}: outage ${outageMs.toFixed(0)} ms, state ${ageMs.toFixed(0)} ms old`,
+    )
+  } finally {
+    await direct.stop()
+  }
+  await until('the loser to go', async () => {
+    const loser = pods.live.get(primary.metadata.uid)
+    return loser === undefined || isLeaving(loser)
+  })
+}
+
+/** Times by the bench's clock, ms. */
+interface Failover {
+  readonly killedAt: number
+  /** When the newest memory was saved that another node kept before the kill. */
+  readonly keptAt: number
+  readonly promoted: Stamped<Lease>
+  readonly serving: Stamped<Pod>
+}
+
+async function killPrimary(bench: Bench, primary: Pod, lease: SlotLease): Promise<Failover> {
+  const { context, scene, orders, until } = bench
+  const { clock } = context
+  const { pods, slices, prober } = scene
+  for (const each of [pods, slices, orders, prober]) each.forget()
+  clock.anchor()
+  // The client's earlier answers determine a memory's age, so they must begin before that memory was saved.
+  const begunAt = clock.now()
+  await until('memory of what the client has seen', async () => (await keptAt(bench)) > begunAt + pastMs)
+  const kept = await keptAt(bench)
+  const killedAt = await killCounter(context, primary)
+  const promoted = await until('the promotion', async () =>
+    orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
+  )
+  const successor = demand(promoted.object.spec?.holderIdentity, 'its successor')
+  const serving = await until('the successor on stage', async () =>
+    pods.events.find(({ object }) => object.metadata.uid === successor && isServing(object)),
+  )
+  await prober.steady(50, serving.at + 1_000, timeoutMs)
+  return { killedAt, keptAt: kept, promoted, serving }
+}
+
+function tell(
+  { name, scene, samples }: Bench,
+  primary: Pod,
+  direct: Prober,
+  { killedAt, keptAt, promoted, serving }: Failover,
+): { readonly outageMs: number; readonly ageMs: number } {
+  const { pods, slices, prober } = scene
+  const { podIP = '' } = serving.object.status ?? {}
+  const died = demand(
+    pods.events.find(({ object }) => object.metadata.uid === primary.metadata.uid && isDead(object)),
+    'the report of the death',
+  )
+  const switched = slices.events.find(({ object }) =>
+    object.endpoints?.some(({ addresses }) => addresses.includes(podIP)),
+  )
+  const outage = outageOf(prober.probes, killedAt)
+  const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
+  note('pod', outageWhileThere(direct.probes, killedAt).ms)
+  note('service', outage.ms)
+  const memory = memoryOf(prober.probes, killedAt, keptAt)
+  note('service, kill to first right answer', memory.firstAnswer - killedAt)
+  if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
+  note('phase: kill to death reported', died.at - killedAt)
+  note('phase: death reported to order given', promoted.at - died.at)
+  note('phase: order given to on stage', serving.at - promoted.at)
+  if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
+  note('state age at the kill', memory.age)
+  return { outageMs: outage.ms, ageMs: memory.age }
+}
+
+/** Reads the reports: the set's status is refreshed only once a minute. */
+async function reports({ context, name }: Bench) {
+  const { items } = await context.api.list(nodeReports, {})
+  return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.set === name)
+}
+
+const generation = async (bench: Bench) => Math.max(0, ...(await reports(bench)).map(it => it.generation))
+
+/** Unix ms of the newest memory that another node reports as kept: the restored memory must be at least as new. */
+async function keptAt(bench: Bench): Promise<number> {
+  const kept = (await reports(bench)).filter(({ role }) => role === 'holder')
+  return Math.max(0, ...kept.map(({ takenAt }) => (takenAt === undefined ? 0 : Date.parse(takenAt))))
+}
+
+async function readySlot({ context, namespace, name, mode }: Bench): Promise<SlotStatus | undefined> {
+  const { coldbackup, protection } = backups[mode]
+  const { status } = await context.api.get(backupPodSets, { namespace, name })
+  const seen = status?.slots?.[0]
+  if (status?.gatedColdbackups !== coldbackup || seen?.protection !== protection) return undefined
+  return (seen.generation ?? 0) > 0 ? seen : undefined
 }
 
 /** Length of the client's record before the memory in question. */

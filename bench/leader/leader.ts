@@ -1,12 +1,12 @@
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { systemClock } from '../../src/kube/clock.ts'
-import { leases, pods as podResource } from '../../src/kube/resources.ts'
+import { type Lease, leases, type Pod, pods as podResource } from '../../src/kube/resources.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { pidInPod } from '../node/process.ts'
 import { counterTemplate, setOf } from '../objects.ts'
-import { record } from '../observe/recording.ts'
+import { type Recording, record } from '../observe/recording.ts'
 import { isInPlace, isLeaving, kindOf } from '../observe/state.ts'
 import { podWrites } from '../observe/writes.ts'
 import { holderPod, operatorName, operatorNamespace } from '../operator.ts'
@@ -62,47 +62,17 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
     pods.forget()
     elections.forget()
     clock.anchor()
-    const taken = elections.next({
-      what: 'the standby leads',
-      timeoutMs,
-      holds: (_, { object }) =>
-        object.metadata.name === operatorName &&
-        ![undefined, '', leading.metadata.name].includes(holderPod(object.spec?.holderIdentity)),
-    })
-    const repaired = pods.next({
-      what: 'the hot backup is promoted',
-      timeoutMs,
-      holds: (_, { object }) => kindOf(object) === 'primary' && object.metadata.uid !== victim.metadata.uid,
-    })
-    const restored = pods.next({
-      what: 'the set is in place again',
-      timeoutMs,
-      holds: live => {
-        const old = live.get(victim.metadata.uid)
-        return (old === undefined || isLeaving(old)) && isInPlace(live.values(), wanted)
-      },
-    })
+    const { taken, repaired, restored } = expected(pods, elections, leading, victim)
     const killed = clock.now()
     process.kill(pid, 'SIGKILL')
     await api.delete(podResource, { namespace, name: victim.metadata.name }, {}, { signal })
     const { at: takenAt } = await taken
     const { at: repairedAt } = await repaired
     const { at: restoredAt } = await restored
-    const note = (what: string, from: number, to: number) => samples.add(what, 's', (to - from) / 1000)
-    note('killed to standby holds the Lease', killed, takenAt)
-    note('standby holds the Lease to first repair', takenAt, Math.max(takenAt, repairedAt))
-    note('killed to first repair (label moved)', killed, repairedAt)
-    note('killed to set in place again', killed, restoredAt)
-    const writes = podWrites(known, pods.events).filter(({ pod }) => pod.metadata.uid !== victim.metadata.uid)
-    samples.add(
-      'pods created (1 was missing)',
-      'writes',
-      writes.filter(({ type }) => type === 'created').length,
-    )
-    samples.add(
-      'pods deleted (none was too many)',
-      'writes',
-      writes.filter(({ type }) => type === 'deleted').length,
+    noteTimes(samples, killed, takenAt, repairedAt, restoredAt)
+    noteWrites(
+      samples,
+      podWrites(known, pods.events).filter(({ pod }) => pod.metadata.uid !== victim.metadata.uid),
     )
     context.say(`${trial}/${context.n}: leads after ${((takenAt - killed) / 1000).toFixed(2)} s`)
     // Delete the pod to get a fresh replica: the killed container would be restarted with a growing back-off.
@@ -110,4 +80,48 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       signal,
     })
   }
+}
+
+/** Returns the events that each trial waits for. */
+const expected = (pods: Recording<Pod>, elections: Recording<Lease>, leading: Pod, victim: Pod) => ({
+  taken: elections.next({
+    what: 'the standby leads',
+    timeoutMs,
+    holds: (_, { object }) =>
+      object.metadata.name === operatorName &&
+      ![undefined, '', leading.metadata.name].includes(holderPod(object.spec?.holderIdentity)),
+  }),
+  repaired: pods.next({
+    what: 'the hot backup is promoted',
+    timeoutMs,
+    holds: (_, { object }) => kindOf(object) === 'primary' && object.metadata.uid !== victim.metadata.uid,
+  }),
+  restored: pods.next({
+    what: 'the set is in place again',
+    timeoutMs,
+    holds: live => {
+      const old = live.get(victim.metadata.uid)
+      return (old === undefined || isLeaving(old)) && isInPlace(live.values(), wanted)
+    },
+  }),
+})
+
+function noteTimes(
+  samples: Sampler,
+  killed: number,
+  taken: number,
+  repaired: number,
+  restored: number,
+): void {
+  const note = (what: string, from: number, to: number) => samples.add(what, 's', (to - from) / 1000)
+  note('killed to standby holds the Lease', killed, taken)
+  note('standby holds the Lease to first repair', taken, Math.max(taken, repaired))
+  note('killed to first repair (label moved)', killed, repaired)
+  note('killed to set in place again', killed, restored)
+}
+
+function noteWrites(samples: Sampler, writes: ReturnType<typeof podWrites>): void {
+  const count = (of: string) => writes.filter(({ type }) => type === of).length
+  samples.add('pods created (1 was missing)', 'writes', count('created'))
+  samples.add('pods deleted (none was too many)', 'writes', count('deleted'))
 }

@@ -69,31 +69,9 @@ async function wakeOne(
   ends: boolean,
   samples: Sampler,
 ): Promise<number> {
-  const { api, clock, signal, images } = context
+  const { api, clock, signal } = context
   const token = randomBytes(32).toString('hex')
-  const gated = pods.next({
-    what: `gate of ${name} runs`,
-    timeoutMs,
-    holds: (_, { object }) => object.metadata.name === name && isAtGate(object),
-  })
-  const template = counterTemplate(images.counter, name)
-  const containers = template.spec?.containers ?? []
-  await api.create(
-    podResource,
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name },
-      spec: {
-        ...template.spec,
-        initContainers: [
-          gateContainer(images.waker, tokenDigest(token), ends ? onItsPort : containers, injectedResources),
-        ],
-      },
-    },
-    { namespace, signal },
-  )
-  const pod = (await gated).object
+  const pod = await atItsGate(context, namespace, pods, name, tokenDigest(token), ends)
   const { uid } = pod.metadata
   const host = demand(pod.status?.podIP, 'an address of the pod')
   const gate = demand(await pidInPod(uid, 'waker'), 'the process of the gate')
@@ -136,6 +114,40 @@ async function wakeOne(
     )
   await api.delete(podResource, { namespace, name }, {}, { signal })
   return readyAt - sent
+}
+
+/** Creates a cold backup that no set owns. Resolves when its gate waits. */
+async function atItsGate(
+  { api, signal, images }: BenchContext,
+  namespace: string,
+  pods: Recording<Pod>,
+  name: string,
+  digest: string,
+  ends: boolean,
+): Promise<Pod> {
+  const gated = pods.next({
+    what: `gate of ${name} runs`,
+    timeoutMs,
+    holds: (_, { object }) => object.metadata.name === name && isAtGate(object),
+  })
+  const template = counterTemplate(images.counter, name)
+  const containers = template.spec?.containers ?? []
+  await api.create(
+    podResource,
+    {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name },
+      spec: {
+        ...template.spec,
+        initContainers: [
+          gateContainer(images.waker, digest, ends ? onItsPort : containers, injectedResources),
+        ],
+      },
+    },
+    { namespace, signal },
+  )
+  return (await gated).object
 }
 
 async function noteMemory(what: string, pid: number, samples: Sampler): Promise<void> {
