@@ -1,38 +1,28 @@
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { machine, release } from 'node:os'
 import { join } from 'node:path'
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
-import { CheckpointError } from '../../checkpoint/errors.ts'
-import { credentialsOf } from '../../checkpoint/images/credentials.ts'
-import { largeImages, mostImageBytes } from '../../checkpoint/images/image-file.ts'
-import { reachOf } from '../../checkpoint/images/reach.ts'
-import { readStats } from '../../checkpoint/images/stats.ts'
-import type { ContainerImage } from '../../checkpoint/manifest.ts'
-import { assertSame, inBatches, statusOf, stdioOf } from '../discover/process.ts'
-import { watchedPaths } from '../discover/watches.ts'
-import type { ProcessRef, SentinelClient, StopRequest } from '../sentinel.ts'
+import { inBatches } from '../discover/process.ts'
+import type { SentinelClient, StopRequest } from '../sentinel.ts'
 import { continueAnyway, type HeldStop } from './continue.ts'
-import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, roomEnvironment, rootPid } from './criu.ts'
-import { type CriuGate, createCriuGate, goFile } from './criu-gate.ts'
+import { goFile } from './criu-gate.ts'
 import type { DriverDependencies } from './dependencies.ts'
-import { explain } from './explain.ts'
+import {
+  assertNotEnding,
+  type DumpTarget,
+  dumpContainer,
+  expected,
+  imageOf,
+  lateFiles,
+  leavesFiles,
+  target,
+} from './dump-container.ts'
 import type { FilesRun } from './files.ts'
-import type { DumpOptions, DumpResult, LocatedAppContainer, LocatedPod } from './memory-driver.ts'
+import type { DumpOptions, DumpResult, LocatedPod } from './memory-driver.ts'
 import { assertNoOnlookers } from './onlookers.ts'
 import { assertWhole } from './pages.ts'
-import { immovable } from './reach.ts'
-import { cutOff, type Expected, makeRoom } from './room.ts'
+import { makeRoom } from './room.ts'
 import { planSaves, type Save } from './saves.ts'
-
-interface DumpTarget {
-  readonly container: LocatedAppContainer
-  readonly app: ProcessRef
-  readonly stdio: ContainerImage['stdio']
-  readonly gate: CriuGate
-  readonly watched: readonly string[]
-  readonly images: string
-  readonly work: string
-}
 
 /** See MemoryDriver.dump. */
 export async function dump(
@@ -193,38 +183,6 @@ async function sortSaves(
   return sorted
 }
 
-/** Returns the container's files in the previous dump. */
-function expected({ container }: DumpTarget, before: DumpOptions['before']): Expected[] {
-  const directory = `${imagesOf(container)}/`
-  return (before?.files ?? []).flatMap(({ path, size }) =>
-    path.startsWith(directory) ? [{ name: path.slice(directory.length), size }] : [],
-  )
-}
-
-async function target(
-  deps: DriverDependencies,
-  container: LocatedAppContainer,
-  directory: string,
-  work: string,
-): Promise<DumpTarget> {
-  const { app } = container
-  if (app === undefined) throw new AgentError('NotRunning', `container ${container.name}`)
-  await assertSame(deps.fs, app)
-  const made = {
-    images: join(directory, imagesOf(container)),
-    work: join(work, container.name),
-  }
-  for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })
-  return {
-    container,
-    app,
-    stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
-    gate: await createCriuGate(made.work),
-    watched: await watchedPaths(deps.fs, app.pid),
-    ...made,
-  }
-}
-
 /**
  * Grace period after the deadline, in which CRIU can undo its changes to the processes before it is killed: to resume
  * them earlier could break them. So the sentinel ends the stop later by as much.
@@ -287,88 +245,5 @@ async function saveLateFiles(
   for (const { container, images } of targets) {
     const layer = saves.find(save => save.kind === 'layer' && save.container === container.name)
     if (layer !== undefined && (await leavesFiles(images))) await deps.files.save(layer, run)
-  }
-}
-
-async function dumpContainer(
-  deps: DriverDependencies,
-  { app, images, work, container, watched }: DumpTarget,
-  during: string,
-  { deadlineMs, roomBytes, signal }: FilesRun,
-): Promise<void> {
-  const end = await deps.sentinel.spawn(
-    {
-      target: app,
-      during,
-      namespaces: 'keep',
-      rights: 'Dump',
-      cgroup: 'stay',
-      deadlineMs,
-      log: join(work, 'output'),
-      files: directoryFiles({ programs: deps.programs, images, work }),
-      environment: [...dumpEnvironment, ...roomEnvironment(roomBytes)],
-      arguments: dumpArguments(watched),
-    },
-    signal,
-  )
-  if (end.expired) throw new AgentError('DumpExpired', `container ${container.name}, ${deadlineMs} ms`)
-  if (end.code === 0) return
-  const why = `container ${container.name}: ${await explain(work, 'dump.log', end)}`
-  if (end.code === ownFailure && why.includes(notAllStopped)) throw new AgentError('StopFailed', why)
-  throw roomBytes !== undefined && why.includes('File too large')
-    ? new CheckpointError('StoreFull', `${why}: only ${roomBytes} bytes are free`)
-    : new AgentError('DumpFailed', why)
-}
-
-/** Exit code and message of the CRIU shim: see native/criu-shim/gate.c. */
-const ownFailure = 125
-const notAllStopped = 'gate: not all processes stopped'
-
-/** This image exists only if CRIU made files in the layer. */
-const lateFiles = 'remap-fpath.img'
-
-async function leavesFiles(images: string): Promise<boolean> {
-  return (await readdir(images)).includes(lateFiles)
-}
-
-const SIGTERM = 15
-
-/** A pod that received SIGTERM during the stop is ending: its memory must not be restored later. */
-async function assertNotEnding(deps: DriverDependencies, { app, container }: DumpTarget): Promise<void> {
-  for (const { pid } of [app, container.init]) {
-    const status = await statusOf(deps.fs, pid)
-    if (status === undefined) throw new AgentError('ProcessGone', `container ${container.name}`)
-    if ((status.pending & (1n << BigInt(SIGTERM - 1))) !== 0n)
-      throw new AgentError('DumpVoid', `container ${container.name}`)
-  }
-}
-
-function describeLarge(names: readonly string[]): string {
-  const most = `more than ${mostImageBytes / 2 ** 20} MiB`
-  return names.includes('sk-queues.img')
-    ? `${most} of unreceived data in unix sockets`
-    : `${most} of images that describe its processes (${names.slice(0, 3).join(', ')})`
-}
-
-async function imageOf({ container, stdio, images, work }: DumpTarget): Promise<ContainerImage> {
-  const large = await largeImages(images)
-  if (large.length > 0)
-    throw new AgentError('Unsupported', `container ${container.name}: ${describeLarge(large)}`)
-  const inTheWay = immovable(await reachOf(images))
-  if (inTheWay.length > 0)
-    throw new AgentError('Unsupported', `container ${container.name}: ${inTheWay.join('; ')}`)
-  const [stats, credentials, memoryBytes] = await Promise.all([
-    readStats(work, 'dump'),
-    credentialsOf(images),
-    cutOff(images),
-  ])
-  return {
-    name: container.name,
-    imageId: container.imageId,
-    rootPid,
-    stdio,
-    credentials,
-    memoryBytes,
-    frozenMicroseconds: stats.frozen,
   }
 }

@@ -10,9 +10,9 @@ import {
   makePrimary,
   makeSlot,
   makeUnderstudy,
-  played,
   staged,
 } from '../testing/memory.ts'
+import { played } from '../testing/played.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'

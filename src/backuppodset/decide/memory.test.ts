@@ -13,9 +13,9 @@ import {
   makeSlot,
   makeUnderstudy,
   parsedMemory,
-  played,
   staged,
 } from '../testing/memory.ts'
+import { played } from '../testing/played.ts'
 import { actionsOf, makePod } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

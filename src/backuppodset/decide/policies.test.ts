@@ -14,8 +14,8 @@ import {
   makeSlot,
   makeUnderstudy,
   parsedMemory,
-  played,
 } from '../testing/memory.ts'
+import { played } from '../testing/played.ts'
 import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

@@ -13,8 +13,8 @@ import {
   makeSlot,
   makeUnderstudy,
   parsedMemory,
-  played,
 } from '../testing/memory.ts'
+import { played } from '../testing/played.ts'
 import { actionsOf, makePod, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { msRetained } from './retention.ts'
