@@ -3,6 +3,8 @@
  * the app, which it starts itself or the agent restores below it. From then on it is transparent: it forwards signals
  * to the app, and ends when the app ends. Orders live in a connection, never in a file: after a restart of the
  * container nothing is left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
+ *
+ * Long because the whole life of PID 1 is one state machine.
  */
 #include "hold.h"
 

@@ -1,3 +1,4 @@
+// Long because every order runs against one real PID 1, as built for release and for tests.
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'

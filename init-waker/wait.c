@@ -2,6 +2,8 @@
  * The cold gate: an init container that lets the pod start when a client with the token asks for it. It does so by its
  * end or, if it stays, by its answer to the kubelet. See docs/adr/0020-gate-and-wake-protocol.md and
  * 0094-a-gate-that-stays.md.
+ *
+ * Long because the whole life of a gate is one state machine.
  */
 #include "wait.h"
 

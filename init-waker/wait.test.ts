@@ -1,3 +1,4 @@
+// Long because every message runs against one real gate, as built for release and for tests.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

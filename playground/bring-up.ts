@@ -1,3 +1,4 @@
+// Long because it is the order of the steps from nothing to a running cluster.
 import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'

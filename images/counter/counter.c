@@ -12,6 +12,8 @@
  *
  * HEAD works wherever GET does. One thread, one poll loop, keep-alive and pipelining. SIGTERM and SIGINT end it at once
  * with exit code 0; with `ignore` it ignores both, like applications that only SIGKILL can stop.
+ *
+ * Long because the sample app is one program of one file, which a reader can copy.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

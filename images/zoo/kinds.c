@@ -2,6 +2,8 @@
  * The counter of images/counter as a program that holds one of each kind of kernel object that can be saved. GET / adds
  * one. GET /peek tries all objects and reports for each whether it still works. GET /healthz. `kinds probe` requests
  * /healthz of this container, as the command of a probe. FILES: directory of its files (/tmp).
+ *
+ * Long because each kind of kernel object needs its own code to make and to try it.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

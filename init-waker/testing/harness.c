@@ -8,6 +8,8 @@
  *
  * Every input is parsed from a heap block of exactly its size, so that the address sanitizer sees any read beyond it.
  * check_wake and check_order test the invariants of the result.
+ *
+ * Long because each pure part of the waker has its own command here.
  */
 #include <stdbool.h>
 #include <stdio.h>

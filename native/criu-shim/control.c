@@ -17,6 +17,8 @@
  *
  * In a restore the names of the application's own sockets pass here as well. CRIU's names end with a random word, which
  * CRIU draws for each run.
+ *
+ * Long because the interposed calls share the state of one handshake.
  */
 #include "control.h"
 #include "work.h"

@@ -25,6 +25,8 @@
  *
  * Everything else is unchanged. Uses no header of a C library, and no symbol but errno's; on_exit and clone if they
  * exist.
+ *
+ * Long because each of the five calls needs its reason beside its code.
  */
 
 #include "connections.h"

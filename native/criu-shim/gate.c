@@ -13,6 +13,8 @@
  * not count as stopped either: the CRIU of a dead sentinel may not have detached yet.
  *
  * If the sentinel dies before the gate opens, CRIU exits; processes stopped after that belong to another dump.
+ *
+ * Long because the interposed calls share the state of one gate.
  */
 #include "connections.h"
 #include "control.h"

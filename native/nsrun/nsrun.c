@@ -29,6 +29,8 @@
  *
  * Exit codes: the program's; 128 + the signal that ended it; 127 if it cannot be found and 126 if it cannot be started;
  * 125 for any other failure. Every failure is a line on standard error.
+ *
+ * Long because the order of its steps is what makes them safe: each changes the rights of the next.
  */
 #include "nsrun.h"
 

@@ -1,3 +1,4 @@
+// Long because every case needs the same processes and namespaces.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'

@@ -1,4 +1,8 @@
-/** Tests against applications and other nodes that try to read or write foreign files. */
+/**
+ * Tests against applications and other nodes that try to read or write foreign files.
+ *
+ * Long because every attack needs the same layer and archive.
+ */
 import { createReadStream } from 'node:fs'
 import {
   copyFile,

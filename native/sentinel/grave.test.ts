@@ -1,3 +1,4 @@
+// Long because every case needs the same network of a pod, an heir and a client.
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'

@@ -1,3 +1,4 @@
+/* Long because all verbs of a spawn share its table and its life cycle. */
 #include "spawn.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// Long because every case needs the same sentinel and programs for it to run.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'

@@ -1,3 +1,4 @@
+/* Long because all verbs of a stop share its table and its life cycle. */
 #include "stop.h"
 
 #include <dirent.h>

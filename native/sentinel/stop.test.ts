@@ -1,3 +1,4 @@
+// Long because every case needs the same sentinel and cgroups.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+/* Long because all verbs of a watch share its table and its life cycle. */
 #include "watch.h"
 
 #include <arpa/inet.h>

@@ -1,3 +1,4 @@
+// Long because it is the client of every verb of the sentinel.
 import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import { unlessAborted } from '../kube/abort.ts'
 import type { Clock } from '../kube/clock.ts'

@@ -1,6 +1,8 @@
 /**
  * The BackupPodSet resource in its serialized form. The schema in src/api/schema gets its types, values and defaults from
  * here, so that the two cannot differ.
+ *
+ * Long because it is a list: every field of the object.
  */
 import type { V1PodTemplateSpec } from '@kubernetes/client-node'
 import { type Condition, conditionLimits } from '../kube/conditions.ts'

@@ -1,3 +1,4 @@
+// Long because it is a list of broken specs with their codes.
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// Long because every case needs the same pair of generations.
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

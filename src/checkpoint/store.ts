@@ -2,6 +2,8 @@
  * Generations on this node: one directory each, below one directory for each life of a slot. A generation is complete
  * or absent. The store writes a draft and renames it when all of it is on disk, and a removal begins with a rename,
  * too. So after a crash at any point `load` finds only complete generations and leftovers to delete.
+ *
+ * Long because all operations share one table of generations and its budget.
  */
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'

@@ -1,3 +1,4 @@
+// Long because it is a list of requests with the answers of the policies.
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../build/run.ts'

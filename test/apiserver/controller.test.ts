@@ -1,3 +1,4 @@
+// Long because every case needs the same operator and fake kubelet.
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../src/api/backuppodset.ts'

@@ -1,3 +1,4 @@
+// Long because it is a list of calls with the answers of a real API server.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { type Connection, loadConnection } from '../../src/kube/connection.ts'

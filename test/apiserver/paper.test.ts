@@ -1,4 +1,8 @@
-/** Rows of the paper on a real API server. Each test fails if the promised behaviour is removed. */
+/**
+ * Rows of the paper on a real API server. Each test fails if the promised behaviour is removed.
+ *
+ * Long because it is a list: one test for each row of the paper.
+ */
 
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, expect, it } from 'vitest'

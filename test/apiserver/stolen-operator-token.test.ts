@@ -1,3 +1,4 @@
+// Long because it is a list of the requests that a thief could make.
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

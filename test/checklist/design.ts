@@ -1,3 +1,4 @@
+// Long because it is a list of features.
 import type { ProjectName } from '../reporter/results.ts'
 import type { Feature, FeatureGroup } from './feature.ts'
 

@@ -12,6 +12,8 @@
  * was due. For each request, in the order in which they were due: when its answer came. For each freeze of the process:
  * when it began and when it ended. Exit codes: 0; 2 usage; 1 a failure, with a line on standard error. It ends with its
  * parent.
+ *
+ * Long because a load generator is one program of one file, without a library.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -8,6 +8,8 @@
  *
  * Standard input: `kill` begins a life: connections opened from then on count as those of the next redis. `tell`
  * requests one line of JSON about the present life. Times are Unix ms. The program ends with its standard input.
+ *
+ * Long because a load generator is one program of one file, without a library.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,3 +1,4 @@
+// Long because every case needs the same tmpfs and disk of a node.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,6 +1,8 @@
 /**
  * Keeps generations of the tmpfs on the disk as well, in the background: one file at a time, at a bounded rate. For
  * each slot, it writes the newest generation when the slot's turn comes, at most once per interval.
+ *
+ * Long because reading, writing and removing share the turns of the slots.
  */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'

@@ -1,3 +1,4 @@
+// Long because every case dumps and restores the same cells with the real CRIU.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,4 +1,8 @@
-/** Generations that another node has forged, restored by the real CRIU. */
+/**
+ * Generations that another node has forged, restored by the real CRIU.
+ *
+ * Long because every forgery changes the same dump.
+ */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'

@@ -1,3 +1,4 @@
+// Long because every case restores the same large cell.
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'

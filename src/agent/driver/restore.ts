@@ -1,3 +1,4 @@
+// Long because a restore that fails must undo each of its steps.
 import { constants } from 'node:fs'
 import { copyFile, link, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'

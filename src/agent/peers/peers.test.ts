@@ -1,3 +1,4 @@
+// Long because every case needs the same pair of nodes with keys and stores.
 import { randomBytes } from 'node:crypto'
 import { readFile, rm } from 'node:fs/promises'
 import { type AddressInfo, connect as connectTcp, createServer, type Socket } from 'node:net'

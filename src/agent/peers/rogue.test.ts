@@ -1,3 +1,4 @@
+// Long because every case needs the same rogue peer.
 import { createHash } from 'node:crypto'
 import { readdir, rm } from 'node:fs/promises'
 import type { ServerHttp2Stream } from 'node:http2'

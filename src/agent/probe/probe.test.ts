@@ -1,3 +1,4 @@
+// Long because each kind of probe has its cases.
 import { spawn } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { createServer as createHttp, type RequestListener } from 'node:http'

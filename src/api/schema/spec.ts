@@ -1,3 +1,4 @@
+// Long because it is a list: every field of the spec with its text.
 import {
   antiAffinities,
   type BackupPodSetSpec,

@@ -1,3 +1,4 @@
+// Long because every case needs the same plan and API.
 import { expect, it } from 'vitest'
 import { slotLeaseBody } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'

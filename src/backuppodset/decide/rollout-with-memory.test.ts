@@ -1,3 +1,4 @@
+// Long because it is a list of situations for one pure function.
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'

@@ -1,3 +1,4 @@
+// Long because pods, reports and the status share the fixtures of one slot.
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'

@@ -1,3 +1,4 @@
+// Long because it is a list of situations for one function, with the fixtures that they share.
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'

@@ -1,3 +1,4 @@
+// Long because it is a list of templates and the pods that come of them.
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/backuppodset.ts'
 import { gatePort } from '../../api/gate.ts'

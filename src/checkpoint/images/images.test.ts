@@ -1,3 +1,4 @@
+// Long because each edit of an image has its cases on the same dump.
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

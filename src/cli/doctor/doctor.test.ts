@@ -1,3 +1,4 @@
+// Long because each area of the examination has its cases on the same installation.
 import { describe, expect, test } from 'vitest'
 import { KubeError } from '../../kube/errors.ts'
 import type {

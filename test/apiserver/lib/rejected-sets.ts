@@ -1,4 +1,8 @@
-/** Sets that the server must refuse: the mistake, the object, and what the message must say about the remedy. */
+/**
+ * Sets that the server must refuse: the mistake, the object, and what the message must say about the remedy.
+ *
+ * Long because it is a list: one broken set for each rule.
+ */
 
 import { rejectedHttpSources } from './rejected-http-sources.ts'
 

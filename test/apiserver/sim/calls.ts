@@ -1,4 +1,8 @@
-/** Lists of calls as operator, agents, kubelets and schedulers make them. */
+/**
+ * Lists of calls as operator, agents, kubelets and schedulers make them.
+ *
+ * Long because it is a list of calls.
+ */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'

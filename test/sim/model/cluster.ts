@@ -1,4 +1,8 @@
-/** A whole cluster: machines, agents, operators, and the relevant parts of Kubernetes' own controllers. */
+/**
+ * A whole cluster: machines, agents, operators, and the relevant parts of Kubernetes' own controllers.
+ *
+ * Long because every process of the cluster starts and ends here, with the state that outlives it.
+ */
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-lease.ts'

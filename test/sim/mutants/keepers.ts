@@ -1,4 +1,8 @@
-/** Which nodes keep memory, and which the operator asks for it: docs/adr/0115-who-keeps-and-who-is-asked.md. */
+/**
+ * Which nodes keep memory, and which the operator asks for it: docs/adr/0115-who-keeps-and-who-is-asked.md.
+ *
+ * Long because it is a list of mutants with their scenarios.
+ */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
 import { bySeeds, endApp, endsUnasked, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'

@@ -1,4 +1,8 @@
-/** Fixes of findings about memory, as docs/adr/0112 numbers them. */
+/**
+ * Fixes of findings about memory, as docs/adr/0112 numbers them.
+ *
+ * Long because it is a list of mutants with their scenarios.
+ */
 import type { Command } from '../model/commands.ts'
 import type { Mutant } from './mutant.ts'
 import {
