@@ -26,3 +26,23 @@ export function tooLong(path: string, source: string): readonly TooLong[] {
     .map(({ name, line, own }) => `${path}:${line}: ${name} has ${own} lines of its own`)
   return [...long, ...tall].map(sentence => ({ path, sentence }))
 }
+
+export interface Verdict {
+  /** Too long, in files that are exempt for now. */
+  readonly exempt: readonly string[]
+  /** Too long, or exempt without need. */
+  readonly refused: readonly string[]
+}
+
+/** @param notYet paths of files that are exempt for now. */
+export function judge(found: readonly TooLong[], notYet: readonly string[]): Verdict {
+  const isExempt = ({ path }: TooLong) => notYet.includes(path)
+  const needless = notYet.filter(file => found.every(({ path }) => path !== file))
+  return {
+    exempt: found.filter(isExempt).map(({ sentence }) => sentence),
+    refused: [
+      ...found.filter(each => !isExempt(each)).map(({ sentence }) => sentence),
+      ...needless.map(path => `${path} needs no entry in lint/lengths/not-yet.ts any more`),
+    ],
+  }
+}

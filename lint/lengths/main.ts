@@ -1,7 +1,7 @@
 /** Refuses files and functions that are longer than lengths.ts allows. */
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { tooLong } from './lengths.ts'
+import { judge, tooLong } from './lengths.ts'
 import { notYet } from './not-yet.ts'
 
 const usage = `node lint/lengths/main.ts
@@ -18,17 +18,13 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const listed = execFileSync('git', ['ls-files', '*.ts', '*.c', '*.h'], { cwd: root, encoding: 'utf8' })
   const paths = listed.trim().split('\n')
-  const found = (
-    await Promise.all(paths.map(async path => tooLong(path, await readFile(new URL(path, root), 'utf8'))))
-  ).flat()
-  const [exempt, refused] = [true, false].map(isExempt =>
-    found.filter(({ path }) => notYet.files.includes(path) === isExempt),
+  const found = await Promise.all(
+    paths.map(async path => tooLong(path, await readFile(new URL(path, root), 'utf8'))),
   )
-  for (const { sentence } of exempt ?? []) console.log(`not yet, since ${notYet.since}: ${sentence}`)
-  for (const { sentence } of refused ?? []) console.error(sentence)
-  const needless = notYet.files.filter(path => !exempt?.some(each => each.path === path))
-  for (const path of needless) console.error(`${path} needs no entry in lint/lengths/not-yet.ts any more`)
-  return needless.length + (refused?.length ?? 0) > 0 ? 1 : 0
+  const { exempt, refused } = judge(found.flat(), notYet.files)
+  for (const sentence of exempt) console.log(`not yet, since ${notYet.since}: ${sentence}`)
+  for (const sentence of refused) console.error(sentence)
+  return refused.length > 0 ? 1 : 0
 }
 
 process.exitCode = await main(process.argv.slice(2))

@@ -12,15 +12,10 @@
  *       --parent-death N    sends signal N to COMMAND when this program ends
  *   test-container count PORT         serves three numbers, kept in a process, a thread and a child. Each request increments them
  *                           and adds a line to /tmp/log, which stays open
-<<<<<<< HEAD:native/test-container/test-container.c
  *   test-container fill PORT MIB      fills that much memory, and reports its errors at PORT + 1; see fill.h
  *   test-container ask PORT           asks such a server at 127.0.0.1 and prints the answer
-=======
- *   cell fill PORT MIB      fills that much memory, and reports its errors at PORT + 1; see fill.h
- *   cell ask PORT           asks such a server at 127.0.0.1 and prints the answer
  *
  * Long because a container needs each kind of namespace, mount, device and cgroup in one order.
->>>>>>> ac12f6a (docs: long files say in their heads why):native/cell/cell.c
  */
 #include <arpa/inet.h>
 #include <errno.h>

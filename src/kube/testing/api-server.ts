@@ -1,13 +1,9 @@
 /**
  * An API server in memory: versions, preconditions, merge patches, graceful deletion, and the history that watches
-<<<<<<< HEAD:src/kube/testing/api-server.ts
  * follow. Everything here is instantaneous: delay and loss belong to the client. It validates nothing, sets no defaults,
  * and deletes no dependants.
-=======
- * follow. Everything here is instantaneous; delay and loss belong to the network (see `network.ts`).
  *
  * Long because every verb works on the same objects and history.
->>>>>>> ac12f6a (docs: long files say in their heads why):test/sim/model/api-server.ts
  */
 import { isEqual } from '../equal.ts'
 import { KubeError } from '../errors.ts'
