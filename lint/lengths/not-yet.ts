@@ -27,7 +27,6 @@ export const notYet: { readonly since: string; readonly files: readonly string[]
     'src/kube/recorder.ts',
     'src/kube/reflector.test.ts',
     'src/kube/reflector.ts',
-    'src/operator/caches.ts',
     'src/operator/operator.ts',
     'test/sim/model/agent.ts',
   ],

@@ -140,12 +140,13 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
   }
   return makeSnapshot(s.set, [...pods.values()], {
     templateHash: s.templateHash,
-    epochs: new Map(
-      [...pods.values()].reduce(
-        (epochs, { slot, epoch }) =>
-          slot === undefined ? epochs : epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch)),
-        new Map(s.epochs),
-      ),
-    ),
+    epochs: highestEpochs(s.epochs, [...pods.values()]),
   })
+}
+
+function highestEpochs(before: Snapshot['epochs'], pods: readonly PodView[]): ReadonlyMap<number, number> {
+  const epochs = new Map(before)
+  for (const { slot, epoch } of pods)
+    if (slot !== undefined) epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
+  return epochs
 }
