@@ -271,6 +271,7 @@ export const design: readonly FeatureGroup[] = [
         'a source that dies in the middle of a transfer costs five seconds',
         'unit',
       ),
+      sentence('D7.policy', 'agents act by the policy in the Lease of a slot, and read no set', 'unit'),
       sentence('D7.setback', 'a promotion and a gate fail by the word of the API server only', 'unit'),
       sentence('D7.lost-node', 'a promoted pod on a node that Kubernetes has given up serves nobody', 'unit'),
       sentence('D7.fetch', 'memory is brought to a pod that is called where none is', 'unit'),

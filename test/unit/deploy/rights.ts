@@ -26,7 +26,7 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     'backup.example.com/backuppodsets watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
     'backup.example.com/backuppodsets/status update': {
       file: 'src/backuppodset/report.ts',
-      code: /api\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,
+      code: /\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,
     },
     '/pods get': {
       file: 'src/backuppodset/act/create.ts',
