@@ -193,7 +193,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'return overAt',
       },
     ],
-    scenarios: bySeeds([2], { nodes: 4 }, handoverInVain(0)),
+    scenarios: bySeeds([24, 31], { nodes: 4 }, handoverInVain(0)),
   },
   {
     finding: 'found 17',
@@ -212,7 +212,7 @@ export const ofOperator: readonly Mutant[] = [
       },
     ],
     scenarios: bySeeds(
-      [211576505],
+      [33, 57],
       { nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, copies: 2, containers: 'two', graves: false },
       [
         [7_322, lag(0, 'reports', 17_162, 5_683)],
