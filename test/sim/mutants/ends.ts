@@ -89,11 +89,13 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'isLed ? renewMs : renewMs',
       },
     ],
-    // The leader dies and another replica becomes the leader while the dead pod's node looks for a working operator.
-    scenarios: bySeeds([943294151], { replicas: 2, hotBackups: 0 }, [
-      [325, endApp()],
-      [0, { type: 'powerOff', node: 5, forMs: 20_000 }],
-      [189, { type: 'endOperator', index: 0, how: 'kill', forMs: 2_000 }],
+    // No operator leads when the app ends, and one does again soon. The next pod of the slot starts slowly.
+    scenarios: onEachNode([1, 2], { hotBackups: 0, graves: false }, node => [
+      [500, slow((node + 1) % 3, { startMs: 15_000 }, 60_000)],
+      [0, slow((node + 2) % 3, { startMs: 15_000 }, 60_000)],
+      [500, { type: 'endOperator', index: 0, how: 'kill', forMs: 8_000 }],
+      [0, { type: 'endOperator', index: 1, how: 'kill', forMs: 8_000 }],
+      [6_000, endApp()],
       [20_000, wait],
     ]),
   },
