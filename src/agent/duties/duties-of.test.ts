@@ -265,7 +265,7 @@ describe('D7.policy: a slot whose policy is unknown', () => {
       ...over,
     })
 
-  it('begins nothing anew on a holder, and leaves what is frozen where it is', () => {
+  it('saves, fetches and freezes nothing on a holder, and its frozen clone stays', () => {
     expect(dutiesOf(world())).toMatchObject([{ type: 'discard', frozenToo: false }])
     // The agent has just started, and has not looked into the pod yet.
     expect(dutiesOf(world({ stages: new Map() }))).toMatchObject([{ type: 'discard', frozenToo: false }])

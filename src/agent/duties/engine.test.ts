@@ -101,6 +101,15 @@ describe('the agents of two nodes', () => {
   const serving = (node: string, name: string) => cluster.condition(node, name, podConditions.serving)
   const frozen = () => b.clones.get('uid-h')
   /** Resolves when the present memory is frozen in the understudy and the holder's report says so. */
+  const untilNewerElsewhere = () =>
+    vi.waitFor(
+      () =>
+        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+          reason: 'RestoreFailed',
+          message: expect.stringContaining('newer memory'),
+        }),
+      { timeout: 10_000 },
+    )
   const untilFrozen = (word: string) =>
     vi.waitFor(
       () => {
@@ -293,14 +302,7 @@ describe('the agents of two nodes', () => {
     const least = { epoch: 1, generation: 900, takenAt: 0 }
     cluster.setLease({ ...called(), atLeast: least })
     await start('b', b)
-    await vi.waitFor(
-      () =>
-        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
-          reason: 'RestoreFailed',
-          message: expect.stringContaining('newer memory'),
-        }),
-      { timeout: 10_000 },
-    )
+    await untilNewerElsewhere()
     expect(b.running.get('uid-h')).toBeUndefined()
     cluster.setLease(called())
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
@@ -320,14 +322,7 @@ describe('the agents of two nodes', () => {
     // The agent's cache has the Lease as it was before.
     cluster.setLease(lease, false)
     await start('b', b)
-    await vi.waitFor(
-      () =>
-        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
-          reason: 'RestoreFailed',
-          message: expect.stringContaining('newer memory'),
-        }),
-      { timeout: 10_000 },
-    )
+    await untilNewerElsewhere()
     expect(b.running.get('uid-h')).toBeUndefined()
   }, 30_000)
 

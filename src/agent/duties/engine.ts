@@ -19,6 +19,7 @@ import type { Deaths } from './deaths.ts'
 import { anotherIn, dutiesOf, isAtStake, isServing, isToEnd, replicateKey } from './duties-of.ts'
 import type { Duty } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { policiesOf } from './observe.ts'
 import type { Paces } from './paces.ts'
 import type { Progress } from './progress.ts'
 import { revivalOf, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
@@ -121,10 +122,10 @@ export function createEngine(options: EngineOptions): Engine {
 
   const look = () => {
     const before = pods
-    const policiesBefore = policiesOf(snapshot)
+    const policiesBefore = policiesOf(snapshot.slots)
     snapshot = observe()
     pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
-    const policies = policiesOf(snapshot)
+    const policies = policiesOf(snapshot.slots)
     for (const pod of snapshot.pods) {
       const old = before.get(pod.uid)
       if (
@@ -305,9 +306,6 @@ export function createEngine(options: EngineOptions): Engine {
 /** Errors that come with any end of a pod. */
 const isEnd = (error: unknown): boolean =>
   isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')
-
-/** Policies by the uid of the pod that holds the slot. */
-const policiesOf = ({ slots }: Snapshot) => new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
 
 function countBy(duties: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()

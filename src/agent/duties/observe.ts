@@ -29,6 +29,10 @@ export interface World {
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 
+/** Returns the policies by the uid of the pod that holds the slot. */
+export const policiesOf = (slots: readonly SlotLease[]): ReadonlyMap<string, SlotPolicy | undefined> =>
+  new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
+
 /** Creates a reader of everything on which duties depend; it reads caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
   // Once for each version: every change of any pod causes a complete read.
@@ -49,7 +53,7 @@ export function createObserver(world: World): (node: NodeState) => Snapshot {
       const count = restartsOf(object)
       if (count !== undefined) restarts.set(slotName(lease), count)
     }
-    const policies = new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
+    const policies = policiesOf(slots)
     const pods = world.pods.list().flatMap(pod => {
       const policy = isMarked(pod) ? undefined : policies.get(pod.metadata.uid)
       return (policy === undefined ? ownViewOf(pod) : viewsOf(policy)(pod)) ?? []

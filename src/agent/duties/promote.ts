@@ -40,7 +40,7 @@ export async function promote(
   // An earlier agent has put it on stage. It may have stopped it since for a handover on which an operator counts, so
   // this one resumes nothing.
   if (isOf(clone, lease) && clone.stage === 'Thawed' && saysOnStage(work.podOf(pod.uid) ?? pod)) {
-    arrive(work, duty, place, clone)
+    arrive(work, duty, place, clone, generationOf(work, lease, clone))
     return
   }
   let stage: Clone
@@ -89,7 +89,7 @@ export async function promote(
   timeline.mark('answer')
   // Two concurrent writes could arrive in either order.
   await late
-  const brought = generationsOf(work.store, lease).find(stored => isSameGeneration(stage, stored))
+  const brought = generationOf(work, lease, stage)
   const { generation, takenAt } = brought?.manifest ?? {}
   const memory = generation === undefined || takenAt === undefined ? undefined : { generation, takenAt }
   const onStageNow = onStageOf(pod, lease.epoch, memory)
@@ -114,7 +114,7 @@ export async function promote(
     )
   timeline.mark('told')
   // Only now: the work after a promotion must not delay its last step.
-  arrive(work, duty, place, stage)
+  arrive(work, duty, place, stage, brought)
   work.metrics.promoted(timeline.seconds())
   log.info(
     {
@@ -134,15 +134,20 @@ export async function promote(
   )
 }
 
+/** The generation from which the clone was restored; undefined: this node does not keep it any more. */
+const generationOf = ({ store }: TaskContext, lease: SlotLease, clone: Clone): Stored | undefined =>
+  generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))
+
 /** Notes that the clone is on stage, and looks after the connections that it inherited. */
 function arrive(
-  { store, inheritedConnections }: TaskContext,
-  { pod, lease }: DutyOf<'promote'>,
+  { inheritedConnections }: TaskContext,
+  { pod }: DutyOf<'promote'>,
   place: Place,
   clone: Clone,
+  brought: Stored | undefined,
 ): void {
   place.arrive(clone)
-  const source = generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))?.manifest.source
+  const source = brought?.manifest.source
   const [first] = place.located.containers
   if (source?.ip !== undefined && source.podUid !== pod.uid && first !== undefined)
     inheritedConnections.begin(pod, first.init.pid, {
