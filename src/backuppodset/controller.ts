@@ -7,7 +7,7 @@ import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import type { Log } from '../kube/log.ts'
-import { keyOf, keyOfRef } from '../kube/object.ts'
+import { keyOf, keyOfRef, refOfKey } from '../kube/object.ts'
 import { controllerOf } from '../kube/owner.ts'
 import { lowPriority, type Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
@@ -329,8 +329,8 @@ export function createSetController(options: SetControllerOptions): SetControlle
     writePolicy: (key, { metadata: { namespace = '', name, resourceVersion } }, policy, signal) =>
       writePolicy({ api: trackedFor(key, urgentApi), signal }, { namespace, name }, resourceVersion, policy),
     forgetSet: key => {
-      const slash = key.indexOf('/')
-      const gone = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+      const { namespace = '', name } = refOfKey(key)
+      const gone = { namespace, name }
       options.metrics.forget(gone)
       options.pullMetrics?.forget(gone)
       consistency.clear(key)
