@@ -6,6 +6,7 @@ import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
+import { refOfKey } from '../kube/object.ts'
 import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { Lease, Pod } from '../kube/resources.ts'
@@ -14,6 +15,7 @@ import { act } from './act/act.ts'
 import type { ActContext } from './act/context.ts'
 import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
+import type { SetEvent } from './action-events.ts'
 import type { ActionRetries, Attempt } from './action-retries.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
@@ -29,7 +31,7 @@ import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { PendingStatus } from './pending-status.ts'
 import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
-import { eventsOf, failedActionOf, type SetEvent } from './set-events.ts'
+import { eventsOf, failedActionOf } from './set-events.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import type { TerminatingNamespaces } from './terminating-namespaces.ts'
 import type { UnlabelledPods } from './unlabelled-pods.ts'
@@ -195,10 +197,9 @@ function abandonedOf(
   set: BackupPodSet | undefined,
 ): readonly SlotLeaseObject[] {
   if (memory === undefined) return []
-  const slash = key.indexOf('/')
-  const named = { namespace: key.slice(0, slash), name: key.slice(slash + 1) }
+  const { namespace = '', name } = refOfKey(key)
   const stays = set?.metadata.deletionTimestamp === undefined
-  return abandonedLeases(memory.leases, named, stays ? set?.metadata.uid : undefined)
+  return abandonedLeases(memory.leases, { namespace, name }, stays ? set?.metadata.uid : undefined)
 }
 
 /**

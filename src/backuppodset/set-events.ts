@@ -4,8 +4,6 @@ import { PodChangedError } from './act/write-pod.ts'
 import { type ForPod, type SetEvent, toldOf } from './action-events.ts'
 import type { Action } from './plan.ts'
 
-export type { SetEvent } from './action-events.ts'
-
 const listed = 5
 
 /** Returns the events of a pass, one for each kind of action: a thousand creations are one event. */

@@ -1,8 +1,8 @@
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
+import type { SetEvent } from './action-events.ts'
 import { updateOf } from './decide/update.ts'
 import type { RefusedSpec } from './in-force.ts'
-import type { SetEvent } from './set-events.ts'
 
 type Facts = Parameters<typeof updateOf>[0]
 

@@ -1,6 +1,6 @@
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import { conditionTypes } from '../../api/reasons.ts'
-import type { SetEvent } from '../set-events.ts'
+import type { SetEvent } from '../action-events.ts'
 import type { MemoryView } from './view.ts'
 
 /**
