@@ -1197,7 +1197,7 @@ describe('D7.newest: who cannot get the newest memory', () => {
     expect(told([here(), far], 120_000)).toEqual([undefined])
   })
 
-  it('and was called before the newest was reported is told to have it', () => {
+  it('is asked for newer memory that a node reports after the call', () => {
     const comes = makeUnderstudy('h0', { kind: 'primary', slot: 0, epoch: 2 }, { promoting: true })
     const called = makeLease(comes, {
       ...lease,

@@ -113,7 +113,7 @@ it('D7.policy: a promotion, a first Lease and a retained slot bring the policy t
   expect(written(smaller).map(([, slot]) => slot)).toEqual([1, 0])
 })
 
-it('D7.policy: a promotion that an earlier leader has begun is told of an edit, too', () => {
+it('D7.policy: an edit also reaches the slot of a promotion that an earlier leader has begun', () => {
   const called = makeUnderstudy('h0', { kind: 'primary', slot: 0, epoch: 2 }, { promoting: true })
   const lease = makeLease(called, { epoch: 2, ...(policy && { policy }) })
   const slot = makeSlot(lease, [makeCopy(lease, called, 'Staged')])
@@ -121,7 +121,7 @@ it('D7.policy: a promotion that an earlier leader has begun is told of an edit, 
   expect(policies(actions(s))).toEqual([[0, edited]])
 })
 
-it('D7.policy: what is left of a set without memory is paused with it, or deleted', () => {
+it('D7.policy: the slots of a set that keeps no memory any more are paused with it, or deleted', () => {
   const former = { formerSlots: [{ slot: 0, lease: { uid: 'l', resourceVersion: '7' }, policy }] }
   const s = makeMemorySnapshot({ memory: undefined, paused: true }, [p0], [], former)
   const { memory: _, ...without } = s

@@ -30,7 +30,7 @@ export function needlessTakeover({
       const uids = [...ended.map(({ uid }) => uid), ...runs.map(one => one.pod.uid)]
       const uid = uids.find(one => one !== pod.uid && !fates.isBroken(one))
       if (uid === undefined) continue
-      violate('Needless', `${genesis} ${uid}`, `${pod.name} goes on although nothing was wrong with ${uid}`)
+      violate('Needless', `${genesis} ${uid}`, `${pod.name} continues although nothing was wrong with ${uid}`)
     }
   }
 }
