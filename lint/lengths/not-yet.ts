@@ -2,16 +2,8 @@
 export const notYet: { readonly since: string; readonly files: readonly string[] } = {
   since: '2026-11-25',
   files: [
-    'src/agent/agent.ts',
-    'src/agent/duties/checkpoint.ts',
-    'src/agent/duties/deaths.ts',
     'src/agent/duties/duties-of.test.ts',
-    'src/agent/duties/duties-of.ts',
     'src/agent/duties/engine.test.ts',
-    'src/agent/duties/engine.ts',
-    'src/agent/duties/promote.ts',
-    'src/agent/duties/slot-reports.ts',
-    'src/agent/duties/testing/node.ts',
     'src/backuppodset/controller.ts',
     'src/backuppodset/memory/observe.ts',
     'src/backuppodset/reconcile.ts',
@@ -28,6 +20,5 @@ export const notYet: { readonly since: string; readonly files: readonly string[]
     'src/kube/reflector.test.ts',
     'src/kube/reflector.ts',
     'src/operator/operator.ts',
-    'test/sim/model/agent.ts',
   ],
 }

@@ -4,9 +4,11 @@ import { podConditions } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { dutiesOf, isAtStake, isKeptElsewhere } from './duties-of.ts'
+import { dutiesOf } from './duties-of.ts'
 import type { Duty } from './duty.ts'
-import { type KeptGenerations, slotReportsOf, understudyConditionOf } from './slot-reports.ts'
+import { isKeptElsewhere } from './elsewhere.ts'
+import { isAtStake } from './slot-facts.ts'
+import { type KeptGenerations, slotReportsOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import {
   container,
@@ -20,6 +22,7 @@ import {
   understudy,
   usableAt,
 } from './testing/snapshots.ts'
+import { understudyConditionOf } from './understudy-condition.ts'
 
 const types = (duties: readonly Duty[]) => duties.map(({ type }) => type).sort()
 const onStage = { slot: nameOf(), epoch: 1, generation: 5, state: 'OnStage' } as const

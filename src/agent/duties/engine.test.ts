@@ -14,15 +14,9 @@ import {
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Probe } from '../probe/probe.ts'
-import {
-  createFakeCluster,
-  createFakeMemory,
-  dispose,
-  type FakeAgent,
-  type FakeCluster,
-  type FakeMemory,
-  startFakeAgent,
-} from './testing/node.ts'
+import { createFakeCluster, type FakeCluster } from './testing/cluster.ts'
+import { createFakeMemory, dispose, type FakeMemory } from './testing/memory.ts'
+import { type FakeAgent, startFakeAgent } from './testing/node.ts'
 import { lease, policy, usableAt } from './testing/snapshots.ts'
 
 const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }

@@ -4,8 +4,8 @@ import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/
 import type { Pod } from '../../kube/resources.ts'
 import { dutiesOf } from './duties-of.ts'
 import { viewOf } from './pod-view.ts'
-import { usabilityOf } from './slot-reports.ts'
 import { kept, lease, nameOf, peer, policy, snapshot, understudy } from './testing/snapshots.ts'
+import { usabilityOf } from './usability.ts'
 
 const old = '0'.repeat(16)
 const next = 'f'.repeat(16)
