@@ -2,8 +2,6 @@
 export const notYet: { readonly since: string; readonly files: readonly string[] } = {
   since: '2026-11-25',
   files: [
-    'src/agent/duties/duties-of.test.ts',
-    'src/agent/duties/engine.test.ts',
     'src/backuppodset/controller.ts',
     'src/backuppodset/memory/observe.ts',
     'src/backuppodset/reconcile.ts',

@@ -21,7 +21,7 @@ export interface World {
   readonly leases: Store<Lease>
   readonly reports: Store<NodeReport>
   readonly store: Pick<GenerationStore, 'list'>
-  readonly understudies: Understudies
+  readonly understudies: Pick<Understudies, 'stages' | 'spoiled'>
   readonly proven: ReadonlySet<string>
   readonly dead: ReadonlyMap<string, string>
   readonly handoverPauses: Pick<HandoverPauses, 'isOn'>
