@@ -115,7 +115,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   }
 }
 
-/** What lives as long as a slot has the same life on this node. */
+/** The parts that live as long as a slot has the same life on this node. */
 function createSlotMemory(changed: () => void, { tools, announced }: Platform) {
   const generations = createKeyedSignal()
   return {
@@ -131,7 +131,7 @@ function createSlotMemory(changed: () => void, { tools, announced }: Platform) {
   }
 }
 
-/** What lives as long as a pod of this node. */
+/** The parts that live as long as a pod of this node. */
 function createPodMemory(
   changed: () => void,
   present: () => Present,

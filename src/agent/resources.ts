@@ -41,7 +41,7 @@ export interface Resources {
   close(): Promise<unknown>
 }
 
-/** What the agent reads of the API server. */
+/** The agent's caches of objects of the API server. */
 export interface Caches {
   readonly stores: {
     /** Only pods of this node that carry our label. */

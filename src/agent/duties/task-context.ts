@@ -47,7 +47,7 @@ export type TaskSentinel = Pick<
   | 'continue'
 >
 
-/** What the node gives to all tasks. Only this part differs between a node and a model of one. */
+/** Capabilities that live as long as the agent. Only these differ between a node and a model of one. */
 export interface NodeCapabilities {
   readonly node: string
   readonly driver: MemoryDriver
@@ -87,8 +87,8 @@ export interface NodeCapabilities {
   readonly log: Log
 }
 
-/** What the agent remembers of slots. */
-export interface SlotCapabilities {
+/** The agent's memory of slots. */
+interface SlotCapabilities {
   readonly progress: Progress
   readonly handoverPauses: Pick<HandoverPauses, 'begin'>
   readonly paces: Pick<Paces, 'of'>
@@ -102,7 +102,7 @@ export interface SlotCapabilities {
   readonly announce: (slot: SlotKey) => void
 }
 
-/** What the agent remembers of the pods of its node. */
+/** The agent's memory of the pods of its node. */
 export interface PodCapabilities {
   readonly understudies: Understudies
   /** Memory in transit into apps that already run. */

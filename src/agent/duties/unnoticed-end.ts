@@ -5,7 +5,7 @@ import type { PodView, Snapshot } from './snapshot.ts'
 /** The end of a container's app that no sentinel has reported. */
 export interface UnnoticedEnd {
   readonly container: string
-  /** What has happened, for the pod's condition. */
+  /** Clause about the container, for the pod's condition. */
   readonly what: string
 }
 

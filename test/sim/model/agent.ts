@@ -265,7 +265,7 @@ const pullerOf =
     }
   }
 
-/** Asks an app as the network would. An app that exits when it is asked does so a little later. */
+/** Asks an app as the network would. Some apps exit a little after a probe. */
 const probeOf =
   ({ machine, time, exits }: AgentOptions, clock: Clock): Probe =>
   async (_, { address }, { signal: given }) => {

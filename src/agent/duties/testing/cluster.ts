@@ -51,7 +51,7 @@ export interface FakeCluster {
 
 export let version = 1
 
-export const nextVersion = () => String(version++)
+const nextVersion = () => String(version++)
 
 export function createFakeCluster(nodes: readonly string[]): FakeCluster {
   const pods = new Map(nodes.map(node => [node, createStore<Pod>()]))

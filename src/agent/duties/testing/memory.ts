@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { AgentErrorCode } from '../../../api/agent-errors.ts'
+import type { ProcessRef } from '../../discover/process.ts'
 import type { Clone } from '../../driver/memory-driver.ts'
 import type { Obstacle } from '../../obstacles/obstacle.ts'
-import type { ProcessRef } from '../../sentinel.ts'
 import type { Predecessor } from '../inherited-connections.ts'
 
 /** The memory and the processes of a node's pods, its redirects and stops. They survive agents. */

@@ -14,10 +14,10 @@ import { createFakeMemory, dispose, type FakeMemory } from './memory.ts'
 import { type FakeAgent, startFakeAgent } from './node.ts'
 import { lease, policy } from './snapshots.ts'
 
-export const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
+const app = { name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] }
 
 /** Marks that the operator writes on pods, so that agents need to know nothing about a set's template. */
-export const marks = (probes?: object) => ({
+const marks = (probes?: object) => ({
   labels: { [labels.restoreHash]: policy().restoreHash },
   annotations: {
     [savedAnnotation]: 'app',
@@ -78,7 +78,7 @@ export interface TwoNodes {
   readonly b: FakeMemory
 }
 
-/** Makes the nodes anew for each test, and ends their agents after it. @param use receives them. */
+/** Makes new nodes for each test, and ends their agents after it. @param use receives them. */
 export function useTwoNodes(use: (nodes: TwoNodes) => void) {
   let cluster: FakeCluster
   let a: FakeMemory
