@@ -119,9 +119,9 @@ export function createEngine(options: EngineOptions): Engine {
       return
     }
     for (const pod of snapshot.pods) inspect(pod)
-    const duties = dutiesOf(snapshot)
-    tasks.want(duties)
-    metrics.duties(countBy(duties))
+    const wanted = dutiesOf(snapshot)
+    tasks.want(wanted)
+    metrics.duties(countBy(wanted))
     const slots = new Set(snapshot.slots.map(slotName))
     progress.keepOnly(slots)
     options.paces.keepOnly(slots)
@@ -213,8 +213,8 @@ export function createEngine(options: EngineOptions): Engine {
   }
 }
 
-function countBy(duties: readonly Duty[]): Map<string, number> {
+function countBy(wanted: readonly Duty[]): Map<string, number> {
   const counts = new Map<string, number>()
-  for (const { type } of duties) counts.set(type, (counts.get(type) ?? 0) + 1)
+  for (const { type } of wanted) counts.set(type, (counts.get(type) ?? 0) + 1)
   return counts
 }
