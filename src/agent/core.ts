@@ -67,7 +67,11 @@ export interface Core extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'ru
   readonly announce: (slot: SlotKey) => void
 }
 
-/** Its passes begin with `begin`, and a change of a store causes one. @param signal ends its background work. */
+/**
+ * Creates the core. Every change of a store causes a pass, from `begin` on.
+ *
+ * @param signal ends the work that runs beside its tasks.
+ */
 export function createCore(platform: Platform, signal: AbortSignal): Core {
   const { tools, stores, state, machine, random } = platform
   const { node, store, clock, log, metrics } = tools
@@ -106,7 +110,10 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     leases: stores.leases.list,
     ...{ metrics, clock, random, log },
   })
-  for (const each of Object.values(stores)) signal.addEventListener('abort', each.subscribe(changed))
+  for (const each of Object.values(stores)) {
+    const end = each.subscribe(changed)
+    signal.addEventListener('abort', end, { once: true })
+  }
   return {
     ...engine,
     recall: pods.deaths.recall,
