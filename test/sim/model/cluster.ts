@@ -291,7 +291,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         const pod = machine.pods.get(uid)
         const container = pod?.containers.find(each => each.name === name)
         if (pod === undefined || container?.app?.runsSince === undefined) continue
-        volatileOf(machine).clones.delete(uid)
+        // A sidecar has no memory in the clone, which stays.
+        if (container.holds) volatileOf(machine).clones.delete(uid)
         kubelet?.endContainer(pod, container, 'itself')
       }
     },
