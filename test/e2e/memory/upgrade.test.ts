@@ -127,8 +127,10 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       expect(await kill(second)).toBe(expected[1])
       await rollout
 
-      // The new agents have taken over what the old ones kept, and save by themselves.
-      await saved(inside)
+      // The new agents have taken over what the old ones kept, and save by themselves. By chance, all understudies may be
+      // on the node of two primaries, which they do not cover: then a successor has to be woken or created.
+      const anyhow = ['Frozen', 'Staged', 'Cold'] as const
+      await saved(inside, anyhow)
       const { last, failures } = await load.stop()
       expect(failures).toEqual([])
       expect(last).toBeGreaterThan((expected[2] ?? 0) + 50)
@@ -139,7 +141,7 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       expect(others.map(([uid]) => [uid, after.get(uid)])).toEqual(others)
       expect((await slotsOf(inside))[2]?.holder).toEqual(third.holder)
 
-      await saved(inside)
+      await saved(inside, anyhow)
       expect(await kill(third)).toBe(last)
       expect((await slotsOf(inside)).map(({ life }) => life)).toEqual(
         [first, second, third].map(({ life }) => life),
