@@ -4,7 +4,7 @@ import { pidsOf } from '../playground/pids.ts'
 import { type Patience, until } from '../playground/until.ts'
 import { type BackupPodSetSpec, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
-import { nodeReports } from '../src/api/node-report.ts'
+import { nodeReports, type SlotReport } from '../src/api/node-report.ts'
 import { parseSlotLease, type SlotLease } from '../src/api/slot-lease.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
@@ -47,8 +47,14 @@ export async function slotsOf({ api, namespace, name }: CounterSet): Promise<Slo
 export const holderOf = ({ api, namespace }: CounterSet, { holder }: SlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
-/** Waits until an understudy of every slot has memory saved after this call. */
-export async function saved(set: CounterSet): Promise<void> {
+/**
+ * Waits until every slot has memory that was saved after this call.
+ * @param usable how a successor must be able to get it; default: in an understudy that waits already
+ */
+export async function saved(
+  set: CounterSet,
+  usable: readonly NonNullable<SlotReport['usable']>[] = ['Frozen', 'Staged'],
+): Promise<void> {
   const since = Date.now()
   const lives = (await slotsOf(set)).map(({ life }) => life)
   await until(
@@ -57,7 +63,7 @@ export async function saved(set: CounterSet): Promise<void> {
       const { items } = await set.api.list(nodeReports, {})
       const ready = items
         .flatMap(({ status }) => status?.slots ?? [])
-        .filter(({ usable }) => usable === 'Frozen' || usable === 'Staged')
+        .filter(each => each.usable !== undefined && usable.includes(each.usable))
         .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
         .map(({ life }) => life)
       return lives.every(life => ready.includes(life))
