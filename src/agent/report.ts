@@ -5,6 +5,7 @@ import {
   nodeReports,
   reportLimits,
   type SlotReport,
+  writtenSlots,
 } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -64,7 +65,8 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     }
     const patch = (said: readonly SlotReport[] | undefined) => {
       // A merge patch leaves fields alone that it does not name.
-      const status = { ...common, ...(said && listed(said)) }
+      const { slots, ...rest } = said === undefined ? {} : listed(said)
+      const status = { ...common, ...rest, ...(slots && { slots: writtenSlots(slots) }) }
       return api.patch(
         nodeReports,
         { name: node },
@@ -236,9 +238,8 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
   slots: slots?.map(
     ({
       namespace,
-      set,
-      slot,
-      life,
+      name,
+      incarnation,
       role,
       generation,
       usable,
@@ -249,7 +250,7 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
       handoverPaused,
       reason,
     }: SlotReport) => ({
-      ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest },
+      ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
       ...{ final, standsForHandover, handoverPaused, reason },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
