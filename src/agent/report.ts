@@ -65,8 +65,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     }
     const patch = (said: readonly SlotReport[] | undefined) => {
       // A merge patch leaves fields alone that it does not name.
-      const { slots, ...rest } = said === undefined ? {} : listed(said)
-      const status = { ...common, ...rest, ...(slots && { slots: writtenSlots(slots) }) }
+      const status = { ...common, ...(said && listed(said)) }
       return api.patch(
         nodeReports,
         { name: node },
@@ -207,15 +206,17 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
  * here. A slot that is left out without any memory here does not count: the operator takes a slot for empty that the
  * report does not name, unless the count says that there are more.
  */
-function listed(slots: readonly SlotReport[]): Pick<NodeReportStatus, 'slots' | 'slotCount'> {
+function listed(slots: readonly SlotReport[]) {
   const rank = (slot: SlotReport) =>
     slot.role === 'source' ? 0 : slot.usable !== undefined ? 1 : mayBeKept(slot) ? 2 : 3
   const isWhole = slots.length <= reportLimits.slots
   const sorted = isWhole ? slots : [...slots].sort((a, b) => rank(a) - rank(b))
   const room = sorted.slice(0, reportLimits.slots)
   return {
-    slots: room.map(slot =>
-      slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+    slots: writtenSlots(
+      room.map(slot =>
+        slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+      ),
     ),
     slotCount: room.length + sorted.slice(reportLimits.slots).filter(mayBeKept).length,
   }
