@@ -37,7 +37,7 @@ import { createSpecs } from './in-force.ts'
 import { createLostPrimaries, isDeath } from './lost-primaries.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
 import { createHandoverRequests } from './memory/handover-requests.ts'
-import { createReports, setsIn } from './memory/reports.ts'
+import { createReports, setsIn, setsNamedIn } from './memory/reports.ts'
 import { createRetirementDelay } from './memory/retirement-delay.ts'
 import { createSince } from './memory/since.ts'
 import { writePolicy } from './memory/write-lease.ts'
@@ -269,8 +269,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       change.type !== 'deleted'
     if (!isAsBefore) for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
     if (change.old?.status?.disk?.reason !== change.object.status?.disk?.reason)
-      for (const { namespace, set } of change.object.status?.slots ?? [])
-        queue.add(`${namespace}/${set}`, { afterMs: progressMs })
+      for (const key of setsNamedIn(change.object)) queue.add(key, { afterMs: progressMs })
   })
 
   const deps: ReconcileDeps = {

@@ -10,7 +10,7 @@ import {
   successorAnnotation,
 } from '../../api/pod-contract.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { natural } from '../pod/view.ts'
 import type { PodView } from '../snapshot.ts'
@@ -124,7 +124,7 @@ export const isUnpublished = ({ understudy, serving, selectable }: StageView): b
 export function withStage(
   pod: Pod,
   view: PodView,
-  summons: SlotLease | undefined,
+  summons: SetSlotLease | undefined,
   failed: string | undefined,
   seen: Seen = {},
   stage: StageView = stageOf(pod),

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../playground/cluster.ts'
 import { deployOperator } from '../../../playground/deploy.ts'
-import type { SlotLease } from '../../../src/api/slot-lease.ts'
+import type { SetSlotLease } from '../../../src/api/set-slot.ts'
 import type { Pod } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
@@ -95,7 +95,7 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       await saved(inside)
       const expected = await count(inside, 5)
       await saved(inside)
-      const [first, second, third] = (await slotsOf(inside)) as [SlotLease, SlotLease, SlotLease]
+      const [first, second, third] = (await slotsOf(inside)) as [SetSlotLease, SetSlotLease, SetSlotLease]
       const before = await containersOf(set)
       const load = startLoad(addressOf(await holderOf(inside, third)))
 
@@ -106,7 +106,7 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       )
 
       const killed = new Set<string>()
-      const kill = async (lease: SlotLease) => {
+      const kill = async (lease: SetSlotLease) => {
         const holder = await holderOf(inside, lease)
         killed.add(holder.metadata.uid)
         await killApp(holder)
@@ -143,8 +143,8 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
 
       await saved(inside, anyhow)
       expect(await kill(third)).toBe(last)
-      expect((await slotsOf(inside)).map(({ life }) => life)).toEqual(
-        [first, second, third].map(({ life }) => life),
+      expect((await slotsOf(inside)).map(({ incarnation }) => incarnation)).toEqual(
+        [first, second, third].map(({ incarnation }) => incarnation),
       )
     } finally {
       // For the tests that come after this one, whatever has failed.
