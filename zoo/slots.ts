@@ -62,7 +62,7 @@ export async function saved(
     async () => {
       const { items } = await set.api.list(nodeReports, {})
       const ready = items
-        .flatMap(({ status }) => status?.slots ?? [])
+        .flatMap(report => parseReport(report).status?.slots ?? [])
         .filter(each => each.usable !== undefined && usable.includes(each.usable))
         .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
         .map(({ incarnation }) => incarnation)

@@ -29,7 +29,7 @@ export interface PodView {
   readonly group: string
   /** Uid of the object that owns it; absent: none yet. */
   readonly owner?: string
-  /** Label `type`: primary, hotbackup, ..., retired. */
+  /** By its label: primary, hotbackup, ..., retired. */
   readonly kind: string
   /** Name of the slot that it holds or held, by its labels. The Lease has the last word. */
   readonly slot: string | undefined

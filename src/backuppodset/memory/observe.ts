@@ -2,6 +2,7 @@ import { labels } from '../../api/labels.ts'
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { reasons } from '../../api/reasons.ts'
 import { parseSetSlotLease, type SetSlotLease } from '../../api/set-slot.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
@@ -159,8 +160,7 @@ export function observeMemory(
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
     const vacantAt = since(`empty/${uid}/${lease.incarnation}`, isVacant)
     const isAsked = isVacant && !refusedForLong
-    const isCalled =
-      stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
+    const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
     // A node that had the previous primary has its memory, whether or not its agent has read the Lease since.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
@@ -320,7 +320,7 @@ function goesBy(
   // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
   // first.
   const { understudy, serving } = stage
-  if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
+  if (understudy && !serving && kindLabelOf(pod) !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   const node = pod.spec?.nodeName
   const now = clock.monotonic()
