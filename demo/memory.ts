@@ -10,7 +10,7 @@ import {
 } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
-import { slotLeaseName } from '../src/api/slot-lease.ts'
+import { slotLeaseName } from '../src/api/set-slot.ts'
 import { isKubeError } from '../src/kube/errors.ts'
 import { pods, services } from '../src/kube/resources.ts'
 import { type Screen, seconds, styled } from './screen.ts'

@@ -3,7 +3,7 @@
  * it a platform.
  */
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
-import type { SlotKey } from '../api/slot-lease.ts'
+import type { SlotKey } from '../api/slot-key.ts'
 import { slotName } from '../checkpoint/manifest.ts'
 import type { Random } from '../kube/random.ts'
 import type { Lease, Pod } from '../kube/resources.ts'

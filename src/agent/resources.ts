@@ -1,9 +1,9 @@
 /** Opens the parts of an agent that live as long as its process: connections, identity, caches, report and metrics. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
-import { labels } from '../api/labels.ts'
-import { type NodeReport, nodeReports } from '../api/node-report.ts'
-import { parseSlotLease, type SlotKey, type SlotLease, slotLeaseName } from '../api/slot-lease.ts'
+import { type NodeReport, nodeReports, parseReport } from '../api/node-report.ts'
+import type { SlotKey } from '../api/slot-key.ts'
+import { groupSelector, parseSlotLease, type SlotLease } from '../api/slot-lease.ts'
 import { createApi } from '../kube/api.ts'
 import type { Api } from '../kube/api-types.ts'
 import { systemClock as clock } from '../kube/clock.ts'
@@ -101,17 +101,22 @@ function createCaches(
     leases: createStore<Lease>(),
     reports: createStore<NodeReport>(),
   }
-  const ours = { labelSelector: labels.set }
+  const ours = { labelSelector: groupSelector }
   const onNode = { fieldSelector: `spec.nodeName=${node}`, ...ours }
   return {
     stores,
     reflectors: {
       pods: createReflector({ ...common, resource: podResource, store: stores.pods, query: onNode }),
       leases: createReflector({ ...common, resource: leaseResource, store: stores.leases, query: ours }),
-      reports: createReflector({ ...common, resource: nodeReports, store: stores.reports }),
+      reports: createReflector({
+        ...common,
+        resource: nodeReports,
+        store: stores.reports,
+        transform: parseReport,
+      }),
     },
-    leaseOf({ namespace, set, slot }) {
-      const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
+    leaseOf({ namespace, name }) {
+      const lease = stores.leases.get(`${namespace}/${name}`)
       return lease && parseSlotLease(lease)
     },
   }

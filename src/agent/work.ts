@@ -170,14 +170,18 @@ function keeperOf(
 }
 
 /**
- * Slots whose memory may be on disks; undefined: a Lease names no life, so not all slots are known.
+ * Slots whose memory may be on disks; undefined: a Lease names no incarnation, so not all slots are known.
  */
 function slotsOnDisk(
   { stores }: Resources['caches'],
   { node: here }: Pick<AgentOptions, 'node'>,
   { slots }: Snapshot,
 ): readonly SlotLease[] | undefined {
-  if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))
+  if (
+    stores.leases
+      .list()
+      .some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)
+  )
     return undefined
   const isOurs = ({ node, holders }: SlotLease) => node === here || holders.includes(here)
   return slots.filter(lease => isOurs(lease) && lease.policy?.disk !== false)

@@ -67,7 +67,7 @@ export type Protection = (typeof protections)[number]
 /**
  * How a successor got its slot's memory. Frozen: it had a frozen clone. Staged: its node had a staged copy. Fetched:
  * from another node. Warm: it ran and got a pulled state. Cold: a cold backup was woken for it. Created: a pod was
- * created for it. Empty: no node had the memory, and the slot began a new life.
+ * created for it. Empty: no node had the memory, and the slot began a new incarnation.
  */
 export const origins = ['Frozen', 'Staged', 'Fetched', 'Warm', 'Cold', 'Created', 'Empty'] as const
 export type OriginOfMemory = (typeof origins)[number]
@@ -152,7 +152,7 @@ export interface CheckpointSpec {
   /** Number of generations that each of these nodes keeps. */
   readonly keep?: number
   /**
-   * A slot without primary begins a new life if its memory is kept but could not be restored for this time. 0: never.
+   * A slot without primary begins a new incarnation if its memory is kept but could not be restored for this time. 0: never.
    */
   readonly giveUpAfterSeconds?: number
   /**

@@ -2,6 +2,7 @@ import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import type { NodeReport } from '../api/node-report.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
@@ -37,7 +38,7 @@ import { createSpecs } from './in-force.ts'
 import { createLostPrimaries, isDeath } from './lost-primaries.ts'
 import { createClaimReader } from './memory/claim-reader.ts'
 import { createHandoverRequests } from './memory/handover-requests.ts'
-import { createReports, setsIn } from './memory/reports.ts'
+import { createReports, setsIn, setsNamedIn } from './memory/reports.ts'
 import { createRetirementDelay } from './memory/retirement-delay.ts'
 import { createSince } from './memory/since.ts'
 import { writePolicy } from './memory/write-lease.ts'
@@ -159,10 +160,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     primariesOf: key =>
       pods
         .by(bySetLabel, key)
-        .filter(
-          ({ metadata }) =>
-            metadata.labels?.[labels.type] === 'primary' && metadata.deletionTimestamp === undefined,
-        ),
+        .filter(pod => kindLabelOf(pod) === 'primary' && pod.metadata.deletionTimestamp === undefined),
     changed: key => queue.add(key),
   })
   const unlabelledPods = createUnlabelledPods({
@@ -269,8 +267,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
       change.type !== 'deleted'
     if (!isAsBefore) for (const set of sets.list()) if (set.spec.checkpoint) queue.add(keyOf(set))
     if (change.old?.status?.disk?.reason !== change.object.status?.disk?.reason)
-      for (const { namespace, set } of change.object.status?.slots ?? [])
-        queue.add(`${namespace}/${set}`, { afterMs: progressMs })
+      for (const key of setsNamedIn(change.object)) queue.add(key, { afterMs: progressMs })
   })
 
   const deps: ReconcileDeps = {
@@ -460,5 +457,5 @@ function setsOf(change: Change<Pod>): Set<string> {
 
 const isLoss = (change: Change<Pod>): boolean =>
   isDeath(change) ||
-  (change.old?.metadata.labels?.[labels.type] === 'primary' &&
+  (kindLabelOf(change.old) === 'primary' &&
     (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined))

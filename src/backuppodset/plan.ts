@@ -1,6 +1,6 @@
 import type { OriginOfMemory, Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
-import type { SlotLease } from '../api/slot-lease.ts'
+import type { SetSlotLease } from '../api/set-slot.ts'
 import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { SlotMemory } from './memory/view.ts'
 import type { StateRef } from './pulled/view.ts'
@@ -37,8 +37,8 @@ export interface Role {
   readonly replaces: LostPrimary | undefined
   /** The successor starts with an empty memory, and why. */
   readonly startsEmpty?: EmptyStart
-  /** The life that this ends because no node has a copy. The API server must confirm that before the action. */
-  readonly ends?: SlotLease
+  /** The incarnation that this ends because no node has a copy. The API server must confirm that before the action. */
+  readonly ends?: SetSlotLease
 }
 
 /** The saved state that a promotion is expected to restore, as known in advance. */
@@ -59,7 +59,7 @@ export interface Origin {
 /** A primary that is stopped for its successor. */
 export interface Standing {
   /** The Lease that names it. */
-  readonly lease: SlotLease
+  readonly lease: SetSlotLease
   /** Monotonic ms; after that it may run again. */
   readonly until: number
 }
@@ -107,7 +107,7 @@ export type Action =
       readonly type: 'promote'
       readonly pod: PodView
       readonly role: Role
-      readonly lease: SlotLease
+      readonly lease: SetSlotLease
       /** Version of the Lease to swap; undefined: the Lease already names this pod, and only the later steps remain. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
@@ -121,7 +121,7 @@ export type Action =
   /** Writes the next state of a slot's Lease. */
   | {
       readonly type: 'writeSlot'
-      readonly lease: SlotLease
+      readonly lease: SetSlotLease
       /** Undefined: the Lease does not exist yet. */
       readonly version: string | undefined
       /** Restart count of the primary's containers so far. */
@@ -134,7 +134,7 @@ export type Action =
       /** The Lease requests a handover with this write, and not since an earlier one of this process. */
       readonly requestsHandover?: true
       /** As in `Role`. */
-      readonly ends?: SlotLease
+      readonly ends?: SetSlotLease
       /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
@@ -146,18 +146,18 @@ export type Action =
       readonly version: string
       readonly policy: SlotPolicy
     }
-  /** Ends the life of a slot that no pod has or will take. */
+  /** Ends the incarnation of a slot that no pod has or will take. */
   | {
       readonly type: 'deleteSlot'
       readonly slot: number
       /** As in `Role`. */
-      readonly ends?: SlotLease
+      readonly ends?: SetSlotLease
       /** The event to send about it. */
       readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }
     }
   /** Announces in an event that the memory of a slot ends, then marks its Lease. */
-  | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SlotLease }
+  | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SetSlotLease }
   /** Stores or deletes a template revision of the set. */
   | { readonly type: 'saveRevision'; readonly revision: Revision; readonly number: number }
   | { readonly type: 'deleteRevision'; readonly revision: StoredRevision }

@@ -2,7 +2,7 @@ import { backupPodSets } from '../api/backuppodset.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
-import { nodeReports } from '../api/node-report.ts'
+import { nodeReports, parseReport } from '../api/node-report.ts'
 import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import type { Missing } from '../backuppodset/missing.ts'
@@ -50,7 +50,7 @@ export function createCaches(
   // Sets without memory need none of these: where the agent is not installed, they may be missing or forbidden.
   const memoryOnly = { awaited: 'briefly', isNeeded: isMemoryWanted } as const
   const leases = cache(leaseResource, { ...memoryOnly, query: labelled, indexes: leaseIndexes })
-  const reports = cache(nodeReports, { ...memoryOnly, indexes: reportIndexes })
+  const reports = cache(nodeReports, { ...memoryOnly, indexes: reportIndexes, transform: parseReport })
   // With labels and taints, an administrator controls which pods a node may run. The other fields are not needed.
   const nodes = cache(nodeResource, {
     ...memoryOnly,

@@ -12,7 +12,7 @@ describe('any world', () => {
     fc
       .record({
         kind: fc.constantFrom('primary', 'hotbackup', 'coldbackup', 'retired'),
-        slot: fc.constantFrom(undefined, 0, 1),
+        slot: fc.constantFrom(undefined, 'web-0', 'web-1'),
         epoch: fc.integer({ min: 0, max: 2 }),
         ip: fc.constantFrom(undefined, '10.0.0.1'),
         understudy: fc.boolean(),
@@ -33,7 +33,7 @@ describe('any world', () => {
         ),
       })
       .map(over => pod(name, over))
-  const leaseArb = (slot: number) =>
+  const leaseArb = (name: string) =>
     fc
       .record({
         holder: fc.constantFrom(...names).map(name => ({ name, uid: `uid-${name}` })),
@@ -45,12 +45,12 @@ describe('any world', () => {
         ),
         holders: fc.subarray(['a', 'b']),
       })
-      .map(over => lease({ ...over, slot }))
+      .map(over => lease({ ...over, name }))
   const worlds = fc
     .record({
       able: fc.boolean(),
       pods: fc.subarray([...names]).chain(chosen => fc.tuple(...chosen.map(podArb))),
-      slots: fc.subarray([0, 1]).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
+      slots: fc.subarray(['web-0', 'web-1']).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
       mode: fc.constantFrom('Frozen' as const, 'Staged' as const, undefined),
       reported: fc.boolean(),
       isKept: fc.boolean(),
@@ -58,7 +58,7 @@ describe('any world', () => {
       stages: fc.array(
         fc.record({
           uid: fc.constantFrom(...names.map(name => `uid-${name}`)),
-          slot: fc.nat(1),
+          name: fc.constantFrom('web-0', 'web-1'),
           state: fc.constantFrom('Frozen' as const, 'Thawed' as const, 'OnStage' as const),
         }),
       ),
@@ -74,9 +74,9 @@ describe('any world', () => {
           kept: new Map(w.isKept ? w.slots.map(each => [slotName(each), kept()]) : []),
           proven: new Set(w.proven ? [kept().restoreHash] : []),
           stages: new Map(
-            w.stages.map(({ uid, slot, state }) => [
+            w.stages.map(({ uid, name, state }) => [
               uid,
-              { slot: nameOf({ slot }), epoch: 1, generation: 5, state },
+              { slot: nameOf({ name }), epoch: 1, generation: 5, state },
             ]),
           ),
           dead: new Map(w.dead.map(uid => [uid, nameOf()])),

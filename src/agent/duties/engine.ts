@@ -175,7 +175,7 @@ export function createEngine(options: EngineOptions): Engine {
     present.look()
     await options.sweepPods(new Set(present.pods.keys()))
     const leases = options.leases()
-    if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined)) return
+    if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)) return
     const kept = store.list().map(({ manifest }) => manifest.slot)
     for (const slot of unwanted.due(present.snapshot, kept)) {
       log.info({ slot: slotName(slot) }, 'unwanted generations removed')

@@ -1,4 +1,4 @@
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'

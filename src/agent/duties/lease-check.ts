@@ -53,7 +53,9 @@ export async function confirm(
     try {
       const now = await inquiry.lease(lease, signal)
       const isCalled =
-        now?.holder.uid === lease.holder.uid && now.life === lease.life && now.epoch === lease.epoch
+        now?.holder.uid === lease.holder.uid &&
+        now.incarnation === lease.incarnation &&
+        now.epoch === lease.epoch
       if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
       return now
     } catch (error) {

@@ -6,8 +6,13 @@ import type { Kept, PodView, Snapshot } from './snapshot.ts'
  * Whether the pod belongs to the owner of this slot. A set may have been deleted and made again under its name before the
  * garbage collector has removed its pods and Leases: the new set must not get the old set's memory.
  */
-export const isFor = ({ namespace, set, owner }: SlotLease, pod: Pick<PodView, 'set' | 'owner'>): boolean =>
-  pod.set === `${namespace}/${set}` && (owner === undefined || pod.owner === undefined || owner === pod.owner)
+export const isFor = (
+  { namespace, group, owner }: SlotLease,
+  pod: Pick<PodView, 'namespace' | 'group' | 'owner'>,
+): boolean =>
+  pod.namespace === namespace &&
+  pod.group === group &&
+  (owner === undefined || pod.owner === undefined || owner === pod.owner)
 
 /** Whether the pod is an understudy in which this node can restore memory now. */
 export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>

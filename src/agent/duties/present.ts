@@ -1,4 +1,4 @@
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isEqual } from '../../kube/equal.ts'
@@ -64,7 +64,7 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
       const [pod, lease] = [pods.get(uid), leaseOf(uid)]
       return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)
     },
-    slotOf: pod => held.get(pod.uid) ?? `${pod.set.replace('/', '.')}.${pod.slot ?? '-'}`,
+    slotOf: pod => held.get(pod.uid) ?? `${pod.namespace}.${pod.slot ?? '-'}`,
     matters(pod) {
       const lease = leaseOf(pod.uid)
       // The set has no place for its slot: the pod ends in its grace period, and gets no successor.

@@ -79,7 +79,7 @@ describe('a primary', () => {
     ['died before this agent came', world({ serving: died(nameOf()) }), ['redirect']],
     [
       'died in an earlier life of its slot',
-      world({ serving: died(nameOf({ life: 'ffffffff' })) }),
+      world({ serving: died(nameOf({ incarnation: 'ffffffff' })) }),
       ['checkpoint', 'watchPrimary'],
     ],
     ['is deleted, and nobody has its memory', world({ terminating: true }), []],

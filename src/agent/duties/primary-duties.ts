@@ -88,7 +88,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
  */
 export function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Duty[] {
   if (!pod.understudy) return []
-  if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.slot === pod.slot)))
+  if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.name === pod.slot)))
     return []
   if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
@@ -109,7 +109,7 @@ export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
   const losers = snapshot.pods.filter(
     pod =>
       isFor(lease, pod) &&
-      pod.slot === lease.slot &&
+      pod.slot === lease.name &&
       pod.uid !== lease.holder.uid &&
       (pod.kind === 'primary' || pod.kind === 'retired') &&
       pod.epoch < lease.epoch,

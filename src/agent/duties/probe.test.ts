@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import { labels } from '../../api/labels.ts'
-import type { Probe } from '../probe/probe.ts'
+import type { Probe } from '../../probe/probe.ts'
 import type { FakeCluster } from './testing/cluster.ts'
 import type { FakeMemory } from './testing/memory.ts'
 import { called, podOf, useTwoNodes } from './testing/two-nodes.ts'

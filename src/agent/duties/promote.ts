@@ -2,8 +2,8 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
+import { waitUntilAnswering } from '../../probe/answering.ts'
 import type { Clone } from '../driver/memory-driver.ts'
-import { waitUntilAnswering } from '../probe/answering.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
 import { onStageOf } from './on-stage-condition.ts'
@@ -63,7 +63,7 @@ export async function promote(
     { pod: `${pod.namespace}/${pod.name}`, slot: slotName(lease), generation, ms: timeline.ms() },
     'slot taken over',
   )
-  const note = `took over slot ${lease.slot} with generation ${generation}`
+  const note = `took over slot ${lease.name} with generation ${generation}`
   work.event(pod, 'Normal', 'OnStage', 'Promote', note)
 }
 

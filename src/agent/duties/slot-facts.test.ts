@@ -19,7 +19,7 @@ describe('where connections to a dead primary go', () => {
   })
 
   it('not to an heir that has another slot by now: other memory would answer', () => {
-    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const other = lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
     const both = { slots: [lease({ heir }), other] }
     expect(way({}, both)).toMatchObject({ way: undefined })
     expect(way({}, { ...both, reports: new Map([['b', usableAt('b', lease())]]) })).toMatchObject({
@@ -45,7 +45,7 @@ describe('where connections to a dead primary go', () => {
     const before = dutiesOf({ ...dead, slots: [lease({ heir })] })
     expect(before).toMatchObject([{ ...waits, to: '10.0.0.9' }])
     // Two slots have one heir, and both primaries died at once.
-    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const other = lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
     const after = dutiesOf({ ...dead, slots: [lease({ heir }), other] })
     expect(after).toMatchObject([{ ...waits, to: '127.0.0.1' }])
     expect(after[0]?.version).not.toBe(before[0]?.version)
@@ -70,9 +70,8 @@ describe('what is at stake', () => {
   const said = (over: object) => peer('b', { slotsKnown: true, slots: [{ ...entry, ...over }] })
   const entry = {
     namespace: 'default',
-    set: 'web',
-    slot: 0,
-    life: slot.life,
+    name: 'web-0',
+    incarnation: slot.incarnation,
     role: 'holder',
     generation: 5,
   } as const

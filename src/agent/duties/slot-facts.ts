@@ -91,3 +91,6 @@ export interface Slot {
   readonly lease: SlotLease
   readonly name: string
 }
+
+/** Orders `web-2` before `web-10`. */
+export const byNumber = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })

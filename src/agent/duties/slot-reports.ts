@@ -37,12 +37,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
   if (!isWanted(lease, node) && !mayHave) return undefined
   const progress = kept.progress(slotName(lease))
-  const { namespace, set, slot, life } = lease
+  const { namespace, name, incarnation } = lease
   const common = {
     namespace,
-    set,
-    slot,
-    life,
+    name,
+    incarnation,
     generation: stored?.manifest.generation ?? 0,
     ...(stored === undefined
       ? {}

@@ -2,12 +2,14 @@
  * The capabilities of tasks, by the lifetime of what they give access to. A task takes those that it uses, with `Pick`: a
  * test of it makes only these.
  */
-import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import type { Probe } from '../../probe/probe.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { LocatedPod, MemoryDriver } from '../driver/memory-driver.ts'
 import type { Gates } from '../gates.ts'
@@ -17,7 +19,6 @@ import type { KeyedSignal } from '../keyed-signal.ts'
 import type { AgentMetrics } from '../metrics.ts'
 import type { Obstacle } from '../obstacles/obstacle.ts'
 import type { PeerClient } from '../peers/client.ts'
-import type { Probe } from '../probe/probe.ts'
 import type { SentinelClient } from '../sentinel.ts'
 import type { Deaths } from './deaths.ts'
 import type { HandoverPauses } from './handover-pauses.ts'

@@ -2,6 +2,7 @@ import { podConditions, servingReasons, spoiledReason } from '../../api/pod-cont
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { PodCondition } from '../conditions.ts'
 import { isDead, isFor, isFreeUnderstudy } from './pod-facts.ts'
+import { byNumber } from './slot-facts.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import { usabilityOf } from './usability.ts'
 
@@ -36,16 +37,16 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
     .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
   const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
   if (frozen !== undefined)
-    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} is frozen here` }
+    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.name} is frozen here` }
   const staged = slots
     .filter(({ use }) => use.usable === 'Frozen' || use.usable === 'Staged')
-    .map(({ lease }) => lease.slot)
+    .map(({ lease }) => lease.name)
   if (staged.length > 0)
     return {
       type,
       status: 'True',
       reason: 'Staged',
-      message: `can take over slot ${staged.sort((a, b) => a - b).join(', ')}`,
+      message: `can take over slot ${staged.sort(byNumber).join(', ')}`,
     }
   const [first] = slots.filter(({ lease }) => lease.holders.includes(snapshot.node))
   return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'this node has no memory of the set')
@@ -64,6 +65,6 @@ export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | unde
     type: podConditions.serving,
     status: 'True',
     reason: servingReasons.onStage,
-    message: `slot ${lease.slot} started empty after its memory was lost`,
+    message: `slot ${lease.name} started empty after its memory was lost`,
   }
 }

@@ -94,14 +94,16 @@ describe('an understudy', () => {
   })
 
   it('keeps the slot that lies in it although a lower one could', () => {
-    const other = { ...slot, slot: 1 }
+    const other = { ...slot, name: 'web-1' }
     const two = world({
       slots: [slot, other],
       kept: new Map([slot, other].map(each => [slotName(each), kept()])),
       stages: new Map([['uid-h', { slot: slotName(other), epoch: 1, generation: 5, state: 'Frozen' }]]),
     })
-    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(1)
-    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(0)
+    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.name).toBe('web-1')
+    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.name).toBe(
+      'web-0',
+    )
   })
 
   it('goes on stage when the Lease names it, and is a primary from then on', () => {

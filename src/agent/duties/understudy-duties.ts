@@ -1,6 +1,7 @@
 import type { Duty, DutyOf } from './duty.ts'
 import { fits, idsOf, isDead, isUp } from './pod-facts.ts'
 import type { Slot } from './slot-facts.ts'
+import { byNumber } from './slot-facts.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
 
@@ -82,4 +83,4 @@ export function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: Po
 }
 
 const bySlot = <T extends Slot>(slots: readonly T[]): T[] =>
-  [...slots].sort((a, b) => a.lease.slot - b.lease.slot)
+  [...slots].sort((a, b) => byNumber(a.lease.name, b.lease.name))

@@ -38,7 +38,9 @@ describe('D7.policy: a slot whose policy is unknown', () => {
       { type: 'discard', frozenToo: false },
     ])
     // A clone of another slot, whose policy is known, is of no use here.
-    const other = world({ slots: [unknown({ slot: 1, node: 'b' }), lease({ node: 'b', holders: ['a'] })] })
+    const other = world({
+      slots: [unknown({ name: 'web-1', node: 'b' }), lease({ node: 'b', holders: ['a'] })],
+    })
     expect(dutiesOf({ ...other, kept: new Map() })).toContainEqual(
       expect.objectContaining({ type: 'discard', frozenToo: true }),
     )

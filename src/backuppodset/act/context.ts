@@ -1,5 +1,5 @@
 import type { ParsedSet } from '../../api/parse.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Pod } from '../../kube/resources.ts'
@@ -26,7 +26,7 @@ export interface ActContext {
   /** Returns a pod of this pass by uid, as the cache had it. */
   readonly podOf: (uid: string) => Pod | undefined
   /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
-  readonly requestedHandover: (lease: SlotLease, at: number) => void
+  readonly requestedHandover: (lease: SetSlotLease, at: number) => void
   /** Returns the slice with this name in the set's namespace, as the cache has it now. */
   readonly sliceOf: (name: string) => EndpointSlice | undefined
   readonly awaitServing: (request: ServingRequest) => Promise<ServingResult>
@@ -45,7 +45,7 @@ export interface ActContext {
   readonly heldState: (slot: number, holder: Holder) => void
   /** A candidate refused the slot's state. */
   readonly refusedState: (slot: number) => void
-  /** The slot's life has ended: no pod will be given its state. */
+  /** The slot's incarnation has ended: no pod will be given its state. */
   readonly beganAnew: (slot: number) => void
   readonly monotonic: () => number
   /** Wall clock, ms. */

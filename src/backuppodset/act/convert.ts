@@ -1,4 +1,5 @@
-import { labels, type PodKind } from '../../api/labels.ts'
+import type { PodKind } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Action } from '../plan.ts'
 import type { PodView } from '../snapshot.ts'
@@ -48,7 +49,7 @@ async function openFirst(
       answered()
       if (gate.type === 'opened') return done(action, await then(gate.openedGate))
       // A pod whose gate does not answer is deleted: the next pass takes another pod or creates one.
-      await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === from)
+      await deletePod(context, pod, current => kindLabelOf(current) === from)
       return { type: 'spent', action, why: gate.why }
     } catch (error) {
       return { type: 'failed', action, error }
@@ -66,4 +67,4 @@ const done = (action: Action, pod: Pod): Outcome => ({ type: 'done', action, pod
 
 /** Returns the kind in the pod's label. During a wake-up, the view already has the new kind. */
 const kindOf = (context: ActContext, pod: PodView): PodKind =>
-  (context.podOf(pod.uid)?.metadata.labels?.[labels.type] as PodKind | undefined) ?? pod.kind
+  (kindLabelOf(context.podOf(pod.uid)) as PodKind | undefined) ?? pod.kind

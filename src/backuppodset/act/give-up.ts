@@ -17,11 +17,11 @@ export type GiveUp = Extract<Action, { type: 'giveUp' }>
  */
 export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Promise<void> {
   const { api, set, signal, instance } = context
-  const { holder, life, givenUpFor } = lease
+  const { holder, incarnation, givenUpFor } = lease
   const event = {
     apiVersion: apiVersionOf(events),
     kind: events.kind,
-    metadata: { name: `${set.name}.${lease.slot}.${life}.${givenUpFor}`, namespace: set.namespace },
+    metadata: { name: `${set.name}.${lease.slot}.${incarnation}.${givenUpFor}`, namespace: set.namespace },
     eventTime: microTime(context.now()),
     reportingController: 'understudy-operator',
     reportingInstance: instance,

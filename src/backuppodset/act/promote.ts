@@ -1,6 +1,6 @@
-import { isPodKind, labels } from '../../api/labels.ts'
+import { isPodKind } from '../../api/labels.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
-import { retired } from '../memory/stage.ts'
+import { kindLabelOf, kindLabels, retired } from '../../api/pod-kind.ts'
 import { writeLease } from '../memory/write-lease.ts'
 import type { Action } from '../plan.ts'
 import { switchOver } from '../services/write.ts'
@@ -43,7 +43,7 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
       // After the Lease: the pod's node can fetch missing data while the gate opens.
       const gate = action.wake ? await askGate(context, pod, 'primary') : undefined
       if (gate?.type === 'failed') {
-        await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === 'coldbackup')
+        await deletePod(context, pod, current => kindLabelOf(current) === 'coldbackup')
         return { type: 'spent', action, why: gate.why }
       }
       if (gate !== undefined) done('woken')
@@ -103,7 +103,7 @@ async function onStage(
   openedGate: string | undefined,
 ) {
   const { node } = lease
-  const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
+  const kind = kindLabelOf(context.podOf(pod.uid))
   const from = isPodKind(kind) ? kind : 'hotbackup'
   const [written, switched] = await Promise.allSettled([
     relabel(context, { ...pod, resourceVersion }, from, 'primary', role, openedGate),
@@ -120,6 +120,6 @@ async function onStage(
 
 /** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
 export const retire = (context: ActContext, { pod }: Extract<Action, { type: 'retire' }>) =>
-  patchPod(context, pod, current => current.metadata.labels?.[labels.type] === 'primary', {
-    labels: { [labels.type]: retired },
+  patchPod(context, pod, current => kindLabelOf(current) === 'primary', {
+    labels: kindLabels(retired),
   })

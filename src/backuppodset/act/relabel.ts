@@ -1,4 +1,5 @@
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
+import { kindLabelOf, kindLabels } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Role } from '../plan.ts'
 import type { PodRef } from '../snapshot.ts'
@@ -18,8 +19,8 @@ export function relabel(
   role: Role | undefined,
   openedGate?: string,
 ): Promise<Pod> {
-  return patchPod(context, pod, current => current.metadata.labels?.[labels.type] === from, {
-    labels: { [labels.type]: to, ...(role ? { [labels.slot]: String(role.slot) } : {}) },
+  return patchPod(context, pod, current => kindLabelOf(current) === from, {
+    labels: { ...kindLabels(to), ...(role ? { [labels.slot]: String(role.slot) } : {}) },
     annotations: {
       ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
       ...(openedGate === undefined ? {} : { [annotations.openedGate]: openedGate }),

@@ -1,4 +1,5 @@
-import { labels, type PodKind } from '../../api/labels.ts'
+import type { PodKind } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Action } from '../plan.ts'
 import { viewOf } from '../pod/view.ts'
 import type { GiveResult } from '../pulled/give.ts'
@@ -52,7 +53,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
           signal: context.signal,
         })
         if (gate.type === 'failed') {
-          await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === 'coldbackup')
+          await deletePod(context, pod, current => kindLabelOf(current) === 'coldbackup')
           return { type: 'spent', action, why: gate.why }
         }
         openedGate = gate.openedGate
@@ -61,7 +62,7 @@ async function takeOver(context: ActContext, action: Taking, pod: PodView, wake:
       if (given.result.type !== 'taken') return setback(context, action, pod, role.slot, given.result)
       phases['serving'] = context.monotonic()
       const current = context.podOf(pod.uid)
-      const from = (current?.metadata.labels?.[labels.type] ?? 'hotbackup') as PodKind
+      const from = (kindLabelOf(current) ?? 'hotbackup') as PodKind
       // In parallel, so that both become visible at once.
       const [written, switched] = await Promise.allSettled([
         relabel(context, pod, from, 'primary', role, openedGate),

@@ -13,7 +13,7 @@ export interface Turn {
   readonly slot: SlotMemory
   /**
    * The understudy that takes the slot with its memory, in a roll one of the new template; undefined: the slot begins a
-   * new, empty life.
+   * new, empty incarnation.
    */
   readonly successor: PodView | undefined
   /** The primary carries the request; otherwise the turn belongs to a roll. */

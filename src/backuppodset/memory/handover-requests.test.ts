@@ -13,9 +13,9 @@ it('D7.consent: a process knows the time of the handovers that it has requested 
     { ...lease, handovers: 3 },
     { ...lease, handover: 'uid-h1' },
     { ...lease, handover: undefined },
-    { ...lease, life: 'ffffffff' },
+    { ...lease, incarnation: 'ffffffff' },
     { ...lease, slot: 1 },
-    { ...lease, set: 'other' },
+    { ...lease, group: 'other' },
   ])
     expect(requests.requestedAt(other)).toBeUndefined()
   requests.forget('default/bps')

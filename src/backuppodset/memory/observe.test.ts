@@ -4,7 +4,7 @@ import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { holdInitContainer, podConditions, savedAnnotation } from '../../api/pod-contract.ts'
-import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
+import { type SetSlotLease, setSlotLeaseBody } from '../../api/set-slot.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -41,7 +41,7 @@ interface World {
 }
 
 async function viewed(
-  lease: SlotLease,
+  lease: SetSlotLease,
   reports: Readonly<Record<string, Partial<SlotReport>>>,
   {
     status,
@@ -58,7 +58,7 @@ async function viewed(
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const body = slotLeaseBody(lease)
+  const body = setSlotLeaseBody(lease)
   const ownerReferences =
     owner === undefined ? [] : [{ apiVersion: 'v1', kind: 'S', name: 'bps', uid: owner }]
   const metadata = { ...body.metadata, uid: 'lease', resourceVersion: '1', ownerReferences }
@@ -66,7 +66,7 @@ async function viewed(
   const store = createStore<NodeReport>({ indexes: reportIndexes })
   const reported = createReports(store, clock)
   store.subscribe(change => reported.note({ ...change, initial: false }))
-  const { namespace, set: name, slot, life } = lease
+  const { namespace, name, incarnation } = lease
   store.replace(
     Object.entries(reports).map(([node, over]) => ({
       metadata: { name: node, uid: node, resourceVersion: '1' },
@@ -74,7 +74,7 @@ async function viewed(
         checks: [],
         ready: true,
         ...status,
-        slots: [{ namespace, set: name, slot, life, role: 'holder', generation: 1, usable: 'Cold', ...over }],
+        slots: [{ namespace, name, incarnation, role: 'holder', generation: 1, usable: 'Cold', ...over }],
       } as unknown as NodeReportStatus,
     })),
     1n,
@@ -222,7 +222,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.holder-asked: so is every holder, which may have fetched it after its last word', async () => {
-    const unasked = async (of: SlotLease, silentMs: number) =>
+    const unasked = async (of: SetSlotLease, silentMs: number) =>
       (await observed(of, with1(nothing), { status, silentMs }))?.unasked
     expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2', isGuess: true }])
     // No node ever had memory that a holder could have fetched.
@@ -239,14 +239,14 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
-    const fetching = async (of: SlotLease, world: World = {}, n2: Partial<SlotReport> = nothing) =>
+    const fetching = async (of: SetSlotLease, world: World = {}, n2: Partial<SlotReport> = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
     const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
     expect(await fetching(lease)).toEqual(['n2'])
     expect(await fetching(lease, { silentMs: 31_000 })).toEqual([])
     expect(await fetching(lease, {}, {})).toEqual([])
     // Its report does not mention the slot, and is from before.
-    const another = { ...nothing, slot: 7 }
+    const another = { ...nothing, name: 'bps-7' }
     expect(await fetching(letGo, { silentMs: 1 }, another)).toEqual(['n2'])
     expect(await fetching(letGo, {}, another)).toEqual([])
     // It has reported since, and has not read that it was let go.

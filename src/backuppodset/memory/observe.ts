@@ -2,8 +2,11 @@ import { labels } from '../../api/labels.ts'
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { reasons } from '../../api/reasons.ts'
-import { parseSlotLease, restartsOf, type SlotLease } from '../../api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../api/set-slot.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
+import { restartsOf } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
@@ -77,7 +80,7 @@ const usualGrace = 30
 const refusalMs = 300_000
 
 export interface SlotLeaseObject {
-  readonly lease: SlotLease
+  readonly lease: SetSlotLease
   readonly object: Lease
 }
 
@@ -115,7 +118,7 @@ const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'u
 
 const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
   objects.flatMap(object => {
-    const lease = parseSlotLease(object)
+    const lease = parseSetSlotLease(object)
     return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]
   })
 
@@ -148,19 +151,16 @@ export function observeMemory(
   const slots = ours.map(({ lease, object }): [number, SlotMemory] => {
     const holder = podByUid(lease.holder.uid)
     const stage = holder && (deps.stageOf ?? stageOf)(holder)
-    const here = told.filter(
-      ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
-    )
+    const here = told.filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
     const { uid, resourceVersion } = object.metadata
     const restarts = restartsOf(object)
     const runsAnother = isReplaced(holder, stage, lease, restarts)
     // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
     // memory with which the successor was to continue. Perhaps no other node has any.
     const isVacant = runsAnother || !isOnStage(holder, stage, deps)
-    const vacantAt = since(`empty/${uid}/${lease.life}`, isVacant)
+    const vacantAt = since(`empty/${uid}/${lease.incarnation}`, isVacant)
     const isAsked = isVacant && !refusedForLong
-    const isCalled =
-      stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
+    const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
     // A node that had the previous primary has its memory, whether or not its agent has read the Lease since.
     const isHolders = ({ node, slot }: (typeof here)[number]) => slot.role === 'holder' || node !== lease.node
     const copies = here
@@ -186,7 +186,7 @@ export function observeMemory(
     const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
     const mayFetch = (node: string) => {
       const isLetGo = !lease.holders.includes(node)
-      const letGoAt = since(`let-go/${uid}/${lease.life}/${node}`, isLetGo)
+      const letGoAt = since(`let-go/${uid}/${lease.incarnation}/${node}`, isLetGo)
       // Its agent mentions a slot without a copy until it has read that, and its fetch has ended.
       const isMentioned = here.some(each => each.node === node)
       return isFresh(node) && (letGoAt === undefined || isMentioned || !wasHeardSince(node, letGoAt))
@@ -202,9 +202,12 @@ export function observeMemory(
         resourceVersion,
         restarts,
         intervalMs: set.memory.intervalMs,
-        replacedSince: since(`replaced/${uid}/${lease.life}/${lease.epoch}`, runsAnother),
+        replacedSince: since(`replaced/${uid}/${lease.incarnation}/${lease.epoch}`, runsAnother),
         // No slot waits for a primary if the set has no place for it.
-        vacantSince: since(`vacant/${uid}/${lease.life}`, lease.retainedSince === undefined && isVacant),
+        vacantSince: since(
+          `vacant/${uid}/${lease.incarnation}`,
+          lease.retainedSince === undefined && isVacant,
+        ),
         retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
         holderGoesBy: goesBy(holder, stage, deps, since),
         source: source?.slot,
@@ -215,11 +218,17 @@ export function observeMemory(
             answers.find(({ node }) => node === lease.node),
           ),
         sourceSeenAt: source && isTimely(source.node) ? source.seenAt : undefined,
-        endingSince: since(`ending/${uid}/${lease.life}/${lease.epoch}`, lease.ending === lease.holder.uid),
-        calledSince: since(`called/${uid}/${lease.life}/${lease.epoch}`, isCalled),
-        comingSince: since(`coming/${uid}/${lease.life}`, isCalled),
+        endingSince: since(
+          `ending/${uid}/${lease.incarnation}/${lease.epoch}`,
+          lease.ending === lease.holder.uid,
+        ),
+        calledSince: since(`called/${uid}/${lease.incarnation}/${lease.epoch}`, isCalled),
+        comingSince: since(`coming/${uid}/${lease.incarnation}`, isCalled),
         handoverRequestedAt: deps.handoverRequests.requestedAt(lease),
-        settledSince: since(`settled/${uid}/${lease.life}/${lease.epoch}`, lease.handover === undefined),
+        settledSince: since(
+          `settled/${uid}/${lease.incarnation}/${lease.epoch}`,
+          lease.handover === undefined,
+        ),
         copies,
         fetching,
         unasked: unaskedOf(lease, answers, {
@@ -269,13 +278,13 @@ export function observeMemory(
 }
 
 /**
- * True if the primary runs other containers than those whose memory this life is. Container ids tell; if a Lease has
+ * True if the primary runs other containers than those whose memory this incarnation is. Container ids tell; if a Lease has
  * none, the restart counter does.
  */
 function isReplaced(
   pod: Pod | undefined,
   stage: StageView | undefined,
-  lease: SlotLease,
+  lease: SetSlotLease,
   restarts: number | undefined,
 ): boolean {
   if (pod === undefined || stage === undefined) return false
@@ -311,7 +320,7 @@ function goesBy(
   // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
   // first.
   const { understudy, serving } = stage
-  if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
+  if (understudy && !serving && kindLabelOf(pod) !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   const node = pod.spec?.nodeName
   const now = clock.monotonic()

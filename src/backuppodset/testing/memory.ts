@@ -1,6 +1,6 @@
 /** Sets that keep memory, for tests of the rules: primaries, understudies and copies. */
 import type { ParsedMemory } from '../../api/memory.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -50,11 +50,12 @@ export const makePrimary = (
 export const makeUnderstudy = (name: string, over: Partial<PodView> = {}, on: Partial<StageView> = {}) =>
   makePod(name, 'hotbackup', { node: `n-${name}`, ...over, stage: stage({ understudy: true, ...on }) })
 
-export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLease => ({
+export const makeLease = (pod: PodView, over: Partial<SetSlotLease> = {}): SetSlotLease => ({
   namespace: 'default',
-  set: 'bps',
+  name: `bps-${over.slot ?? pod.slot ?? 0}`,
+  incarnation: `0000000${pod.slot ?? 0}`,
+  group: 'bps',
   slot: pod.slot ?? 0,
-  life: `0000000${pod.slot ?? 0}`,
   owner: 'set-uid',
   holder: { name: pod.name, uid: pod.uid },
   epoch: pod.epoch,
@@ -73,7 +74,7 @@ export const makeLease = (pod: PodView, over: Partial<SlotLease> = {}): SlotLeas
 
 /** A copy of the slot on the node of this pod: staged in the pod, or only stored on its node. */
 export const makeCopy = (
-  lease: SlotLease,
+  lease: SetSlotLease,
   pod: PodView,
   usable: 'Frozen' | 'Staged' | undefined,
   over: Partial<Copy['report']> = {},
@@ -83,10 +84,7 @@ export const makeCopy = (
   stale: false,
   timely: true,
   report: {
-    namespace: lease.namespace,
-    set: lease.set,
-    slot: lease.slot,
-    life: lease.life,
+    ...keyOf(lease),
     role: 'holder',
     generation: 3,
     pipelineSeconds: 0.2,
@@ -96,11 +94,11 @@ export const makeCopy = (
   },
 })
 
-const keptBy = ({ holders }: SlotLease, copies: readonly Copy[]) =>
+const keptBy = ({ holders }: SetSlotLease, copies: readonly Copy[]) =>
   holders.filter(holder => copies.some(({ node }) => node === holder))
 
 export const makeSlot = (
-  lease: SlotLease,
+  lease: SetSlotLease,
   copies: readonly Copy[],
   over: Partial<SlotMemory> = {},
 ): SlotMemory => ({
@@ -142,7 +140,7 @@ export function makeMemorySnapshot(
 }
 
 /** The memory of a slot on a node without an understudy. */
-export const coldCopy = (lease: SlotLease, node: string): Copy => {
+export const coldCopy = (lease: SetSlotLease, node: string): Copy => {
   const copy = makeCopy(lease, makeUnderstudy(node, { node }), undefined)
   return { ...copy, report: { ...copy.report, usable: 'Cold' } }
 }
@@ -184,7 +182,7 @@ export function staged(s: Snapshot): Snapshot {
   return makeMemorySnapshot(s.set, s.pods, slots, rest, [...s.memory.nodes.keys()])
 }
 
-const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
+const keyOf = ({ namespace, name, incarnation }: SetSlotLease) => ({ namespace, name, incarnation })
 
 export const templatesOf = ({ templateHash, restoreHash, revisions }: Snapshot): Partial<Snapshot> => ({
   templateHash,

@@ -6,14 +6,13 @@ import type { NodeCapabilities } from '../../../src/agent/duties/task-context.ts
 import { createInquiry } from '../../../src/agent/inquiry.ts'
 import type { AgentMetrics } from '../../../src/agent/metrics.ts'
 import type { PeerClient } from '../../../src/agent/peers/client.ts'
-import type { Probe } from '../../../src/agent/probe/probe.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import { operatorElection } from '../../../src/api/election.ts'
-import { labels } from '../../../src/api/labels.ts'
-import { type NodeReport, nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
+import { type NodeReport, nodeReports, parseReport, type SlotReport } from '../../../src/api/node-report.ts'
+import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { SlotLease } from '../../../src/api/slot-lease.ts'
-import { parseSlotLease, type SlotKey, slotLeaseName } from '../../../src/api/slot-lease.ts'
+import { groupSelector, parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import type { GenerationStore } from '../../../src/checkpoint/store.ts'
@@ -29,6 +28,7 @@ import {
   pods as podResource,
 } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
+import type { Probe } from '../../../src/probe/probe.ts'
 import { originFault } from '../../../src/succession/origin.ts'
 import { type Clones, createModelDriver } from './driver.ts'
 import { createMemoryStore, type Shelf, type ShelfNews } from './generations.ts'
@@ -108,8 +108,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   await clock.sleep(random.next() * startMs, signal)
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
   const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
-  const leaseOf = ({ namespace, set, slot }: SlotKey) => {
-    const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
+  const leaseOf = ({ namespace, name }: SlotKey) => {
+    const lease = stores.leases.get(`${namespace}/${name}`)
     return lease && parseSlotLease(lease)
   }
   const driver = createModelDriver({
@@ -196,15 +196,19 @@ function openCaches({ machine, api, random }: AgentOptions, clock: Clock) {
     createReflector({
       ...common,
       ...{ resource: podResource, store: stores.pods },
-      query: { fieldSelector: `spec.nodeName=${machine.name}`, labelSelector: labels.set },
+      query: { fieldSelector: `spec.nodeName=${machine.name}`, labelSelector: groupSelector },
     }),
     createReflector({
       ...common,
       resource: leaseResource,
       store: stores.leases,
-      query: { labelSelector: labels.set },
+      query: { labelSelector: groupSelector },
     }),
-    createReflector({ ...common, resource: nodeReports, store: stores.reports }),
+    createReflector({
+      ...common,
+      ...{ resource: nodeReports, store: stores.reports, transform: parseReport },
+      transform: parseReport,
+    }),
   ]
   return { stores, reflectors }
 }

@@ -2,13 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { NodeReport, SlotReport } from '../../../api/node-report.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
-import {
-  parseSlotLease,
-  type SlotKey,
-  type SlotLease,
-  slotLeaseBody,
-  slotLeaseName,
-} from '../../../api/slot-lease.ts'
+import type { SlotKey } from '../../../api/slot-key.ts'
+import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import type { GenerationStore } from '../../../checkpoint/store.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
@@ -119,9 +114,9 @@ export async function pull(
 /** The questions of a node's agent to the API server. */
 export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
   return {
-    lease: async ({ namespace, set, slot }) => {
+    lease: async ({ namespace, name }) => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
-      const lease = cluster.truth.get(`${namespace}/${slotLeaseName(set, slot)}`)
+      const lease = cluster.truth.get(`${namespace}/${name}`)
       return lease && parseSlotLease(lease)
     },
     isThere: async ({ namespace, name, uid }) =>
