@@ -9,7 +9,6 @@ const notYet: readonly string[] = [
   // It waits for `fetchNewest`, which takes the context of all tasks.
   'src/agent/peers/peers.test.ts',
   'src/backuppodset/memory/observe.test.ts',
-  'src/kube/',
   'src/operator/',
 ]
 

@@ -6,12 +6,13 @@ import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
+import { referenceTo } from '../kube/event-record.ts'
 import type { Log } from '../kube/log.ts'
 import { keyOf, keyOfRef, refOfKey } from '../kube/object.ts'
 import { controllerOf } from '../kube/owner.ts'
 import { lowPriority, type Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
-import { type Recorder, referenceTo } from '../kube/recorder.ts'
+import type { Recorder } from '../kube/recorder.ts'
 import {
   type ControllerRevision,
   type EndpointSlice,

@@ -1,9 +1,9 @@
 /** Dependencies of a pass, for tests that reconcile a set. */
 import type { NodeReport } from '../../api/node-report.ts'
 import type { Clock } from '../../kube/clock.ts'
-import type { ReconcileContext } from '../../kube/controller.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom } from '../../kube/random.ts'
+import type { ReconcileContext } from '../../kube/reconcile.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore, type Store } from '../../kube/store.ts'
 import { createActionRetries } from '../action-retries.ts'
