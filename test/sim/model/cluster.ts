@@ -18,7 +18,9 @@ import {
   services,
 } from '../../../src/kube/resources.ts'
 import type { Objects } from '../../../src/kube/testing/api-server.ts'
-import { openGate, runModelAgent, type Volatile } from './agent.ts'
+import { runModelAgent } from './agent.ts'
+import type { Volatile } from './agent-options.ts'
+import { openGate } from './gate.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'

@@ -1,0 +1,44 @@
+/** Everything that a model agent gets from the cluster in which it runs. */
+import type { SlotKey } from '../../../src/api/slot-lease.ts'
+import type { Api } from '../../../src/kube/api-types.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import type { Clones } from './driver.ts'
+import type { Shelf, ShelfNews } from './generations.ts'
+import type { Kubelet } from './kubelet.ts'
+import type { Party, VirtualTime } from './virtual-time.ts'
+import type { App, Machine, PodOnNode } from './world.ts'
+
+/** State that a machine keeps for its agents; lost with its power. */
+export interface Volatile {
+  readonly shelf: Shelf
+  readonly clones: Clones
+  readonly news: ShelfNews
+}
+
+export interface AgentOptions {
+  readonly machine: Machine
+  readonly volatile: Volatile
+  readonly party: Party
+  readonly api: Api
+  readonly time: VirtualTime
+  readonly random: Random
+  readonly kubelet: () => Kubelet
+  /** Returns another machine if this one can reach it. */
+  readonly reach: (address: string) =>
+    | {
+        readonly machine: Machine
+        readonly shelf: Shelf
+        readonly news: ShelfNews
+        readonly answers: boolean
+      }
+    | undefined
+  readonly thawed: (
+    pod: PodOnNode,
+    by: { readonly slot: SlotKey; readonly epoch: number; readonly generation: number },
+  ) => void
+  readonly discarded: (pod: PodOnNode, app: App) => void
+  /** Called when an app exits by itself. */
+  readonly exits: (pod: PodOnNode, app: App) => void
+  readonly nextName: () => string
+  readonly signal: AbortSignal
+}
