@@ -17,9 +17,7 @@ import {
   services,
 } from '../../../src/kube/resources.ts'
 import type { Objects } from '../../../src/kube/testing/api-server.ts'
-import { runModelAgent } from './agent.ts'
-import type { Volatile } from './agent-options.ts'
-import { openGate } from './gate.ts'
+import { openGate, runModelAgent, type Volatile } from './agent.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'
