@@ -5,7 +5,7 @@
  * An equal event (same object, type, reason, action and series) within `windowMs` does not make a new object: the count
  * of its series grows, by at most one PATCH in `seriesIntervalMs`.
  */
-import { createAllowance } from './allowance.ts'
+
 import type { Api } from './api-types.ts'
 import type { Clock } from './clock.ts'
 import { hasCause, isKubeError } from './errors.ts'
@@ -15,6 +15,7 @@ import { microTime } from './micro-time.ts'
 import { createQueue } from './queue.ts'
 import { type Random, systemRandom } from './random.ts'
 import { apiVersionOf, events as resource } from './resources.ts'
+import { createTokenBuckets } from './token-bucket.ts'
 
 export type RecorderResult = 'created' | 'repeated' | 'dropped_full' | 'dropped_rate' | 'dropped_failed'
 
@@ -98,7 +99,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { api, component, instance, clock, log, metrics, random = systemRandom } = options
   const { bufferSize = 1000, windowMs = 360_000, seriesIntervalMs = 5_000 } = options
   const { seriesOf = ({ note }) => note, laneOf = () => '' } = options
-  const allow = createAllowance(clock, options.burst ?? 25, options.refillMs ?? 10_000)
+  const allow = createTokenBuckets(clock, options.burst ?? 25, options.refillMs ?? 10_000)
 
   /** In order of `seenAt`, so that series past their window come first. */
   const known = new Map<string, Series>()

@@ -2,7 +2,7 @@
 import type { Clock } from './clock.ts'
 
 /** Returns a function that says whether one more is allowed now: `burst` at once, then one per `refillMs`. */
-export function createAllowance(clock: Clock, burst: number, refillMs: number): (key: string) => boolean {
+export function createTokenBuckets(clock: Clock, burst: number, refillMs: number): (key: string) => boolean {
   /** When the bucket will be full again, in monotonic milliseconds; in order of last use. */
   const fullAt = new Map<string, number>()
   return key => {
