@@ -8,7 +8,6 @@ const notYet: readonly string[] = [
   'src/agent/duties/',
   // It waits for `fetchNewest`, which takes the context of all tasks.
   'src/agent/peers/peers.test.ts',
-  'src/kube/',
 ]
 
 const root = new URL('../../', import.meta.url)

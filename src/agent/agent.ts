@@ -20,6 +20,7 @@ import { createApi } from '../kube/api.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
+import { referenceTo } from '../kube/event-record.ts'
 import {
   createHealthServer,
   createMetricsServer,
@@ -30,7 +31,7 @@ import {
 import { keepWarm } from '../kube/keep-warm.ts'
 import { createMetrics } from '../kube/metrics.ts'
 import { systemRandom as random } from '../kube/random.ts'
-import { createRecorder, referenceTo } from '../kube/recorder.ts'
+import { createRecorder } from '../kube/recorder.ts'
 import { createReflector } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
