@@ -40,6 +40,12 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   ...over,
 })
 
+/** @throws Error if the pod's set keeps no memory. */
+export function stageOf(pod: PodView): StageView {
+  if (pod.stage === undefined) throw new Error('a pod without stage')
+  return pod.stage
+}
+
 export const makePrimary = (
   name: string,
   slot: number,

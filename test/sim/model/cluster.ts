@@ -7,7 +7,6 @@ import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
-import { keyOf } from '../../../src/kube/object.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
   controllerRevisions,
@@ -405,5 +404,3 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
   time.after(master, collectMs, collect)
   return cluster
 }
-
-export const nameOf = keyOf
