@@ -16,7 +16,6 @@ import { silentLog } from '../../kube/log.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { originFault } from '../../succession/origin.ts'
 import { fetchNewest } from '../duties/fetch.ts'
-import type { TaskContext } from '../duties/task-context.ts'
 import { createPeerClient, type PeerClient, type PeerClientOptions } from './client.ts'
 import type { Encode } from './codec.ts'
 import type { Peer } from './connection.ts'
@@ -690,7 +689,7 @@ describe('what breaks', () => {
     const metrics = { received: () => undefined }
     const work = { store, peers: client, clock, log: silentLog, metrics, announce: () => undefined }
     const lease = { ...slotKey, epoch } as SlotLease
-    const fetched = fetchNewest(work as unknown as TaskContext, lease, others, never)
+    const fetched = fetchNewest(work, lease, others, never)
     await dead.promise
     const diedAt = clock.monotonic()
     let seconds: number | undefined
