@@ -9,7 +9,7 @@ import {
   openAll,
   syncedCheck,
 } from '../kube/health.ts'
-import { keptCheck } from './kept-check.ts'
+import { keptCheck } from './report/kept-check.ts'
 import { isToRetire, leaveNode } from './leave-node.ts'
 import type { AgentOptions } from './options.ts'
 import { openResources, type Resources } from './resources.ts'
