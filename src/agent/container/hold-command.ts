@@ -4,8 +4,8 @@ import { type BackoffPolicy, backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { failure, type ProbeResult, success } from '../../probe/result.ts'
 import type { LocatedContainer } from './container.ts'
-import type { ProcFs } from './process.ts'
 import { type HoldOrder, orderHold } from './hold.ts'
+import type { ProcFs } from './process.ts'
 
 export type CommandRunner = (
   container: Pick<LocatedContainer, 'init' | 'name'>,

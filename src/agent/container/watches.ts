@@ -1,6 +1,6 @@
 import { lstat, open, readlink } from 'node:fs/promises'
-import { pathOf, placeInside } from './inside.ts'
 import { mountsOf } from './container.ts'
+import { pathOf, placeInside } from './inside.ts'
 import { answersByItself } from './mountinfo.ts'
 import { inBatches, listIfThere, namesIn, type ProcFs, treeOf, unlessGone } from './process.ts'
 

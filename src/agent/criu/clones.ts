@@ -1,7 +1,7 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/pod-contract.ts'
-import { isSame } from '../container/process.ts'
 import { type HoldOrder, type HoldReply, orderHold } from '../container/hold.ts'
+import { isSame } from '../container/process.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { Clone, ClonedContainer, LocatedPod } from './memory-driver.ts'
 import { assertServing, dropPages } from './pages.ts'

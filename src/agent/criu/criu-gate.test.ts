@@ -6,8 +6,8 @@ import { run } from '../../../build/run.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { readIfThere } from '../container/process.ts'
-import { cellsOf } from '../testing/test-containers.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
+import { testContainersOf } from '../testing/test-containers.ts'
 import { parsePrecedence } from './limits.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
@@ -65,7 +65,7 @@ describe.skipIf(cannotDump !== undefined)(
         env: { SOURCE: source, OUT: join(tools, 'program') },
       })
       const signal = new AbortController().signal
-      const app = await cellsOf(node, 15_000).start({
+      const app = await testContainersOf(node, 15_000).start({
         ...{ role: 'primary', command: ['/opt/program'] },
         options: ['--user', '1000', '--volume', `${tools}:/opt`],
       })

@@ -1,4 +1,4 @@
-// Long because every case dumps and restores the same cells with the real CRIU.
+// Long because every case dumps and restores the same test containers with the real CRIU.
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -7,11 +7,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
-import { type Cell, type CellRequest, holdCommand, holdCommandOf, serveCommand } from '../preflight/test-container.ts'
 import { statusOf, treeOf } from '../container/process.ts'
+import {
+  holdCommand,
+  holdCommandOf,
+  serveCommand,
+  type TestContainer,
+  type TestContainerRequest,
+} from '../preflight/test-container.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
-import { type Cells, cellsOf } from '../testing/test-containers.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 import { createMemoryDriver } from './driver.ts'
 import type { LocatedPod, MemoryDriver } from './memory-driver.ts'
 import { nestedChildren, runningOf } from './tree.ts'
@@ -28,26 +34,26 @@ const codeOf = (promise: Promise<unknown>) =>
 
 describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? ''}`, () => {
   let node: TestNode
-  let cells: Cells
+  let testContainers: TestContainers
   const signal = new AbortController().signal
 
   beforeAll(async () => {
     node = await startTestNode()
-    cells = cellsOf(node, deadlineMs)
+    testContainers = testContainersOf(node, deadlineMs)
   })
-  afterEach(() => cells.stop())
+  afterEach(() => testContainers.stop())
   afterAll(() => node?.dispose())
 
-  const primaryCell = (extra: Partial<CellRequest> = {}) =>
-    cells.start({ role: 'primary', command: serveCommand, ...extra })
-  const understudyCell = (extra: Partial<CellRequest> = {}) =>
-    cells.start({ role: 'understudy', command: holdCommand, ...extra })
-  const ask = (of: Cell) => cells.ask(of)
-  const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
-  const generation = () => cells.generation()
-  const save = (of: LocatedPod, driver?: MemoryDriver) => cells.save(of, driver)
-  const restore = (into: Cell, from: Stored) => cells.restore(into, from)
-  const holds = async (of: Cell) => {
+  const primaryTestContainer = (extra: Partial<TestContainerRequest> = {}) =>
+    testContainers.start({ role: 'primary', command: serveCommand, ...extra })
+  const understudyTestContainer = (extra: Partial<TestContainerRequest> = {}) =>
+    testContainers.start({ role: 'understudy', command: holdCommand, ...extra })
+  const ask = (of: TestContainer) => testContainers.ask(of)
+  const locate = (of: TestContainer, promoted?: boolean) => testContainers.locate(of, promoted)
+  const generation = () => testContainers.generation()
+  const save = (of: LocatedPod, driver?: MemoryDriver) => testContainers.save(of, driver)
+  const restore = (into: TestContainer, from: Stored) => testContainers.restore(into, from)
+  const holds = async (of: TestContainer) => {
     await expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
     expect((await locate(of, true)).containers[0]?.app).toBeUndefined()
   }
@@ -69,7 +75,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     })
 
   test('room that was made before the stop is used, and what is left over of it is cut off', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     for (const count of [1, 2, 3]) expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
     const located = await locate(primary)
     const first = await save(located)
@@ -111,9 +117,9 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
 
   test('a primary goes on in an understudy from where it was, and from there in another one', async () => {
     const [primary, first, second] = [
-      await primaryCell(),
-      await understudyCell(),
-      await understudyCell({ role: 'second' }),
+      await primaryTestContainer(),
+      await understudyTestContainer(),
+      await understudyTestContainer({ role: 'second' }),
     ]
     for (const count of [1, 2, 3]) expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
     const saved = await save(await locate(primary))
@@ -145,10 +151,10 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const volumeOf = (uid: string) => join(node.directory, `pods/${uid}/volumes/kubernetes.io~empty-dir/data`)
     const withVolume = (podUid: string) => ({ podUid, options: ['--volume', `${volumeOf(podUid)}:/data`] })
     const [primary, understudy] = [
-      await primaryCell(withVolume('with-volume')),
-      await understudyCell(withVolume('also-with-volume')),
+      await primaryTestContainer(withVolume('with-volume')),
+      await understudyTestContainer(withVolume('also-with-volume')),
     ]
-    const within = (of: Cell, path: string) => `/proc/${of.init.pid}/root${path}`
+    const within = (of: TestContainer, path: string) => `/proc/${of.init.pid}/root${path}`
     await ask(primary)
     await writeFile(within(primary, '/data/kept'), 'volume')
     await mkdir(within(primary, '/etc/deep'), { recursive: true })
@@ -180,14 +186,14 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     // Dumps the promoted understudy: nothing of the first restore may interfere.
     await rm(within(understudy, '/bin/replaced'))
     const again = await save(await locate(understudy, true))
-    const third = await understudyCell({ role: 'third', ...withVolume('third-with-volume') })
+    const third = await understudyTestContainer({ role: 'third', ...withVolume('third-with-volume') })
     await node.driver.thaw(await restore(third, again))
     expect((await readdir(within(third, '/bin'))).sort()).toEqual(['test-container', 'waker'])
     expect(await ask(third)).toBe('3 3 3')
   })
 
   test('who stood still goes on when all is saved, unless there turns out to be more to do', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     const located = await locate(primary)
     const shm = `/proc/${located.containers[0]?.init.pid}/root/dev/shm`
     const went: boolean[] = []
@@ -213,7 +219,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('what CRIU wants to know of connections it has been told before', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     const { workDirectory, sentinel } = node.dependencies
     const told: boolean[] = []
     const driver = createMemoryDriver({
@@ -239,7 +245,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.measured: what is said of a dump is measured', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const { manifest } = await save(await locate(primary))
     expect(manifest.frozenSeconds).toBeGreaterThan(0)
@@ -259,7 +265,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('an understudy is refreshed again and again, and holds whenever it has nothing', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     for (const count of [1, 2, 3]) {
       expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
       const clone = await restore(understudy, await save(await locate(primary)))
@@ -271,7 +277,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('refreshes leave nothing behind', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     const located = await locate(primary)
     const sentinel = (await node.sentinel.hello()).pid
@@ -308,7 +314,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('a restore takes away the clone that is still there', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     const saved = await save(await locate(primary))
     const old = await restore(understudy, saved)
@@ -318,7 +324,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('another agent finds the clone of an earlier one and brings it on stage', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     const clone = await restore(understudy, await save(await locate(primary)))
     const other = node.connect()
@@ -336,7 +342,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('a clone that runs is none that lies frozen, whatever was told of it', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     const clone = await restore(understudy, await save(await locate(primary)))
     expect((await node.driver.clonesOf(await locate(understudy)))?.stage).toBe('Frozen')
@@ -348,7 +354,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('a clone that died is told as lost', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     const clone = await restore(understudy, await save(await locate(primary)))
     process.kill(clone.containers[0]?.app.pid ?? 0, 'SIGKILL')
@@ -360,7 +366,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.deadline: past its deadline a dump is given up anywhere, and the primary goes on', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const located = await locate(primary)
     const codes = new Set<string>()
@@ -375,7 +381,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('an aborted dump leaves nothing stopped', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const abort = new AbortController()
     const driver = afterStop(() => abort.abort(new Error('not now')))
@@ -386,7 +392,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.continue: when the connection to the sentinel ends during a stop, the primary goes on', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const other = node.connect()
     const driver = afterStop(sentinel => sentinel.close(), other.sentinel)
@@ -402,7 +408,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     // Simulates a SIGCONT before the gate opens: the CRIU at the gate must not take part in the next stop.
     ['that went on before its gate was opened can be saved', true],
   ])('when the sentinel itself dies during a stop, the primary %s', async (_, early) => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const { pid } = await node.sentinel.hello()
     const located = await locate(primary)
@@ -422,7 +428,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.continue: whenever an agent goes away in the middle of a dump, the primary goes on and can be saved', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const located = await locate(primary)
     for (let at = 0; at < 20; at++) {
@@ -441,7 +447,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.void: a pod that is told to end while it is stopped is not saved', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     await ask(primary)
     await node.driver.thaw(await restore(understudy, await save(await locate(primary))))
     const driver = afterStop(() => process.kill(understudy.init.pid, 'SIGTERM'))
@@ -452,7 +458,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('a CRIU that does not wait for the stop has saved nothing that counts', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     await ask(primary)
     const stops: string[] = []
     const sentinel: SentinelClient = {
@@ -475,7 +481,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D7.budget: memory that needs more room than there is is not dumped, and the primary goes on', async () => {
-    const primary = await primaryCell()
+    const primary = await primaryTestContainer()
     const located = await locate(primary)
     const name = located.containers[0]?.name
     const { dir } = await save(located)
@@ -501,7 +507,10 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D10.rights: memory with more rights than the understudy is not brought in', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell({ options: ['--user', '1000'] })]
+    const [primary, understudy] = [
+      await primaryTestContainer(),
+      await understudyTestContainer({ options: ['--user', '1000'] }),
+    ]
     await ask(primary)
     const saved = await save(await locate(primary))
     expect(await codeOf(restore(understudy, saved))).toBe('CredentialsExceed')
@@ -510,7 +519,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
 
   test('a user without any capability, with and without CAP_SYS_RESOURCE here', async () => {
     const user = { options: ['--user', '1000'] }
-    const [primary, understudy] = [await primaryCell(user), await understudyCell(user)]
+    const [primary, understudy] = [await primaryTestContainer(user), await understudyTestContainer(user)]
     await ask(primary)
     const clone = await restore(understudy, await save(await locate(primary)))
     await node.driver.thaw(clone)
@@ -523,8 +532,8 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
 
   test('a first process that was to end with its parent outlives CRIU', async () => {
     const [primary, understudy] = [
-      await primaryCell({ options: ['--parent-death', '9'] }),
-      await understudyCell(),
+      await primaryTestContainer({ options: ['--parent-death', '9'] }),
+      await understudyTestContainer(),
     ]
     await ask(primary)
     await node.driver.thaw(await restore(understudy, await save(await locate(primary))))
@@ -532,7 +541,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   })
 
   test('D6.image: another image is not restored', async () => {
-    const [primary, understudy] = [await primaryCell(), await understudyCell()]
+    const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     const saved = await save(await locate(primary))
     const [image] = saved.manifest.containers
     if (image === undefined) throw new Error('no image')
@@ -543,8 +552,18 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   test('D7.moment: two containers are saved as of one moment, and restored together or not at all', async () => {
     const pair = async (role: string, command: (container: string) => readonly string[]) => {
       const two = [
-        await cells.start({ role: `${role}-a`, podUid: role, container: 'a', command: command('a') }),
-        await cells.start({ role: `${role}-b`, podUid: role, container: 'b', command: command('b') }),
+        await testContainers.start({
+          role: `${role}-a`,
+          podUid: role,
+          container: 'a',
+          command: command('a'),
+        }),
+        await testContainers.start({
+          role: `${role}-b`,
+          podUid: role,
+          container: 'b',
+          command: command('b'),
+        }),
       ] as const
       const pod = { ...two[0].pod, containers: two.flatMap(it => it.pod.containers) }
       return { two, located: () => node.driver.locate(pod, signal) }

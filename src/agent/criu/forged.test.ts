@@ -19,9 +19,9 @@ import {
   mmEntry,
 } from '../../checkpoint/images/messages.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { type Cell, holdCommand, serveCommand } from '../preflight/test-container.ts'
-import { type Cells, cellsOf } from '../testing/test-containers.ts'
+import { holdCommand, serveCommand, type TestContainer } from '../preflight/test-container.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 import { createMemoryDriver } from './driver.ts'
 import { beyondLimits, livingLimits } from './limits.ts'
 import { livingRights } from './rights.ts'
@@ -111,21 +111,21 @@ const forgeries: readonly (readonly [string, (images: string) => Promise<unknown
 describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${cannotDump ?? ''}`, () => {
   let node: TestNode
   let saved: Stored
-  let cells: Cells
+  let testContainers: TestContainers
   const signal = new AbortController().signal
   const user = { options: ['--user', '1000'] }
   const deadlineMs = 60_000
 
-  const understudy = () => cells.start({ role: 'understudy', command: holdCommand, ...user })
+  const understudy = () => testContainers.start({ role: 'understudy', command: holdCommand, ...user })
   beforeAll(async () => {
     node = await startTestNode()
-    cells = cellsOf(node, deadlineMs)
-    const primary = await cells.start({ role: 'primary', command: serveCommand, ...user })
-    await cells.ask(primary)
-    saved = await cells.save(primary)
-    await cells.stop()
+    testContainers = testContainersOf(node, deadlineMs)
+    const primary = await testContainers.start({ role: 'primary', command: serveCommand, ...user })
+    await testContainers.ask(primary)
+    saved = await testContainers.save(primary)
+    await testContainers.stop()
   })
-  afterEach(() => cells.stop())
+  afterEach(() => testContainers.stop())
   afterAll(() => node?.dispose())
 
   const images = () => join(saved.dir, 'containers', 'app', 'criu')
@@ -154,14 +154,14 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
         },
       },
     })
-  const restore = async (into: Cell, driver = node.driver, lazily?: 'Always'): Promise<string> => {
-    const located = await cells.locate(into)
+  const restore = async (into: TestContainer, driver = node.driver, lazily?: 'Always'): Promise<string> => {
+    const located = await testContainers.locate(into)
     return driver.restore(located, saved, { deadlineMs, signal, ...(lazily && { lazily }) }).then(
       () => 'restored',
       (error: unknown) => (isAgentError(error) ? error.code : String(error)),
     )
   }
-  const nothingIsLeft = (of: Cell) => expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
+  const nothingIsLeft = (of: TestContainer) => expect.poll(() => nestedChildren(hostFs, of.init)).toEqual([])
 
   it('what was not forged is restored', async () => {
     expect(await restore(await understudy())).toBe('restored')
@@ -339,7 +339,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
       { name: 'shell', mode: 0o4755, uid: 0, gid: 0, content: '#!' },
       { name: 'disk', type: 'block-device', mode: 0o666, devmajor: 7, devminor: 0 },
     ]
-    const modes = async (of: Cell) => {
+    const modes = async (of: TestContainer) => {
       const root = `/proc/${of.init.pid}/root`
       const look = (name: string) =>
         stat(join(root, name)).then(
@@ -366,7 +366,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.forged: images of another node ${
     })
 
     it('and one of root what it could have made itself', async () => {
-      const into = await cells.start({ role: 'understudy', command: holdCommand })
+      const into = await testContainers.start({ role: 'understudy', command: holdCommand })
       await withLayer(members, async () => expect(await restore(into)).toBe('restored'))
       expect(await modes(into)).toEqual(['104755', '60666'])
     })

@@ -5,9 +5,9 @@ import { dirname, join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { buildRan } from '../../../native/testing/ran.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
-import { type Cell, holdCommand, serveCommand } from '../preflight/test-container.ts'
-import { type Cells, cellsOf } from '../testing/test-containers.ts'
+import { holdCommand, serveCommand, type TestContainer } from '../preflight/test-container.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
+import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 
 vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
 
@@ -17,13 +17,13 @@ const signal = new AbortController().signal
 describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? ''}`, () => {
   let node: TestNode
   let ran: Awaited<ReturnType<typeof buildRan>>
-  let cells: Cells
+  let testContainers: TestContainers
   beforeAll(async () => {
     node = await startTestNode()
-    cells = cellsOf(node, deadlineMs)
+    testContainers = testContainersOf(node, deadlineMs)
     ran = await buildRan()
   })
-  afterEach(() => cells.stop())
+  afterEach(() => testContainers.stop())
   afterAll(() => node?.dispose())
 
   type Prepare = (root: string) => Promise<void>
@@ -63,9 +63,9 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
 
   const start = async (role: string, command: readonly string[], prepare: Prepare) => {
     await prepare(join(node.directory, 'cells', role, 'lower'))
-    return cells.start({ role, command })
+    return testContainers.start({ role, command })
   }
-  const hasRun = (cell: Cell) => existsSync(`/proc/${cell.init.pid}/root/ran`)
+  const hasRun = (testContainer: TestContainer) => existsSync(`/proc/${testContainer.init.pid}/root/ran`)
   test.each<[string, Prepare]>([
     ['libraries that the loader is to load first', preload],
     ['a configuration of CRIU that names a program', configuration],
@@ -77,19 +77,19 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
     async (_, prepare) => {
       const primary = await start('primary', serveCommand, prepare)
       const understudy = await start('understudy', holdCommand, prepare)
-      expect(await cells.ask(primary)).toBe('1 1 1')
+      expect(await testContainers.ask(primary)).toBe('1 1 1')
       // A file in /dev/shm makes `rootfs` run in the container's namespaces too.
       await writeFile(`/proc/${primary.init.pid}/root/dev/shm/shared`, 'x')
-      const saved = await cells.save(primary)
+      const saved = await testContainers.save(primary)
       expect(hasRun(primary)).toBe(false)
 
-      const located = await cells.locate(understudy)
+      const located = await testContainers.locate(understudy)
       const restore = (lazily: 'Always' | 'Large') =>
         node.driver.restore(located, saved, { deadlineMs, signal, lazily })
       await node.driver.discard(await restore('Large'))
       const clone = await restore('Always')
       await node.driver.thaw(clone)
-      expect(await cells.ask(understudy)).toBe('2 2 2')
+      expect(await testContainers.ask(understudy)).toBe('2 2 2')
       await node.driver.settle(clone, signal)
       expect(hasRun(understudy)).toBe(false)
     },
@@ -97,24 +97,24 @@ describe.skipIf(cannotDump !== undefined)(`a hostile container ${cannotDump ?? '
 
   test('D10.container-files: a CRIU that does not know its kernel asks nothing of the container, but gives up', async () => {
     const primary = await start('primary', serveCommand, onPath)
-    await cells.ask(primary)
+    await testContainers.ask(primary)
     const [known = ''] = (await readdir(node.programs.directory)).filter(it => it.startsWith('criu.kdat.'))
     const path = join(node.programs.directory, known)
     await rename(path, `${path}.away`)
     try {
-      const failure = await cells.save(primary).catch((error: unknown) => error)
+      const failure = await testContainers.save(primary).catch((error: unknown) => error)
       expect(isAgentError(failure, 'DumpFailed') && failure.detail).toMatch(
         /what CRIU knows of this kernel cannot be read/,
       )
       expect(hasRun(primary)).toBe(false)
       // Simulates the file of another CRIU.
       await writeFile(path, 'x')
-      await expect(cells.save(primary)).rejects.toThrow(/cannot be used/)
+      await expect(testContainers.save(primary)).rejects.toThrow(/cannot be used/)
       expect(hasRun(primary)).toBe(false)
     } finally {
       await rm(path, { force: true })
       await rename(`${path}.away`, path)
     }
-    expect(await cells.ask(primary)).toBe('2 2 2')
+    expect(await testContainers.ask(primary)).toBe('2 2 2')
   })
 })

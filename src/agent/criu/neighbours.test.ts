@@ -5,9 +5,14 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { compileStatic } from '../../../build/compile.ts'
 import { run } from '../../../build/run.ts'
 import { start } from '../../../init-waker/testing/process.ts'
-import { type Cell, type CellRequest, holdCommandOf, serveCommand } from '../preflight/test-container.ts'
-import { type Cells, cellsOf, outcomeOf } from '../testing/test-containers.ts'
+import {
+  holdCommandOf,
+  serveCommand,
+  type TestContainer,
+  type TestContainerRequest,
+} from '../preflight/test-container.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { outcomeOf, type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 import { nestedChildren } from './tree.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
@@ -42,11 +47,11 @@ describe.skipIf(cannotDump !== undefined)(
   () => {
     let node: TestNode
     let tools = ''
-    let cells: Cells
+    let testContainers: TestContainers
 
     beforeAll(async () => {
       node = await startTestNode()
-      cells = cellsOf(node, 8_000)
+      testContainers = testContainersOf(node, 8_000)
       tools = join(node.directory, 'tools')
       await mkdir(tools)
       await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -static -pthread -x c -o "$OUT" -'], {
@@ -55,18 +60,18 @@ describe.skipIf(cannotDump !== undefined)(
       const neighbour = await compileStatic(join(import.meta.dirname, '../../../native/testing/neighbour.c'))
       await copyFile(neighbour, join(tools, 'neighbour'))
     })
-    afterEach(() => cells.stop())
+    afterEach(() => testContainers.stop())
     afterAll(() => node?.dispose())
 
-    const cell = (request: Pick<CellRequest, 'role' | 'command'>) =>
-      cells.start({ ...request, options: ['--user', '1000', '--volume', `${tools}:/opt`] })
+    const testContainer = (request: Pick<TestContainerRequest, 'role' | 'command'>) =>
+      testContainers.start({ ...request, options: ['--user', '1000', '--volume', `${tools}:/opt`] })
     const primary = async () => {
-      const started = await cell({ role: 'primary', command: ['/opt/program'] })
+      const started = await testContainer({ role: 'primary', command: ['/opt/program'] })
       await expect.poll(() => started.output()).toContain('ready')
       return started
     }
     /** Starts a process of another user, without any capability, in the network namespace of the pod. */
-    const another = async (of: Cell, ...what: readonly string[]) => {
+    const another = async (of: TestContainer, ...what: readonly string[]) => {
       const rights = ['--reuid', '2000', '--regid', '2000', '--clear-groups', '--no-new-privs']
       const started = await start('nsenter', [
         ...['-t', String(of.init.pid), '--net', '--'],
@@ -75,9 +80,9 @@ describe.skipIf(cannotDump !== undefined)(
       await expect.poll(() => started.stdout()).toContain('awake')
       return started
     }
-    const saves = async (of: Cell, times: number) => {
+    const saves = async (of: TestContainer, times: number) => {
       const ends: string[] = []
-      for (let i = 0; i < times; i++) ends.push(await outcomeOf(cells.save(of)))
+      for (let i = 0; i < times; i++) ends.push(await outcomeOf(testContainers.save(of)))
       return ends
     }
 
@@ -93,14 +98,14 @@ describe.skipIf(cannotDump !== undefined)(
     })
 
     it('nor are descriptors put into what is restored', async () => {
-      const from = await cells.save(await primary())
-      const understudy = await cell({
+      const from = await testContainers.save(await primary())
+      const understudy = await testContainer({
         role: 'understudy',
         command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/opt/program'],
       })
       await using neighbour = await another(understudy, 'send')
       for (let i = 0; i < 5; i++) {
-        const clone = await cells.restore(understudy, from)
+        const clone = await testContainers.restore(understudy, from)
         await node.driver.discard(clone)
         await expect.poll(() => nestedChildren(hostFs, understudy.init)).toEqual([])
       }

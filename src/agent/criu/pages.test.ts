@@ -1,4 +1,4 @@
-// Long because every case restores the same large cell.
+// Long because every case restores the same large test container.
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -9,13 +9,13 @@ import { CheckpointError } from '../../checkpoint/errors.ts'
 import { readStats } from '../../checkpoint/images/stats.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
-import { type Cell, holdCommandOf, serveCommand } from '../preflight/test-container.ts'
 import type { ProcessRef } from '../container/process.ts'
 import { isSame, statusOf, treeOf } from '../container/process.ts'
 import { findObstacles } from '../preflight/obstacles/find.ts'
+import { holdCommandOf, serveCommand, type TestContainer } from '../preflight/test-container.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
-import { type Cells, cellsOf } from '../testing/test-containers.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
+import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 import { createCopies } from './copies.ts'
 import { createMemoryDriver } from './driver.ts'
 import type { Clone, LocatedPod, PageServer } from './memory-driver.ts'
@@ -36,21 +36,21 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   let node: TestNode
   let saved: Stored
   let looks = ''
-  let cells: Cells
+  let testContainers: TestContainers
 
   beforeAll(async () => {
     node = await startTestNode()
-    cells = cellsOf(node, deadlineMs)
+    testContainers = testContainersOf(node, deadlineMs)
     looks = dirname(await buildProgram('inspect'))
-    const primary = await fillCell('primary', large)
+    const primary = await fillTestContainer('primary', large)
     saved = await save(await locate(primary))
-    await cells.stop()
+    await testContainers.stop()
   })
-  afterEach(() => cells.stop())
+  afterEach(() => testContainers.stop())
   afterAll(() => node?.dispose())
 
-  const fillCell = async (role: string, mebibytes: number) => {
-    const started = await cells.start({
+  const fillTestContainer = async (role: string, mebibytes: number) => {
+    const started = await testContainers.start({
       role,
       command: ['/bin/test-container', 'fill', '8080', String(mebibytes)],
     })
@@ -58,7 +58,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     return started
   }
   const understudy = (role = 'understudy') =>
-    cells.start({
+    testContainers.start({
       role,
       command: [
         ...holdCommandOf('app').slice(0, -serveCommand.length),
@@ -68,9 +68,9 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
         '1',
       ],
     })
-  const locate = (of: Cell, promoted?: boolean) => cells.locate(of, promoted)
+  const locate = (of: TestContainer, promoted?: boolean) => testContainers.locate(of, promoted)
   /** Returns the answer at a port; empty: none. */
-  const ask = async (of: Cell, port: number): Promise<string> => {
+  const ask = async (of: TestContainer, port: number): Promise<string> => {
     const log = join(node.directory, `answer-${port}`)
     await rm(log, { force: true })
     await node.sentinel.spawn({
@@ -81,8 +81,8 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     const said = (await readFile(log, 'utf8')).trim()
     return /^cell:/.test(said) ? '' : said
   }
-  const save = (of: LocatedPod) => cells.save(of)
-  const restore = async (into: Cell, from = saved): Promise<Clone> =>
+  const save = (of: LocatedPod) => testContainers.save(of)
+  const restore = async (into: TestContainer, from = saved): Promise<Clone> =>
     node.driver.restore(await locate(into), from, { deadlineMs, signal, lazily: 'Large' })
   /**
    * Restores, and stops the page server when the restore ends, so that only a few pages have arrived. The server defers
@@ -90,7 +90,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
    * pages could arrive before the test sees the end of the restore. (A stop does it no harm: native/criu-shim/criu-shim.c,
    * 4.)
    */
-  const restoreHeld = async (into: Cell): Promise<Clone> => {
+  const restoreHeld = async (into: TestContainer): Promise<Clone> => {
     let bringing: ProcessRef | undefined
     const sentinel: SentinelClient = {
       ...node.sentinel,
@@ -160,7 +160,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
       () => 'fulfilled',
       (error: unknown) => (isAgentError(error) ? error.code : String(error)),
     )
-  const running = async (of: Cell) => (await locate(of, true)).containers[0]?.app !== undefined
+  const running = async (of: TestContainer) => (await locate(of, true)).containers[0]?.app !== undefined
 
   test('D5.lazy: it answers before its memory is there, and all of it is right when it has come', async () => {
     const into = await understudy()
@@ -334,7 +334,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
   })
 
   test('small memory, and memory for which nobody asks to come later, comes at once', async () => {
-    const small = await save(await locate(await fillCell('small', 1)))
+    const small = await save(await locate(await fillTestContainer('small', 1)))
     expect(small.manifest.containers[0]?.memoryBytes).toBeLessThan(lazyBytes)
     for (const [from, lazily] of [
       [small, 'Large'],

@@ -6,7 +6,7 @@ import { run } from '../../../build/run.ts'
 import { CheckpointError } from '../../checkpoint/errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
-import { type Cell, startCell } from '../preflight/test-container.ts'
+import { startTestContainer, type TestContainer } from '../preflight/test-container.ts'
 import { bytesInDraft } from '../tasks/watched-draft.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import type { DumpOptions, LocatedPod } from './memory-driver.ts'
@@ -64,9 +64,9 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
 
   const withApp = async (
     arguments_: readonly string[],
-    body: (located: LocatedPod, app: Cell) => Promise<void>,
+    body: (located: LocatedPod, app: TestContainer) => Promise<void>,
   ) => {
-    const app = await startCell(
+    const app = await startTestContainer(
       {
         ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
         ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },

@@ -3,9 +3,14 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../../build/run.ts'
-import { type Cell, type CellRequest, holdCommandOf, serveCommand } from '../preflight/test-container.ts'
-import { type Cells, cellsOf, outcomeOf } from '../testing/test-containers.ts'
+import {
+  holdCommandOf,
+  serveCommand,
+  type TestContainer,
+  type TestContainerRequest,
+} from '../preflight/test-container.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
+import { outcomeOf, type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
@@ -53,30 +58,30 @@ describe.skipIf(cannotDump !== undefined)(
   () => {
     let node: TestNode
     let tools = ''
-    let cells: Cells
+    let testContainers: TestContainers
 
-    const cell = (request: Pick<CellRequest, 'role' | 'command' | 'options'>) => {
+    const testContainer = (request: Pick<TestContainerRequest, 'role' | 'command' | 'options'>) => {
       const { options = ['--user', '1000'] } = request
-      return cells.start({ ...request, options: [...options, '--volume', `${tools}:/opt`] })
+      return testContainers.start({ ...request, options: [...options, '--volume', `${tools}:/opt`] })
     }
     const running = async (program: keyof typeof programs, more?: readonly string[]) => {
       const command = ['/opt/program', program]
-      const started = await cell({ role: 'primary', command, ...(more && { options: more }) })
+      const started = await testContainer({ role: 'primary', command, ...(more && { options: more }) })
       await expect.poll(() => started.output()).toContain('ready')
       return started
     }
-    const dump = (of: Cell) => outcomeOf(cells.save(of))
+    const dump = (of: TestContainer) => outcomeOf(testContainers.save(of))
 
     beforeAll(async () => {
       node = await startTestNode()
-      cells = cellsOf(node, 60_000)
+      testContainers = testContainersOf(node, 60_000)
       tools = join(node.directory, 'tools')
       await mkdir(tools)
       await run('sh', ['-c', 'printf %s "$SOURCE" | gcc -w -static -x c -o "$OUT" -'], {
         env: { SOURCE: source, OUT: join(tools, 'program') },
       })
     })
-    afterEach(() => cells.stop())
+    afterEach(() => testContainers.stop())
     afterAll(() => node?.dispose())
 
     it('with nothing of it is saved', async () => {
@@ -98,7 +103,7 @@ describe.skipIf(cannotDump !== undefined)(
 
     it('nobody who could take over CRIU is among its processes', async () => {
       expect(await dump(await running('nothing', ['--capability', '12']))).toBe('done')
-      await cells.stop()
+      await testContainers.stop()
       expect(await dump(await running('nothing', ['--capability', '19']))).toMatch(
         /^Unsupported: container app: process \d+ \(program\) may have SYS_PTRACE/,
       )
@@ -125,12 +130,12 @@ describe.skipIf(cannotDump !== undefined)(
       debugging.abort()
       await debugger_.catch(() => undefined)
       await expect.poll(() => dump(app)).toBe('done')
-      const understudy = await cell({
+      const understudy = await testContainer({
         role: 'understudy',
         command: [...holdCommandOf('app').slice(0, -serveCommand.length), '/opt/program', 'nothing'],
         options: ['--capability', '21'],
       })
-      expect(await outcomeOf(cells.restore(understudy, await cells.save(app)))).toMatch(
+      expect(await outcomeOf(testContainers.restore(understudy, await testContainers.save(app)))).toMatch(
         /^Unsupported: .* may have SYS_ADMIN/,
       )
     })

@@ -1,10 +1,20 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { dutiesOf } from './desired-tasks.ts'
-import type { Duty } from './task.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
-import { container, died, kept, lease, nameOf, pod, policy, snapshot, usableAt } from '../testing/fake/snapshots.ts'
+import {
+  container,
+  died,
+  kept,
+  lease,
+  nameOf,
+  pod,
+  policy,
+  snapshot,
+  usableAt,
+} from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
+import type { Task } from './task.ts'
 
 describe('any world', () => {
   const names = ['p', 'q', 'h', 'i'] as const
@@ -82,20 +92,20 @@ describe('any world', () => {
           dead: new Map(w.dead.map(uid => [uid, nameOf()])),
         }),
     )
-  const holds = (check: (duties: readonly Duty[], world: Snapshot) => void) =>
+  const holds = (check: (tasks: readonly Task[], world: Snapshot) => void) =>
     fc.assert(
-      fc.property(worlds, world => check(dutiesOf(world), world)),
+      fc.property(worlds, world => check(desiredTasks(world), world)),
       { numRuns: 2_000 },
     )
 
   it('no two duties have one key, and at most one of two slots works on the memory of one pod', () => {
-    holds(duties => {
-      const keys = duties.map(({ key }) => key)
-      // Two Leases that name one pod are a client's mistake: then keys collide, and only one duty is done.
+    holds(tasks => {
+      const keys = tasks.map(({ key }) => key)
+      // Two Leases that name one pod are a client's mistake: then keys collide, and only one task is done.
       const perPod = new Map<string, Set<string>>()
-      for (const duty of duties)
-        if (duty.memoryOf !== undefined)
-          perPod.set(duty.memoryOf, (perPod.get(duty.memoryOf) ?? new Set()).add(duty.type))
+      for (const task of tasks)
+        if (task.memoryOf !== undefined)
+          perPod.set(task.memoryOf, (perPod.get(task.memoryOf) ?? new Set()).add(task.type))
       for (const kinds of perPod.values()) {
         expect(kinds.has('checkpoint') && (kinds.has('freeze') || kinds.has('verifyRestore'))).toBe(false)
         expect(kinds.has('freeze') && kinds.has('verifyRestore')).toBe(false)
@@ -106,46 +116,46 @@ describe('any world', () => {
   })
 
   it('D7.when: only what serves, is not on its way out and is kept elsewhere is saved', () => {
-    holds((duties, world) => {
-      for (const duty of duties) {
-        if (duty.type !== 'checkpoint') continue
-        expect(duty.pod.terminating).toBe(false)
-        expect(duty.pod.uid).toBe(duty.lease.holder.uid)
-        expect(world.dead.get(duty.pod.uid)).not.toBe(slotName(duty.lease))
-        expect(duty.lease.holders.some(node => node !== world.node)).toBe(true)
+    holds((tasks, world) => {
+      for (const task of tasks) {
+        if (task.type !== 'checkpoint') continue
+        expect(task.pod.terminating).toBe(false)
+        expect(task.pod.uid).toBe(task.lease.holder.uid)
+        expect(world.dead.get(task.pod.uid)).not.toBe(slotName(task.lease))
+        expect(task.lease.holders.some(node => node !== world.node)).toBe(true)
       }
     })
   })
 
   it('nothing is ever brought back in a pod that has a role, or in one that is no understudy', () => {
-    holds((duties, world) => {
+    holds((tasks, world) => {
       const holders = new Set(world.slots.map(({ holder }) => holder.uid))
-      for (const duty of duties) {
-        if (duty.type !== 'freeze' && duty.type !== 'verifyRestore' && duty.type !== 'discard') continue
-        expect(holders.has(duty.pod.uid)).toBe(false)
+      for (const task of tasks) {
+        if (task.type !== 'freeze' && task.type !== 'verifyRestore' && task.type !== 'discard') continue
+        expect(holders.has(task.pod.uid)).toBe(false)
         expect(
-          duty.pod.kind === 'hotbackup' || (duty.type === 'discard' && duty.pod.kind === 'coldbackup'),
+          task.pod.kind === 'hotbackup' || (task.type === 'discard' && task.pod.kind === 'coldbackup'),
         ).toBe(true)
-        if (duty.pod.terminating) expect(duty.type, 'memory leaves a pod that ends').toBe('discard')
-        else expect([duty.pod.understudy, world.dead.has(duty.pod.uid)]).toEqual([true, false])
+        if (task.pod.terminating) expect(task.type, 'memory leaves a pod that ends').toBe('discard')
+        else expect([task.pod.understudy, world.dead.has(task.pod.uid)]).toEqual([true, false])
       }
     })
   })
 
   it('nobody goes on stage but whom the Lease names', () => {
-    holds(duties => {
-      for (const duty of duties) if (duty.type === 'promote') expect(duty.lease.holder.uid).toBe(duty.pod.uid)
+    holds(tasks => {
+      for (const task of tasks) if (task.type === 'promote') expect(task.lease.holder.uid).toBe(task.pod.uid)
     })
   })
 
   it('nobody is ended who holds the slot and stays', () => {
-    holds(duties => {
-      for (const duty of duties)
-        if (duty.type === 'stopPrimary')
+    holds(tasks => {
+      for (const task of tasks)
+        if (task.type === 'stopPrimary')
           expect(
-            duty.pod.terminating ||
-              duty.lease.ending === duty.pod.uid ||
-              duty.lease.holder.uid !== duty.pod.uid,
+            task.pod.terminating ||
+              task.lease.ending === task.pod.uid ||
+              task.lease.holder.uid !== task.pod.uid,
           ).toBe(true)
     })
   })

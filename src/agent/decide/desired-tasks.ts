@@ -1,31 +1,31 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Duty } from './task.ts'
-import { ofHolder } from './holder-tasks.ts'
 import { isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
-import { ofLeftOnStage, ofLosers, ofPrimary } from './primary-tasks.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
+import { ofHolder } from './holder-tasks.ts'
+import { ofLeftOnStage, ofLosers, ofPrimary } from './primary-tasks.ts'
+import type { Task } from './task.ts'
 import { ofGate, ofUnderstudy, ofUnnamed } from './understudy-tasks.ts'
 
 /** Returns what this node should do now. Pure; the order means nothing. */
-export function dutiesOf(snapshot: Snapshot): Duty[] {
+export function desiredTasks(snapshot: Snapshot): Task[] {
   const pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const slots = snapshot.slots.map(lease => ({ lease, name: slotName(lease) }))
-  const duties: Duty[] = []
+  const tasks: Task[] = []
   for (const slot of slots) {
     const pod = pods.get(slot.lease.holder.uid)
-    if (pod !== undefined) duties.push(...ofPrimary(snapshot, slot, pod))
-    else duties.push(...ofHolder(snapshot, slot))
-    duties.push(...ofLosers(snapshot, slot))
+    if (pod !== undefined) tasks.push(...ofPrimary(snapshot, slot, pod))
+    else tasks.push(...ofHolder(snapshot, slot))
+    tasks.push(...ofLosers(snapshot, slot))
   }
-  for (const pod of snapshot.pods) duties.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod))
+  for (const pod of snapshot.pods) tasks.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod))
   for (const pod of snapshot.pods) {
     if (primaries.has(pod.uid)) continue
     if (!isFreeUnderstudy(snapshot, pod)) {
-      duties.push(...ofUnnamed(snapshot, pod))
+      tasks.push(...ofUnnamed(snapshot, pod))
       continue
     }
-    duties.push(
+    tasks.push(
       ...ofUnderstudy(
         snapshot,
         slots.filter(({ lease }) => isFor(lease, pod)),
@@ -33,5 +33,5 @@ export function dutiesOf(snapshot: Snapshot): Duty[] {
       ),
     )
   }
-  return duties
+  return tasks
 }

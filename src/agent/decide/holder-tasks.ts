@@ -2,16 +2,16 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isNewerTold } from '../../succession/age.ts'
 import { hasNothing } from '../../succession/kept.ts'
-import type { Duty } from './task.ts'
 import type { Elsewhere } from '../observe/elsewhere.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
-import type { Slot } from './slot-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
+import type { Slot } from './slot-facts.ts'
+import type { Task } from './task.ts'
 
 /** Key of the task that fetches the generations of a slot. */
 export const replicateKey = (slot: string): string => `replicate/${slot}`
 
-export function ofHolder(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
+export function ofHolder(snapshot: Snapshot, { lease, name }: Slot): Task[] {
   const { policy } = lease
   // How many generations to keep is not known: those that are here stay.
   if (policy === undefined) return []

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { dutiesOf } from './desired-tasks.ts'
 import { viewOf } from '../observe/pod-view.ts'
 import { kept, lease, nameOf, peer, policy, snapshot, understudy } from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
 import { usabilityOf } from './usability.ts'
 
 const old = '0'.repeat(16)
@@ -26,7 +26,9 @@ const changed = (...hashes: readonly string[]) =>
 describe('after the template of a set has changed', () => {
   it('D3.restore-hash: memory goes only into understudies of the restore hash that it was saved under', () => {
     const typesFor = (...hashes: readonly string[]) =>
-      dutiesOf(changed(...hashes)).flatMap(duty => ('pod' in duty ? [`${duty.type} ${duty.pod.name}`] : []))
+      desiredTasks(changed(...hashes)).flatMap(task =>
+        'pod' in task ? [`${task.type} ${task.pod.name}`] : [],
+      )
     expect(typesFor(old)).toEqual(['freeze h0'])
     expect(typesFor(next)).toEqual(['discard h0'])
     expect(typesFor(next, old)).toEqual(['discard h0', 'discard h1'])

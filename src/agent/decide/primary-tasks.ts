@@ -1,13 +1,13 @@
 import { servingReasons } from '../../api/pod-contract.ts'
-import type { Duty } from './task.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
+import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import type { Slot } from './slot-facts.ts'
 import { anotherIn, isOnStage, isPaused, isToEnd, nowhere, wayFrom } from './slot-facts.ts'
-import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import type { Task } from './task.ts'
 
-/** The duties for the pod of this node that a slot's Lease names. */
-export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
+/** The tasks for the pod of this node that a slot's Lease names. */
+export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] {
   const { lease, name } = slot
   if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)
   const onStage = isOnStage(snapshot, lease, pod)
@@ -32,12 +32,12 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] 
   return ofPrimaryOnStage(snapshot, slot, pod)
 }
 
-function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Duty[] {
+function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Task[] {
   const { policy } = lease
   const ids = idsOf(pod)
   const about = { pod, lease }
   const way = wayFrom(snapshot, lease)
-  const duties: Duty[] = [
+  const tasks: Task[] = [
     {
       type: 'watchPrimary',
       key: `watchPrimary/${pod.uid}`,
@@ -48,7 +48,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
     },
   ]
   if (pod.understudy || policy?.liveness !== undefined)
-    duties.push({
+    tasks.push({
       type: 'probe',
       key: `probe/${pod.uid}`,
       version: `${name} ${lease.epoch} ${ids}`,
@@ -56,11 +56,11 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
     })
   const isKeptElsewhere = lease.unsaved !== true && lease.holders.some(node => node !== snapshot.node)
   // How often to save, and how much, is not known.
-  if (policy === undefined) return duties
+  if (policy === undefined) return tasks
   // A stopped primary fails its probes; that is no reason to resume it.
   if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
-      ...duties,
+      ...tasks,
       {
         type: 'handOver',
         key: `handOver/${pod.uid}`,
@@ -72,21 +72,21 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
   // The version contains neither the pace nor the readiness: their change must not abort a dump in progress. A
   // container that replaced the one with the slot's memory is not saved: its generation would count as a continuation.
   if (snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined)
-    duties.push({
+    tasks.push({
       type: 'checkpoint',
       key: `checkpoint/${pod.uid}`,
       version: `${name} ${lease.epoch} ${ids}`,
       memoryOf: pod.uid,
       ...{ ...about, policy },
     })
-  return duties
+  return tasks
 }
 
 /**
  * A promoted understudy has no probes of its own in its spec, so the agent probes it even if its set keeps no memory
  * any more: then its slot has no Lease. Such a pod may stay for long, where pods are replaced only when they are deleted.
  */
-export function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Duty[] {
+export function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Task[] {
   if (!pod.understudy) return []
   if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.name === pod.slot)))
     return []
@@ -96,8 +96,8 @@ export function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Duty[] {
   return [{ type: 'probe', key: `probe/${pod.uid}`, version: `without memory ${idsOf(pod)}`, pod }]
 }
 
-/** Duties for a dead primary without a successor. Its heir may have got another slot since, or be gone. */
-function ofDead(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Duty[] {
+/** Tasks for a dead primary without a successor. Its heir may have got another slot since, or be gone. */
+function ofDead(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Task[] {
   if (isPaused(lease)) return []
   const to = wayFrom(snapshot, lease) ?? nowhere
   const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
@@ -105,7 +105,7 @@ function ofDead(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Duty[]
 }
 
 /** Former primaries that still run although the slot is another pod's: two pods must not answer with one memory. */
-export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
+export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Task[] {
   const losers = snapshot.pods.filter(
     pod =>
       isFor(lease, pod) &&
@@ -114,7 +114,7 @@ export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
       (pod.kind === 'primary' || pod.kind === 'retired') &&
       pod.epoch < lease.epoch,
   )
-  return losers.flatMap((pod): Duty[] => {
+  return losers.flatMap((pod): Task[] => {
     const to = lease.ip ?? nowhere
     const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))

@@ -1,15 +1,25 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { dutiesOf } from './desired-tasks.ts'
-import { isAtStake } from './slot-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
-import { kept, lease, nameOf, peer, pod, policy, snapshot, typesOf, usableAt } from '../testing/fake/snapshots.ts'
+import {
+  kept,
+  lease,
+  nameOf,
+  peer,
+  pod,
+  policy,
+  snapshot,
+  typesOf,
+  usableAt,
+} from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
+import { isAtStake } from './slot-facts.ts'
 
 describe('where connections to a dead primary go', () => {
   const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.9' }
   const way = (over: Partial<SlotLease>, more: Partial<Snapshot> = {}) => {
     const it = snapshot({ pods: [pod('p')], slots: [lease(over)], ...more })
-    return dutiesOf(it).find(({ type }) => type === 'watchPrimary')
+    return desiredTasks(it).find(({ type }) => type === 'watchPrimary')
   }
   it('D7.grave: to its heir; to nobody where its memory has to start first; nowhere else where nobody has it', () => {
     const kept = { reports: new Map([['b', usableAt('b', lease())]]) }
@@ -32,8 +42,8 @@ describe('where connections to a dead primary go', () => {
     const dead = { dead: new Map([['uid-p', nameOf()]]) }
     const it = snapshot({ pods: [pod('p')], slots: [next], ...dead })
     const away = { type: 'redirect', pod: { name: 'p' }, isAwaited: false }
-    expect(dutiesOf(it)).toMatchObject([{ ...away, to: '10.0.0.7' }])
-    expect(dutiesOf({ ...it, slots: [{ ...next, ip: undefined }] })).toMatchObject([
+    expect(desiredTasks(it)).toMatchObject([{ ...away, to: '10.0.0.7' }])
+    expect(desiredTasks({ ...it, slots: [{ ...next, ip: undefined }] })).toMatchObject([
       { ...away, to: '127.0.0.1' },
     ])
   })
@@ -42,11 +52,11 @@ describe('where connections to a dead primary go', () => {
     const reports = new Map([['b', usableAt('b', lease())]])
     const dead = snapshot({ pods: [pod('p')], dead: new Map([['uid-p', nameOf()]]), reports })
     const waits = { type: 'redirect', isAwaited: true }
-    const before = dutiesOf({ ...dead, slots: [lease({ heir })] })
+    const before = desiredTasks({ ...dead, slots: [lease({ heir })] })
     expect(before).toMatchObject([{ ...waits, to: '10.0.0.9' }])
     // Two slots have one heir, and both primaries died at once.
     const other = lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
-    const after = dutiesOf({ ...dead, slots: [lease({ heir }), other] })
+    const after = desiredTasks({ ...dead, slots: [lease({ heir }), other] })
     expect(after).toMatchObject([{ ...waits, to: '127.0.0.1' }])
     expect(after[0]?.version).not.toBe(before[0]?.version)
   })
@@ -59,9 +69,11 @@ describe('where connections to a dead primary go', () => {
         slots: [lease({ heir, policy: policy({ paused: true }) })],
         reports,
       })
-    expect(dutiesOf(world({})).find(({ type }) => type === 'watchPrimary')).toMatchObject({ way: undefined })
-    expect(typesOf(dutiesOf(world({ terminating: true })))).toEqual([])
-    expect(typesOf(dutiesOf({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])
+    expect(desiredTasks(world({})).find(({ type }) => type === 'watchPrimary')).toMatchObject({
+      way: undefined,
+    })
+    expect(typesOf(desiredTasks(world({ terminating: true })))).toEqual([])
+    expect(typesOf(desiredTasks({ ...world({}), dead: new Map([['uid-p', nameOf()]]) }))).toEqual([])
   })
 })
 

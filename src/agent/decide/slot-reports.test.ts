@@ -1,9 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import { podConditions } from '../../api/pod-contract.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { type KeptGenerations, slotReportsOf } from './slot-reports.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
-import { died, kept, lease, nameOf, onStage, pod, snapshot, stored, understudy } from '../testing/fake/snapshots.ts'
+import {
+  died,
+  kept,
+  lease,
+  nameOf,
+  onStage,
+  pod,
+  snapshot,
+  stored,
+  understudy,
+} from '../testing/fake/snapshots.ts'
+import { type KeptGenerations, slotReportsOf } from './slot-reports.ts'
 import { understudyConditionOf } from './understudy-condition.ts'
 
 describe('what the node says of slots', () => {

@@ -4,9 +4,9 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'
 import { isDead } from '../observe/pod-facts.ts'
+import type { Snapshot } from '../observe/snapshot.ts'
 import type { SlotProgress } from '../state/progress.ts'
 import { anotherIn } from './slot-facts.ts'
-import type { Snapshot } from '../observe/snapshot.ts'
 import { isHandedOver, usabilityOf } from './usability.ts'
 
 export interface KeptGenerations {

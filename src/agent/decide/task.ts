@@ -1,19 +1,19 @@
-/** The duties that a node's agent can have, as data. */
+/** The tasks that a node's agent can have, as data. */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
 import type { PodView } from '../observe/snapshot.ts'
 
 interface Common {
-  /** Distinguishes this duty from all others. */
+  /** Distinguishes this task from all others. */
   readonly key: string
-  /** Another version makes the task that runs for this duty obsolete: it ends, and a new one starts. */
+  /** Another version makes the task that runs for this task obsolete: it ends, and a new one starts. */
   readonly version: string
-  /** Uid of the pod whose memory the duty works on: one such duty at a time. Absent: it touches no memory. */
+  /** Uid of the pod whose memory the task works on: one such task at a time. Absent: it touches no memory. */
   readonly memoryOf?: string
 }
 
-export type Duty =
+export type Task =
   /** A primary: the agent detects its end at once, and prepares the redirect to its heir. */
   | (Common & {
       readonly type: 'watchPrimary'
@@ -93,6 +93,6 @@ export type Duty =
    */
   | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
 
-export type DutyType = Duty['type']
+export type TaskType = Task['type']
 
-export type DutyOf<T extends DutyType> = Extract<Duty, { type: T }>
+export type TaskOf<T extends TaskType> = Extract<Task, { type: T }>

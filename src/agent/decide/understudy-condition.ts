@@ -1,9 +1,9 @@
 import { podConditions, servingReasons, spoiledReason } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { PodCondition } from '../report/conditions.ts'
 import { isDead, isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
-import { byNumber } from './slot-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import type { PodCondition } from '../report/conditions.ts'
+import { byNumber } from './slot-facts.ts'
 import { usabilityOf } from './usability.ts'
 
 /** Returns the condition that is to be written to a pod; undefined: it shows what it should. Pure. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { dutiesOf } from './desired-tasks.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import {
   container,
@@ -17,6 +16,7 @@ import {
   understudy,
   usableAt,
 } from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
 
 describe('an understudy', () => {
   const own = (over: Partial<PodView> = {}) => understudy('h', over)
@@ -31,7 +31,7 @@ describe('an understudy', () => {
     })
 
   it('of an heir has the memory frozen into it while the node fetches more', () => {
-    expect(typesOf(dutiesOf(world()))).toEqual(['freeze', 'replicate'])
+    expect(typesOf(desiredTasks(world()))).toEqual(['freeze', 'replicate'])
   })
 
   it.each([
@@ -74,12 +74,12 @@ describe('an understudy', () => {
     ],
     ['when it is retired', world({ pods: [own({ kind: 'retired' })] }), ['replicate']],
   ] as const)('%s', (_, it, expected) => {
-    expect(typesOf(dutiesOf(it))).toEqual(expected)
+    expect(typesOf(desiredTasks(it))).toEqual(expected)
   })
 
   it('D6.called-off: nothing runs on in it without being called, and what lies there stays where it may be of use', () => {
     const cleared = (over: Partial<Snapshot>) =>
-      dutiesOf(world(over)).flatMap(duty => (duty.type === 'discard' ? [duty.frozenToo] : []))
+      desiredTasks(world(over)).flatMap(task => (task.type === 'discard' ? [task.frozenToo] : []))
     expect(cleared({ able: false })).toEqual([false])
     expect(cleared({ pods: [own({ kind: 'coldbackup' })] })).toEqual([false])
     expect(cleared({ able: false, pods: [own({ terminating: true })] })).toEqual([true])
@@ -100,21 +100,21 @@ describe('an understudy', () => {
       kept: new Map([slot, other].map(each => [slotName(each), kept()])),
       stages: new Map([['uid-h', { slot: slotName(other), epoch: 1, generation: 5, state: 'Frozen' }]]),
     })
-    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.name).toBe('web-1')
-    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.name).toBe(
-      'web-0',
-    )
+    expect(desiredTasks(two).find(({ type }) => type === 'freeze')?.lease?.name).toBe('web-1')
+    expect(
+      desiredTasks({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.name,
+    ).toBe('web-0')
   })
 
   it('goes on stage when the Lease names it, and is a primary from then on', () => {
     const called = world({
       slots: [{ ...slot, holder: { name: 'h', uid: 'uid-h' }, node: 'a', holders: ['b'], epoch: 2 }],
     })
-    expect(typesOf(dutiesOf(called))).toEqual(['promote'])
+    expect(typesOf(desiredTasks(called))).toEqual(['promote'])
     const thawed = { ...called, stages: new Map([['uid-h', { ...onStage, state: 'Thawed' as const }]]) }
-    expect(typesOf(dutiesOf(thawed))).toEqual(['promote'])
+    expect(typesOf(desiredTasks(thawed))).toEqual(['promote'])
     const there = { ...called, stages: new Map([['uid-h', onStage]]) }
-    expect(typesOf(dutiesOf(there))).toEqual(['checkpoint', 'probe', 'watchPrimary'])
+    expect(typesOf(desiredTasks(there))).toEqual(['checkpoint', 'probe', 'watchPrimary'])
   })
 })
 
@@ -122,7 +122,7 @@ it('D7.owner: an understudy gets no memory of a deleted set of the same name', (
   const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
   const typesFor = (owner: string | undefined, ofPod: string | undefined) =>
     typesOf(
-      dutiesOf(
+      desiredTasks(
         snapshot({
           pods: [understudy('h', { ...(ofPod !== undefined && { owner: ofPod }) })],
           slots: [lease({ node: 'b', holders: ['a'], heir, ...(owner !== undefined && { owner }) })],
@@ -153,11 +153,13 @@ describe('a pod that is woken or made for a slot', () => {
   }
 
   it('has its memory fetched while it starts, and is brought on stage when it holds it', () => {
-    expect(dutiesOf(world(gated))).toMatchObject([
+    expect(desiredTasks(world(gated))).toMatchObject([
       { type: 'fetch', others: [{ address: report.address, fingerprint: report.fingerprint }] },
       { type: 'watchGate' },
     ])
-    expect(dutiesOf(world({}))).toMatchObject([{ type: 'promote', others: [{ address: report.address }] }])
+    expect(desiredTasks(world({}))).toMatchObject([
+      { type: 'promote', others: [{ address: report.address }] },
+    ])
   })
 
   it('asks only the nodes that the Lease names, whatever another one claims to have', () => {
@@ -165,7 +167,7 @@ describe('a pod that is woken or made for a slot', () => {
     const slots = forged.slots.map(each => ({ ...each, generation: 900, takenAt: '2099-01-01T00:00:00Z' }))
     const stranger = ['x', { ...forged, slots }] as const
     const addressesOf = (it: Snapshot) =>
-      dutiesOf(it).flatMap(duty => ('others' in duty ? duty.others.map(({ address }) => address) : []))
+      desiredTasks(it).flatMap(task => ('others' in task ? task.others.map(({ address }) => address) : []))
     for (const it of [world(gated), world({})])
       expect(addressesOf({ ...it, reports: new Map([stranger, ...it.reports]) })).toEqual(['b:9443'])
     // A holder whose source does not answer.
@@ -176,16 +178,16 @@ describe('a pod that is woken or made for a slot', () => {
     expect(addressesOf(holder)).toEqual(['c:9443'])
     // Nor does the stranger's report make the end of an app a death: no other pod could continue with the memory.
     const dying = snapshot({ pods: [pod('p', { terminating: true })], slots: [lease()] })
-    expect(dutiesOf({ ...dying, reports: new Map([stranger]) })).toEqual([])
+    expect(desiredTasks({ ...dying, reports: new Map([stranger]) })).toEqual([])
   })
 
   it('D7.node-wakes: has its gate told to open when the operator wrote so, once for each order and gate', () => {
     const order = { containerId: 'containerd://9a7e', order: `primary ${'0'.repeat(64)}` }
-    const duties = dutiesOf(world({ ...gated, gate: order }))
-    expect(typesOf(duties)).toEqual(['fetch', 'wake', 'watchGate'])
+    const tasks = desiredTasks(world({ ...gated, gate: order }))
+    expect(typesOf(tasks)).toEqual(['fetch', 'wake', 'watchGate'])
     const versionOf = (gate: PodView['gate']) =>
-      dutiesOf(world({ ...gated, gate })).find(({ type }) => type === 'wake')?.version
+      desiredTasks(world({ ...gated, gate })).find(({ type }) => type === 'wake')?.version
     expect(versionOf({ ...order, containerId: 'containerd://2' })).not.toBe(versionOf(order))
-    expect(typesOf(dutiesOf(world({ ...gated, gate: order, understudy: false })))).not.toContain('wake')
+    expect(typesOf(desiredTasks(world({ ...gated, gate: order, understudy: false })))).not.toContain('wake')
   })
 })

@@ -1,15 +1,15 @@
-import type { Duty, DutyOf } from './task.ts'
 import { fits, idsOf, isDead, isUp } from '../observe/pod-facts.ts'
+import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import type { Slot } from './slot-facts.ts'
 import { byNumber } from './slot-facts.ts'
-import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import type { Task, TaskOf } from './task.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
 
 /** Watches a gate, and opens it if the operator asks: the operator could not reach the gate itself. */
-export function ofGate(pod: PodView): Duty[] {
+export function ofGate(pod: PodView): Task[] {
   if (!pod.understudy || pod.terminating || pod.gate === undefined) return []
   const { containerId, order } = pod.gate
-  const attend: Duty = { type: 'watchGate', key: `watchGate/${pod.uid}`, version: containerId, pod }
+  const attend: Task = { type: 'watchGate', key: `watchGate/${pod.uid}`, version: containerId, pod }
   return order === undefined
     ? [attend]
     : [attend, { type: 'wake', key: `wake/${pod.uid}`, version: `${containerId} ${order}`, pod }]
@@ -20,14 +20,14 @@ export function ofGate(pod: PodView): Duty[] {
  * before, and its agent may have died between the thaw and the report. Then two pods would run with one memory,
  * whatever the pod's label says by now, whether it ends, and whatever else this node can do.
  */
-export function ofUnnamed(snapshot: Snapshot, pod: PodView): Duty[] {
+export function ofUnnamed(snapshot: Snapshot, pod: PodView): Task[] {
   if (!pod.understudy || (pod.kind !== 'hotbackup' && pod.kind !== 'coldbackup')) return []
   if (isDead(snapshot, pod) || pod.containers.length === 0 || !pod.containers.every(isUp)) return []
   // A preStop hook over HTTP would wait for a frozen app, because its kernel still accepts connections.
   return [clear(pod, pod.terminating)]
 }
 
-const clear = (pod: PodView, frozenToo: boolean): DutyOf<'discard'> => ({
+const clear = (pod: PodView, frozenToo: boolean): TaskOf<'discard'> => ({
   type: 'discard',
   key: `discard/${pod.uid}`,
   version: `${idsOf(pod)} ${frozenToo}`,
@@ -36,7 +36,7 @@ const clear = (pod: PodView, frozenToo: boolean): DutyOf<'discard'> => ({
   frozenToo,
 })
 
-export function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView): Duty[] {
+export function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView): Task[] {
   const ids = idsOf(pod)
   const present = snapshot.stages.get(pod.uid)
   // Its clone may be of use again as soon as the policy is known.

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Machine } from '../../succession/machine-fit.ts'
-import { dutiesOf } from './desired-tasks.ts'
-import { slotReportsOf } from './slot-reports.ts'
 import type { Kept, Snapshot } from '../observe/snapshot.ts'
 import { container, kept, lease, policy, snapshot, understudy } from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
+import { slotReportsOf } from './slot-reports.ts'
 import { understudyConditionOf } from './understudy-condition.ts'
 import { usabilityOf } from './usability.ts'
 
@@ -26,7 +26,7 @@ const world = (memory: Partial<Kept>, over: Partial<Snapshot> = {}) =>
     proven: new Set([policy().restoreHash]),
     ...over,
   })
-const typesOf = (s: Snapshot) => dutiesOf(s).map(({ type }) => type)
+const typesOf = (s: Snapshot) => desiredTasks(s).map(({ type }) => type)
 
 describe('D6.placement: a holder that cannot run a generation is not usable', () => {
   it('one that can is', () => {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { dutiesOf } from './desired-tasks.ts'
-import { slotReportsOf } from './slot-reports.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import {
   died,
@@ -16,6 +14,8 @@ import {
   understudy,
   usableAt,
 } from '../testing/fake/snapshots.ts'
+import { desiredTasks } from './desired-tasks.ts'
+import { slotReportsOf } from './slot-reports.ts'
 
 describe('D7.policy: a slot whose policy is unknown', () => {
   const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
@@ -30,28 +30,28 @@ describe('D7.policy: a slot whose policy is unknown', () => {
     })
 
   it('saves, fetches and freezes nothing on a holder, and its frozen clone stays', () => {
-    expect(dutiesOf(world())).toMatchObject([{ type: 'discard', frozenToo: false }])
+    expect(desiredTasks(world())).toMatchObject([{ type: 'discard', frozenToo: false }])
     // The agent has just started, and has not looked into the pod yet.
-    expect(dutiesOf(world({ stages: new Map() }))).toMatchObject([{ type: 'discard', frozenToo: false }])
+    expect(desiredTasks(world({ stages: new Map() }))).toMatchObject([{ type: 'discard', frozenToo: false }])
     // An app that no Lease names must not run, whatever is unknown.
-    expect(dutiesOf(world({ stages: new Map([['uid-h', { ...frozen, state: 'Thawed' }]]) }))).toMatchObject([
-      { type: 'discard', frozenToo: false },
-    ])
+    expect(
+      desiredTasks(world({ stages: new Map([['uid-h', { ...frozen, state: 'Thawed' }]]) })),
+    ).toMatchObject([{ type: 'discard', frozenToo: false }])
     // A clone of another slot, whose policy is known, is of no use here.
     const other = world({
       slots: [unknown({ name: 'web-1', node: 'b' }), lease({ node: 'b', holders: ['a'] })],
     })
-    expect(dutiesOf({ ...other, kept: new Map() })).toContainEqual(
+    expect(desiredTasks({ ...other, kept: new Map() })).toContainEqual(
       expect.objectContaining({ type: 'discard', frozenToo: true }),
     )
   })
 
   it('fails over all the same: its primary is ended, and its successor takes over', () => {
     const called = unknown({ holder: { name: 'h', uid: 'uid-h' }, epoch: 2, holders: ['b'] })
-    expect(typesOf(dutiesOf(world({ slots: [called] })))).toEqual(['promote'])
+    expect(typesOf(desiredTasks(world({ slots: [called] })))).toEqual(['promote'])
     const reports = new Map([['b', usableAt('b', lease())]])
     const primary = (over: Partial<PodView>, said: Partial<SlotLease>) =>
-      typesOf(dutiesOf(snapshot({ pods: [pod('p', over)], slots: [unknown(said)], reports })))
+      typesOf(desiredTasks(snapshot({ pods: [pod('p', over)], slots: [unknown(said)], reports })))
     expect(primary({ terminating: true }, {})).toEqual(['stopPrimary'])
     expect(primary({}, { ending: 'uid-p' })).toEqual(['stopPrimary'])
     expect(primary({}, { holder: { name: 'h', uid: 'uid-h' }, epoch: 2 })).toEqual(['stopPrimary'])

@@ -1,6 +1,6 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import { anotherIn } from './slot-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import { anotherIn } from './slot-facts.ts'
 
 /** The end of a container's app that no sentinel has reported. */
 export interface UnnoticedEnd {

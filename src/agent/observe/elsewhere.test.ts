@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { isKeptElsewhere } from './elsewhere.ts'
 import { lease, peer, snapshot, usableAt } from '../testing/fake/snapshots.ts'
+import { isKeptElsewhere } from './elsewhere.ts'
 
 it('D7.kept: a generation is elsewhere only if it is of this epoch', () => {
   const slot = lease({ epoch: 2 })

@@ -6,8 +6,8 @@ import { restartsAnnotation, type SlotLease, slotLeaseBody } from '../../api/slo
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
-import { createObserver, type World } from './observe.ts'
 import { lease, policy } from '../testing/fake/snapshots.ts'
+import { createObserver, type World } from './observe.ts'
 
 const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()) =>
   createObserver({

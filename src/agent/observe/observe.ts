@@ -39,7 +39,7 @@ export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 export const policiesOf = (slots: readonly SlotLease[]): ReadonlyMap<string, SlotPolicy | undefined> =>
   new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
 
-/** Creates a reader of everything on which duties depend; it reads caches only. */
+/** Creates a reader of everything on which tasks depend; it reads caches only. */
 export function createObserver(world: World): (node: NodeState) => Snapshot {
   // Once for each version: every change of any pod causes a complete read.
   const slotLeaseOf = createMemo(parseSlotLease)

@@ -23,7 +23,7 @@ import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 export const isMarked = ({ metadata }: Pod): boolean => metadata.annotations?.[savedAnnotation] !== undefined
 
 /**
- * Returns the pod as duties see it; undefined if it belongs to no group or has ended.
+ * Returns the pod as tasks see it; undefined if it belongs to no group or has ended.
  *
  * @param policy of the slot that it holds, for a pod that is not marked; undefined: all its containers are saved.
  */

@@ -1,4 +1,4 @@
-/** The agent's view of the world, from which `dutiesOf` decides. Plain data. */
+/** The agent's view of the world, from which `desiredTasks` decides. Plain data. */
 import type { V1Container } from '@kubernetes/client-node'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { ServingRecord } from '../../api/pod-contract.ts'

@@ -4,10 +4,17 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { messageOf } from '../../kube/errors.ts'
-import { askCell, type Cell, type CellOptions, holdCommand, serveCommand, startCell } from './test-container.ts'
 import type { LocatedPod, MemoryDriver } from '../criu/memory-driver.ts'
+import {
+  askTestContainer,
+  holdCommand,
+  serveCommand,
+  startTestContainer,
+  type TestContainer,
+  type TestContainerOptions,
+} from './test-container.ts'
 
-export interface CanaryOptions extends CellOptions {
+export interface CanaryOptions extends TestContainerOptions {
   readonly driver: MemoryDriver
 }
 
@@ -33,13 +40,14 @@ const operationMs = 20_000
 export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   const { driver, clock, directory, signal } = options
   await rm(directory, { recursive: true, force: true })
-  const running: Cell[] = []
+  const running: TestContainer[] = []
   const start = async (role: string, command: readonly string[]) => {
-    const cell = await startCell(options, { role, command })
-    running.push(cell)
-    return cell
+    const testContainer = await startTestContainer(options, { role, command })
+    running.push(testContainer)
+    return testContainer
   }
-  const locate = (cell: Cell): Promise<LocatedPod> => driver.locate(cell.pod, signal)
+  const locate = (testContainer: TestContainer): Promise<LocatedPod> =>
+    driver.locate(testContainer.pod, signal)
   try {
     const primary = await start('primary', serveCommand)
     const understudy = await start('understudy', holdCommand)
@@ -87,12 +95,12 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
   }
 }
 
-/** An error on a cell that had ended says nothing about memory: the end of the cell becomes the reason. */
-async function ofEnded(cells: readonly Cell[], error: unknown): Promise<unknown> {
+/** An error on a test container that had ended says nothing about memory: the end of the test container becomes the reason. */
+async function ofEnded(testContainers: readonly TestContainer[], error: unknown): Promise<unknown> {
   const ends: string[] = []
-  for (const cell of cells) {
-    const end = await cell.end()
-    if (end !== undefined) ends.push(`its ${cell.pod.name} ${end}`)
+  for (const testContainer of testContainers) {
+    const end = await testContainer.end()
+    if (end !== undefined) ends.push(`its ${testContainer.pod.name} ${end}`)
   }
   if (ends.length === 0) return error
   const message = messageOf(error)
@@ -105,7 +113,7 @@ const watchPrefix = 'canary/'
 /** Tries the rules of a redirect in the network of the server, which keeps running without them. */
 async function whyNoGrave(
   { sentinel, signal }: CanaryOptions,
-  { pod, init }: Cell,
+  { pod, init }: TestContainer,
 ): Promise<string | undefined> {
   // Left by an agent that ended during a canary.
   for (const { name } of await sentinel.watches(signal))
@@ -128,7 +136,7 @@ async function whyNoGrave(
 /** Restores the same memory again, in the understudy that has just held it, with its pages arriving later. */
 async function whyNotLazy(
   options: CanaryOptions,
-  understudy: Cell,
+  understudy: TestContainer,
   stored: Stored,
 ): Promise<string | undefined> {
   const { driver, signal } = options
@@ -152,8 +160,12 @@ async function whyNotLazy(
   }
 }
 
-async function expectCount(options: CanaryOptions, cell: Cell, expected: number): Promise<void> {
-  const said = await askCell(options, cell)
+async function expectCount(
+  options: CanaryOptions,
+  testContainer: TestContainer,
+  expected: number,
+): Promise<void> {
+  const said = await askTestContainer(options, testContainer)
   const wanted = `${expected} ${expected} ${expected}`
   if (said !== wanted) throw new AgentError('RestoreFailed', `the test server counts ${said}, not ${wanted}`)
 }

@@ -5,9 +5,9 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { AgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
+import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { runCanary } from './canary.ts'
 import { architecture, criu, kernel, preflight } from './preflight.ts'
-import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 

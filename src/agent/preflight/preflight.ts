@@ -2,13 +2,13 @@ import { readdir, readFile, statfs } from 'node:fs/promises'
 import { freemem, machine, release } from 'node:os'
 import { type AgentErrorCode, isAgentError } from '../../api/agent-errors.ts'
 import type { NodeCheck } from '../../api/node-report.ts'
-import type { CanaryResult } from './canary.ts'
-import { descriptors } from '../container/descriptors.ts'
 import { mountsOf } from '../container/container.ts'
+import { descriptors } from '../container/descriptors.ts'
 import { type ProcFs, refOf, statusOf } from '../container/process.ts'
+import { isTmpfs } from '../container/tmpfs.ts'
 import { criuEnvironment, criuOptions, criuProgram } from '../criu/criu.ts'
 import type { SentinelClient, SpawnEnd } from '../sentinel/client.ts'
-import { isTmpfs } from '../container/tmpfs.ts'
+import type { CanaryResult } from './canary.ts'
 
 export interface PreflightDependencies {
   readonly fs: ProcFs

@@ -4,16 +4,16 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/pod-contract.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Random } from '../../kube/random.ts'
-import { descriptors } from '../container/descriptors.ts'
 import { cgroupDirectory, parseCgroup } from '../container/cgroup.ts'
 import { mountsOf } from '../container/container.ts'
+import { descriptors } from '../container/descriptors.ts'
+import { orderHold } from '../container/hold.ts'
 import type { ProcessRef } from '../container/process.ts'
 import { isSame, type ProcFs, readIfThere, refOf, unlessGone } from '../container/process.ts'
 import type { PodTarget } from '../criu/memory-driver.ts'
-import { orderHold } from '../container/hold.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
 
-export interface CellOptions {
+export interface TestContainerOptions {
   readonly sentinel: SentinelClient
   readonly clock: Clock
   readonly random: Random
@@ -25,7 +25,7 @@ export interface CellOptions {
   readonly signal: AbortSignal
 }
 
-export interface CellRequest {
+export interface TestContainerRequest {
   /** Name of its pod, and of its directory. */
   readonly role: string
   readonly command: readonly string[]
@@ -37,7 +37,7 @@ export interface CellRequest {
 }
 
 /** A container without a runtime, seen as a pod of one container. */
-export interface Cell {
+export interface TestContainer {
   readonly pod: PodTarget
   readonly init: ProcessRef
   /** Its output so far. */
@@ -50,8 +50,8 @@ export interface Cell {
 const port = 8080
 const patienceMs = 20_000
 /**
- * Longer than all checks that need the cell, if each uses up its own patience. On a slow node a shorter life would end
- * the cell during a check.
+ * Longer than all checks that need the test container, if each uses up its own patience. On a slow node a shorter life would end
+ * the test container during a check.
  */
 const lifeMs = 300_000
 const defaultContainer = 'app'
@@ -71,7 +71,10 @@ export const holdCommand = holdCommandOf(defaultContainer)
  *
  * @throws AgentError Unsupported with its output; nothing of it is left then.
  */
-export async function startCell(options: CellOptions, request: CellRequest): Promise<Cell> {
+export async function startTestContainer(
+  options: TestContainerOptions,
+  request: TestContainerRequest,
+): Promise<TestContainer> {
   const { sentinel, clock, random, fs, programs, directory, signal } = options
   const { role, container = defaultContainer } = request
   const id = Buffer.from(random.bytes(16)).toString('hex')
@@ -140,7 +143,7 @@ export async function startCell(options: CellOptions, request: CellRequest): Pro
   }
 }
 
-/** Writes the files that every container of a cell starts from. */
+/** Writes the files that every container of a test container starts from. */
 async function writeImage(lower: string, container: string, programs: string): Promise<void> {
   await mkdir(join(lower, 'bin'), { recursive: true })
   await mkdir(join(lower, holdDirectory(container)), { recursive: true })
@@ -152,7 +155,7 @@ async function writeImage(lower: string, container: string, programs: string): P
     await copyFile(join(programs, name), join(lower, 'bin', name))
 }
 
-/** Runs the program of a cell. @returns how it ended, with the end of its output */
+/** Runs the program of a test container. @returns how it ended, with the end of its output */
 async function untilEnded(
   sentinel: SentinelClient,
   program: { readonly target: ProcessRef; readonly command: readonly string[]; readonly log: string },
@@ -184,7 +187,7 @@ async function untilEnded(
 }
 
 /** Waits until `hold` takes orders: on a busy machine a restore may come before it. */
-const listening = ({ fs, clock, signal }: CellOptions, pid: number, container: string) =>
+const listening = ({ fs, clock, signal }: TestContainerOptions, pid: number, container: string) =>
   eventually(clock, signal, async () => {
     const hold = { root: `${fs.proc}/${pid}/root`, directory: holdDirectory(container), clock, signal }
     await orderHold(hold, { order: 'state' }).catch((error: unknown) => {
@@ -203,7 +206,7 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
 }
 
 /**
- * Removes the cgroups if the program around the cell did not: it may have been killed, and without its sentinel its end
+ * Removes the cgroups if the program around the test container did not: it may have been killed, and without its sentinel its end
  * is not reported.
  */
 async function removeGroups(clock: Clock, groups: readonly string[]): Promise<void> {
@@ -224,17 +227,20 @@ function firstPid(text: string, role: string): number {
 }
 
 /**
- * Asks the server of a cell, from inside its network namespace, until it answers: a starting server refuses.
+ * Asks the server of a test container, from inside its network namespace, until it answers: a starting server refuses.
  *
  * @throws AgentError RestoreFailed if it does not.
  */
-export async function askCell(options: CellOptions, cell: Cell): Promise<string> {
+export async function askTestContainer(
+  options: TestContainerOptions,
+  testContainer: TestContainer,
+): Promise<string> {
   const { sentinel, programs, directory, clock, random, signal } = options
   return eventually(clock, signal, async () => {
     const log = join(directory, `answer-${Buffer.from(random.bytes(8)).toString('hex')}`)
     const end = await sentinel.spawn(
       {
-        target: cell.init,
+        target: testContainer.init,
         namespaces: 'keep',
         rights: 'Everything',
         cgroup: 'stay',
@@ -247,7 +253,7 @@ export async function askCell(options: CellOptions, cell: Cell): Promise<string>
     )
     const text = (await textOf(log)).trim()
     await rm(log, { force: true })
-    if (end.code !== 0) throw new Error(`${cell.pod.name} does not answer: ${text.slice(-200)}`)
+    if (end.code !== 0) throw new Error(`${testContainer.pod.name} does not answer: ${text.slice(-200)}`)
     return text
   })
 }

@@ -29,7 +29,7 @@ export interface AgentMetrics {
   /** Gates of this node have refused so many more messages than before. */
   refusedAtGate(more: number): void
   failed(duty: string, reason: string): void
-  duties(counts: ReadonlyMap<string, number>): void
+  tasks(counts: ReadonlyMap<string, number>): void
 }
 
 const short = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
@@ -107,7 +107,7 @@ const instruments = (registers: Registry[]) => ({
     labelNames: ['duty', 'reason'],
     registers,
   }),
-  duties: new Gauge({
+  tasks: new Gauge({
     name: 'understudy_agent_duties',
     help: 'Tasks that this node should be doing, by duty (kind of task).',
     labelNames: ['duty'],
@@ -151,9 +151,9 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     refusedAtGate: more => of.refused.inc(more),
     woke: verdict => of.wakes.inc({ verdict }),
     failed: (duty, reason) => of.failures.inc({ duty, reason }),
-    duties(counts) {
-      of.duties.reset()
-      for (const [duty, count] of counts) of.duties.set({ duty }, count)
+    tasks(counts) {
+      of.tasks.reset()
+      for (const [duty, count] of counts) of.tasks.set({ duty }, count)
     },
   }
 }

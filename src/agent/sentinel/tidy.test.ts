@@ -4,9 +4,9 @@ import { chmod, copyFile, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
+import { createWorkDirectorySweep } from '../storage/work-directory.ts'
 import { programsInUse } from './in-use.ts'
 import { pruneInstalled } from './install.ts'
-import { createWorkDirectorySweep } from '../storage/work-directory.ts'
 
 let dir: string
 beforeEach(async () => {

@@ -4,9 +4,9 @@ import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
-import type { PodView } from '../observe/snapshot.ts'
 import { parseWatchName, shortId, watchName } from './watch-name.ts'
 
 export interface Deaths {

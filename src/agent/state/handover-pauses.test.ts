@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest'
-import type { DutyOf } from '../decide/task.ts'
-import { createHandoverPauses } from './handover-pauses.ts'
+import type { TaskOf } from '../decide/task.ts'
 import { lease, pod, policy } from '../testing/fake/snapshots.ts'
+import { createHandoverPauses } from './handover-pauses.ts'
 
 it('a primary that stood still in vain does not do so again until its share of the time allows it', () => {
   let now = 1_000
   const pauses = createHandoverPauses({ monotonic: () => now })
   const [slot, primary] = [lease(), pod('p')]
-  const duty: DutyOf<'handOver'> = {
+  const task: TaskOf<'handOver'> = {
     ...{ type: 'handOver', key: 'handOver/uid-p', version: '1', memoryOf: 'uid-p' },
     ...{ lease: slot, pod: primary, policy: policy({ maxFreezePercent: 2 }) },
   }
   expect(pauses.isOn(slot, [primary])).toBe(false)
-  pauses.begin(duty, 13_000)
+  pauses.begin(task, 13_000)
   now += 649_999
   expect(pauses.isOn(slot, [primary])).toBe(true)
   // A new request takes effect at once.

@@ -2,8 +2,8 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { shareOfTime } from './pace.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import { shareOfTime } from './pace.ts'
 
 /** A slot, its primary, and the policy by which it was stopped. */
 export interface HandedOver {

@@ -2,8 +2,8 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
 import type { Clone, RestoreOptions } from '../criu/memory-driver.ts'
-import type { TaskContext } from './task-context.ts'
 import { isOf, type Place } from '../state/understudies.ts'
+import type { TaskContext } from './task-context.ts'
 
 export type RestoreContext = Pick<TaskContext, 'driver' | 'store' | 'restorableKinds' | 'clock' | 'metrics'>
 

@@ -2,9 +2,9 @@ import { AgentError } from '../../api/agent-errors.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
-import type { DutyOf } from '../decide/task.ts'
-import type { Pace } from '../state/pace.ts'
+import type { TaskOf } from '../decide/task.ts'
 import { isServing } from '../observe/pod-facts.ts'
+import type { Pace } from '../state/pace.ts'
 import type { TaskContext } from './task-context.ts'
 
 export type CheckpointWaits = Pick<
@@ -24,7 +24,7 @@ export type CheckpointWaits = Pick<
 /** The slot's policy as it is now. A change of it does not abort a checkpoint in progress. */
 export const policyOf = (
   work: Pick<TaskContext, 'policyOf'>,
-  { lease, policy }: DutyOf<'checkpoint'>,
+  { lease, policy }: TaskOf<'checkpoint'>,
 ): SlotPolicy => work.policyOf(lease) ?? policy
 
 /**
@@ -33,7 +33,7 @@ export const policyOf = (
  */
 export async function untilServing(
   { requests, podOf, progress }: CheckpointWaits,
-  { pod, lease }: DutyOf<'checkpoint'>,
+  { pod, lease }: TaskOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
@@ -47,7 +47,7 @@ export async function untilServing(
 /** Waits until all memory of the app has arrived: CRIU does not wait for missing pages. */
 export async function untilWhole(
   { understudies, lazyPages, progress }: CheckpointWaits,
-  { pod, lease }: DutyOf<'checkpoint'>,
+  { pod, lease }: TaskOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
   // This also finds a restore of an earlier agent whose pages are still in transit.
@@ -65,18 +65,18 @@ export async function untilWhole(
  */
 export async function pause(
   work: CheckpointWaits,
-  duty: DutyOf<'checkpoint'>,
+  task: TaskOf<'checkpoint'>,
   seen: string | undefined,
   dueAt: () => number,
   signal: AbortSignal,
 ): Promise<void> {
   const { clock, requests, podOf, paces } = work
-  const { uid } = duty.pod
-  const pace: Pace = paces.of(slotName(duty.lease))
+  const { uid } = task.pod
+  const pace: Pace = paces.of(slotName(task.lease))
   for (;;) {
     const request = podOf(uid)?.checkpointRequest
     const isAsked = request !== undefined && request !== seen
-    const at = isAsked ? Math.min(dueAt(), pace.onRequestAt(policyOf(work, duty))) : dueAt()
+    const at = isAsked ? Math.min(dueAt(), pace.onRequestAt(policyOf(work, task))) : dueAt()
     const ms = at - clock.monotonic()
     if (ms <= 0) return
     await atMost(clock, ms, either => requests.wait(uid, either), signal)
@@ -115,7 +115,7 @@ const reportedMs = 1_000
  */
 export const untilFetched = (
   work: CheckpointWaits,
-  duty: DutyOf<'checkpoint'>,
+  task: TaskOf<'checkpoint'>,
   generation: number,
   signal: AbortSignal,
 ): Promise<void> =>
@@ -123,7 +123,7 @@ export const untilFetched = (
     work.clock,
     fetchMs,
     either =>
-      Promise.race([work.store.unread(duty.lease, either), untilOneHasIt(work, duty, generation, either)]),
+      Promise.race([work.store.unread(task.lease, either), untilOneHasIt(work, task, generation, either)]),
     signal,
   )
 
@@ -133,10 +133,10 @@ export const untilFetched = (
  */
 async function untilOneHasIt(
   work: CheckpointWaits,
-  duty: DutyOf<'checkpoint'>,
+  task: TaskOf<'checkpoint'>,
   generation: number,
   signal: AbortSignal,
 ): Promise<void> {
-  await work.clock.sleep(policyOf(work, duty).intervalMs, signal)
-  while (!work.isKeptElsewhere(duty.lease, generation)) await work.clock.sleep(reportedMs, signal)
+  await work.clock.sleep(policyOf(work, task).intervalMs, signal)
+  while (!work.isKeptElsewhere(task.lease, generation)) await work.clock.sleep(reportedMs, signal)
 }

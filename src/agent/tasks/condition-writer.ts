@@ -1,7 +1,7 @@
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
-import type { PodCondition } from '../report/conditions.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import type { PodCondition } from '../report/conditions.ts'
 
 /** Writes conditions of pods, at most one of a pod at a time. */
 export interface ConditionWriter {

@@ -1,4 +1,4 @@
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
 import type { TaskContext } from './task-context.ts'
@@ -11,7 +11,7 @@ type DiscardContext = OffStageContext & Pick<TaskContext, 'understudies'>
  */
 export async function discard(
   work: DiscardContext,
-  { pod, frozenToo }: DutyOf<'discard'>,
+  { pod, frozenToo }: TaskOf<'discard'>,
   signal: AbortSignal,
 ): Promise<void> {
   const place = await work.understudies.enter(pod, signal)

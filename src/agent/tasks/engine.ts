@@ -9,23 +9,23 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import type { Lease } from '../../kube/resources.ts'
-import type { AgentMetrics } from '../report/metrics.ts'
-import type { Death } from '../sentinel/client.ts'
-import { type ConditionWriterOptions, createConditionWriter } from './condition-writer.ts'
-import type { Deaths } from '../state/deaths.ts'
-import { dutiesOf } from '../decide/desired-tasks.ts'
-import type { Duty } from '../decide/task.ts'
-import { isEnd, reasonOf } from '../report/failure.ts'
+import { desiredTasks } from '../decide/desired-tasks.ts'
 import { replicateKey } from '../decide/holder-tasks.ts'
-import type { Paces } from '../state/paces.ts'
-import type { Present } from './present.ts'
-import type { Progress } from '../state/progress.ts'
 import { slotReportsOf } from '../decide/slot-reports.ts'
-import type { PodView } from '../observe/snapshot.ts'
-import { createTasks } from './runner.ts'
+import type { Task } from '../decide/task.ts'
 import { conditionToWrite } from '../decide/understudy-condition.ts'
 import { unnoticedEndOf } from '../decide/unnoticed-end.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import { isEnd, reasonOf } from '../report/failure.ts'
+import type { AgentMetrics } from '../report/metrics.ts'
+import type { Death } from '../sentinel/client.ts'
+import type { Deaths } from '../state/deaths.ts'
+import type { Paces } from '../state/paces.ts'
+import type { Progress } from '../state/progress.ts'
 import { createUnwanted } from '../state/unwanted.ts'
+import { type ConditionWriterOptions, createConditionWriter } from './condition-writer.ts'
+import type { Present } from './present.ts'
+import { createTasks } from './runner.ts'
 
 export interface Engine {
   /** Schedules a pass; one pass covers all changes until it runs. */
@@ -43,7 +43,7 @@ export interface Engine {
 
 export interface EngineOptions {
   readonly present: Present
-  readonly perform: (duty: Duty, signal: AbortSignal, succeeded: () => void) => Promise<void>
+  readonly perform: (task: Task, signal: AbortSignal, succeeded: () => void) => Promise<void>
   readonly deaths: Deaths
   readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
   readonly progress: Progress
@@ -55,7 +55,7 @@ export interface EngineOptions {
   readonly patch: ConditionWriterOptions['patch']
   /** Called when a known pod no longer exists: ends its processes that are left, and removes its watches. */
   readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
-  readonly onTrouble: (pod: PodView, duty: Duty, reason: string, message: string) => void
+  readonly onTrouble: (pod: PodView, task: Task, reason: string, message: string) => void
   /** All Leases of slots in the cache. */
   readonly leases: () => readonly Lease[]
   /** Forgets everything that belongs to vanished pods of this node. */
@@ -90,19 +90,19 @@ export function createEngine(options: EngineOptions): Engine {
   }
   const conditions = createConditionWriter({ patch: options.patch, changed, clock, log })
 
-  const tasks = createTasks<Duty>({
+  const tasks = createTasks<Task>({
     perform,
-    onFailure: (duty, error, { inMs }) => {
+    onFailure: (task, error, { inMs }) => {
       const { reason, message } = reasonOf(error)
-      metrics.failed(duty.type, reason)
-      const again = { duty: duty.key, reason, againInMs: Math.round(inMs) }
+      metrics.failed(task.type, reason)
+      const again = { task: task.key, reason, againInMs: Math.round(inMs) }
       // For an error with a code, code and message say all. The stack helps only to find a bug.
       if (reason === 'Unexpected') log.error({ ...again, err: error }, 'task failed')
       else log[isEnd(error) ? 'info' : 'warn']({ ...again, problem: message }, 'task failed')
-      if (duty.lease !== undefined) progress.failed(slotName(duty.lease), reason, message)
+      if (task.lease !== undefined) progress.failed(slotName(task.lease), reason, message)
       // Readers of a pod's events know of its end already, and can do nothing about errors of the API server.
-      if ('pod' in duty && !isEnd(error) && !isKubeError(error))
-        options.onTrouble(duty.pod, duty, reason, message)
+      if ('pod' in task && !isEnd(error) && !isKubeError(error))
+        options.onTrouble(task.pod, task, reason, message)
     },
     clock,
     random,
@@ -115,13 +115,13 @@ export function createEngine(options: EngineOptions): Engine {
     const { snapshot } = present
     for (const uid of deaths.known()) if (!present.pods.has(uid)) leave(uid, ended)
     if (isBeginning) {
-      tasks.want(dutiesOf(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
+      tasks.want(desiredTasks(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
       return
     }
     for (const pod of snapshot.pods) inspect(pod)
-    const wanted = dutiesOf(snapshot)
+    const wanted = desiredTasks(snapshot)
     tasks.want(wanted)
-    metrics.duties(countBy(wanted))
+    metrics.tasks(countBy(wanted))
     const slots = new Set(snapshot.slots.map(slotName))
     progress.keepOnly(slots)
     options.paces.keepOnly(slots)
@@ -213,7 +213,7 @@ export function createEngine(options: EngineOptions): Engine {
   }
 }
 
-function countBy(wanted: readonly Duty[]): Map<string, number> {
+function countBy(wanted: readonly Task[]): Map<string, number> {
   const counts = new Map<string, number>()
   for (const { type } of wanted) counts.set(type, (counts.get(type) ?? 0) + 1)
   return counts

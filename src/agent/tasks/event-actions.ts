@@ -1,7 +1,7 @@
-import type { DutyType } from '../decide/task.ts'
+import type { TaskType } from '../decide/task.ts'
 
 /** The action that events name for each task. */
-export const eventActions: Readonly<Record<DutyType, string>> = {
+export const eventActions: Readonly<Record<TaskType, string>> = {
   watchPrimary: 'Guard',
   checkpoint: 'Checkpoint',
   handOver: 'HandOver',

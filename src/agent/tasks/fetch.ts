@@ -4,10 +4,10 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { isNewerTold } from '../../succession/age.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
-import type { AgentMetrics } from '../report/metrics.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { Elsewhere } from '../observe/elsewhere.ts'
 import { generationsOf, toldOf } from '../observe/generations.ts'
+import type { AgentMetrics } from '../report/metrics.ts'
 import type { TaskContext } from './task-context.ts'
 
 export interface FetchContext extends Pick<TaskContext, 'peers' | 'announce' | 'clock' | 'log'> {
@@ -18,7 +18,7 @@ export interface FetchContext extends Pick<TaskContext, 'peers' | 'announce' | '
 /** Fetches the memory of a slot to this node while the containers that will get it are starting. */
 export async function fetch(
   work: FetchContext,
-  { lease, others }: DutyOf<'fetch'>,
+  { lease, others }: TaskOf<'fetch'>,
   signal: AbortSignal,
 ): Promise<void> {
   await fetchNewest(work, lease, others, signal)

@@ -1,14 +1,14 @@
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { generationsOf, memoryOf } from '../observe/generations.ts'
+import { fits } from '../observe/pod-facts.ts'
+import { reasonOf } from '../report/failure.ts'
+import { isOf } from '../state/understudies.ts'
 import type { RestoreContext } from './bring-back.ts'
 import { bringBack, isSameGeneration } from './bring-back.ts'
-import type { DutyOf } from '../decide/task.ts'
-import { reasonOf } from '../report/failure.ts'
-import { generationsOf, memoryOf } from '../observe/generations.ts'
 import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
-import { fits } from '../observe/pod-facts.ts'
 import type { TaskContext } from './task-context.ts'
-import { isOf } from '../state/understudies.ts'
 
 type FreezeContext = RestoreContext &
   OffStageContext &
@@ -17,7 +17,7 @@ type FreezeContext = RestoreContext &
 /** Keeps the newest generation of a slot frozen in an understudy: each new one replaces the old one. */
 export async function freeze(
   work: FreezeContext,
-  { pod, lease }: DutyOf<'freeze'>,
+  { pod, lease }: TaskOf<'freeze'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, generations, store, progress, log } = work

@@ -1,11 +1,11 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
-import { NotWanted } from './runner.ts'
 
 type HandOverContext = SaveContext &
   Pick<TaskContext, 'sentinel' | 'lazyPages' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'>
@@ -21,11 +21,11 @@ type HandOverContext = SaveContext &
  */
 export async function handOver(
   work: HandOverContext,
-  duty: DutyOf<'handOver'>,
+  task: TaskOf<'handOver'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
-  const { pod, lease } = duty
+  const { pod, lease } = task
   const slot = slotName(lease)
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
@@ -43,7 +43,7 @@ export async function handOver(
     // An earlier agent may have left it stopped.
     if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
       await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
-    const stored = await saveOnce(work, duty, signal, { isFinal: true })
+    const stored = await saveOnce(work, task, signal, { isFinal: true })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
     progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
@@ -55,18 +55,18 @@ export async function handOver(
     await clock.sleep(leftMs(), signal)
     throw expired()
   } catch (error) {
-    if (!signal.aborted) handoverPauses.begin(duty, clock.monotonic() - stoppedAt)
+    if (!signal.aborted) handoverPauses.begin(task, clock.monotonic() - stoppedAt)
     throw error
   } finally {
     // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.
     resumeProbes()
     const endsWithAgent = signal.aborted && !(signal.reason instanceof NotWanted)
-    if (!isPromised || !endsWithAgent) await takeBack(work, duty)
+    if (!isPromised || !endsWithAgent) await takeBack(work, task)
   }
 }
 
 /** Resumes a primary on whose stop an operator counted. */
-async function takeBack(work: HandOverContext, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
+async function takeBack(work: HandOverContext, { pod, lease }: TaskOf<'handOver'>): Promise<void> {
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
   // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends
@@ -82,7 +82,7 @@ async function takeBack(work: HandOverContext, { pod, lease }: DutyOf<'handOver'
  */
 export async function letEarlierGo(
   work: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
-  { pod, lease }: DutyOf<'watchPrimary'>,
+  { pod, lease }: TaskOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (lease.handover !== undefined) return
@@ -103,7 +103,7 @@ const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: 
   }
 }
 
-const nameOf = ({ uid }: DutyOf<'handOver'>['pod']): string => `handover-${uid}`
+const nameOf = ({ uid }: TaskOf<'handOver'>['pod']): string => `handover-${uid}`
 
 /** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
 async function letGo({ sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>, name: string): Promise<void> {

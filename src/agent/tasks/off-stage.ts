@@ -1,10 +1,10 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { dropWatch, watchesOf } from './remains.ts'
 import type { PodView } from '../observe/snapshot.ts'
-import type { TaskContext } from './task-context.ts'
 import type { Place } from '../state/understudies.ts'
+import { dropWatch, watchesOf } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
 
 export type OffStageContext = Pick<
   TaskContext,

@@ -1,7 +1,7 @@
 import { legacyContainers, legacyMemory } from '../../api/legacy-serving.ts'
 import type { BroughtBack, ServingRecord } from '../../api/pod-contract.ts'
-import type { PodCondition } from '../report/conditions.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import type { PodCondition } from '../report/conditions.ts'
 
 /** Returns the message and the facts of the condition `serving` of a pod on stage. */
 export function onStageOf(

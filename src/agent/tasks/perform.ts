@@ -1,6 +1,6 @@
+import type { Task } from '../decide/task.ts'
 import { checkpoint } from './checkpoint.ts'
 import { discard } from './discard.ts'
-import type { Duty } from '../decide/task.ts'
 import { fetch } from './fetch.ts'
 import { freeze } from './freeze.ts'
 import { handOver } from './hand-over.ts'
@@ -16,45 +16,45 @@ import { watchGate } from './watch-gate.ts'
 import { watchPrimary } from './watch-primary.ts'
 
 /**
- * Performs a duty until it is done or the signal fires.
+ * Performs a task until it is done or the signal fires.
  *
  * @param succeeded called after each success by a task that repeats.
  * @throws AgentError, CheckpointError, KubeError, the signal's reason.
  */
 export function perform(
   work: TaskContext,
-  duty: Duty,
+  task: Task,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {
-  switch (duty.type) {
+  switch (task.type) {
     case 'watchPrimary':
-      return watchPrimary(work, duty, signal)
+      return watchPrimary(work, task, signal)
     case 'checkpoint':
-      return checkpoint(work, duty, signal, succeeded)
+      return checkpoint(work, task, signal, succeeded)
     case 'handOver':
-      return handOver(work, duty, signal)
+      return handOver(work, task, signal)
     case 'replicate':
-      return replicate(work, duty, signal, succeeded)
+      return replicate(work, task, signal, succeeded)
     case 'fetch':
-      return fetch(work, duty, signal)
+      return fetch(work, task, signal)
     case 'freeze':
-      return freeze(work, duty, signal)
+      return freeze(work, task, signal)
     case 'verifyRestore':
-      return verifyRestore(work, duty, signal)
+      return verifyRestore(work, task, signal)
     case 'discard':
-      return discard(work, duty, signal)
+      return discard(work, task, signal)
     case 'promote':
-      return promote(work, duty, signal)
+      return promote(work, task, signal)
     case 'probe':
-      return probe(work, duty, signal)
+      return probe(work, task, signal)
     case 'stopPrimary':
-      return stopPrimary(work, duty, signal)
+      return stopPrimary(work, task, signal)
     case 'redirect':
-      return redirect(work, duty, signal)
+      return redirect(work, task, signal)
     case 'watchGate':
-      return watchGate(work, duty, signal, succeeded)
+      return watchGate(work, task, signal, succeeded)
     case 'wake':
-      return wake(work, duty, signal)
+      return wake(work, task, signal)
   }
 }

@@ -2,9 +2,9 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isEqual } from '../../kube/equal.ts'
+import { isAtStake, isToEnd } from '../decide/slot-facts.ts'
 import { policiesOf } from '../observe/observe.ts'
 import { isServing } from '../observe/pod-facts.ts'
-import { isAtStake, isToEnd } from '../decide/slot-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 
 /** The latest snapshot, and what follows from it for one pod or one slot. */

@@ -3,7 +3,7 @@ import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { type ParsedProbe, parseProbe } from '../../probe/handler.ts'
 import { createProber, type ProberEvent } from '../../probe/prober.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import { onStageOf } from './on-stage-condition.ts'
 import type { ProbeTargetContext } from './probe-target.ts'
 import { targetOf } from './probe-target.ts'
@@ -19,8 +19,8 @@ type ProbeContext = ProbeTargetContext &
  * Probes an understudy on stage in place of the kubelet, which does not have its probes. If a primary still has its
  * probes, this task probes only its liveness, at the faster pace that the set wants.
  */
-export async function probe(work: ProbeContext, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
-  const { pod, lease } = duty
+export async function probe(work: ProbeContext, task: TaskOf<'probe'>, signal: AbortSignal): Promise<void> {
+  const { pod, lease } = task
   const { clock, log } = work
   // Its start is the kubelet's business: the template's delays are made for it.
   while (!pod.understudy && work.podOf(pod.uid)?.ready !== true) await clock.sleep(startPollMs, signal)

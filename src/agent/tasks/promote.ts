@@ -4,15 +4,15 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { waitUntilAnswering } from '../../probe/answering.ts'
 import type { Clone } from '../criu/memory-driver.ts'
-import type { DutyOf } from '../decide/task.ts'
-import { reasonOf } from '../report/failure.ts'
-import { onStageOf } from './on-stage-condition.ts'
+import type { TaskOf } from '../decide/task.ts'
 import { saysOnStage } from '../observe/pod-facts.ts'
+import { reasonOf } from '../report/failure.ts'
+import { isOf, type Place } from '../state/understudies.ts'
+import { onStageOf } from './on-stage-condition.ts'
 import { type ProbeTargetContext, targetOf } from './probe-target.ts'
 import { generationOf, type OnStageContext, onStage } from './put-on-stage.ts'
 import type { TaskContext } from './task-context.ts'
 import { createTimeline } from './timeline.ts'
-import { isOf, type Place } from '../state/understudies.ts'
 
 type PromoteContext = OnStageContext &
   ProbeTargetContext &
@@ -27,11 +27,11 @@ const patienceMs = 10_000
  */
 export async function promote(
   work: PromoteContext,
-  duty: DutyOf<'promote'>,
+  task: TaskOf<'promote'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, clock, log } = work
-  const { pod, lease } = duty
+  const { pod, lease } = task
   const timeline = createTimeline(() => clock.monotonic())
   const place = await understudies.enter(pod, signal)
   timeline.mark('enter')
@@ -39,24 +39,24 @@ export async function promote(
   // An earlier agent has put it on stage. It may have stopped it since for a handover on which an operator counts, so
   // this one resumes nothing.
   if (isOf(clone, lease) && clone.stage === 'Thawed' && saysOnStage(work.podOf(pod.uid) ?? pod)) {
-    arrive(work, duty, place, clone, generationOf(work, lease, clone))
+    arrive(work, task, place, clone, generationOf(work, lease, clone))
     return
   }
   let stage: Clone
   try {
-    stage = await onStage(work, duty, place, timeline, signal)
+    stage = await onStage(work, task, place, timeline, signal)
   } catch (error) {
     signal.throwIfAborted()
-    if (!isAgentError(error, 'NotCalled')) await tellFailure(work, duty, error, signal)
+    if (!isAgentError(error, 'NotCalled')) await tellFailure(work, task, error, signal)
     throw error
   }
-  await untilAnswering(work, duty, stage, signal)
+  await untilAnswering(work, task, stage, signal)
   timeline.mark('answer')
   const brought = generationOf(work, lease, stage)
-  await tellOnStage(work, duty, brought, signal)
+  await tellOnStage(work, task, brought, signal)
   timeline.mark('told')
   // Only now: the work after a promotion must not delay its last step.
-  arrive(work, duty, place, stage, brought)
+  arrive(work, task, place, stage, brought)
   work.metrics.promoted(timeline.seconds())
   const { generation } = stage
   log.info(
@@ -69,7 +69,7 @@ export async function promote(
 
 async function tellFailure(
   { patch, event }: PromoteContext,
-  { pod }: DutyOf<'promote'>,
+  { pod }: TaskOf<'promote'>,
   error: unknown,
   signal: AbortSignal,
 ): Promise<void> {
@@ -82,7 +82,7 @@ async function tellFailure(
 /** Waits for the answer of an app that was thawed; the pod's condition says so if that takes long. */
 async function untilAnswering(
   work: PromoteContext,
-  { pod }: DutyOf<'promote'>,
+  { pod }: TaskOf<'promote'>,
   { generation }: Clone,
   signal: AbortSignal,
 ): Promise<void> {
@@ -111,7 +111,7 @@ async function untilAnswering(
 
 async function tellOnStage(
   { patch, podOf }: PromoteContext,
-  { pod, lease }: DutyOf<'promote'>,
+  { pod, lease }: TaskOf<'promote'>,
   brought: Stored | undefined,
   signal: AbortSignal,
 ): Promise<void> {
@@ -129,7 +129,7 @@ async function tellOnStage(
 /** Notes that the clone is on stage, and looks after the connections that it inherited. */
 function arrive(
   { inheritedConnections }: PromoteContext,
-  { pod }: DutyOf<'promote'>,
+  { pod }: TaskOf<'promote'>,
   place: Place,
   clone: Clone,
   brought: Stored | undefined,

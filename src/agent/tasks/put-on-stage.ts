@@ -3,18 +3,18 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { stepsBehind } from '../../succession/age.ts'
 import type { Clone } from '../criu/memory-driver.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { generationsOf, memoryOf, toldOf } from '../observe/generations.ts'
+import { fits } from '../observe/pod-facts.ts'
+import { isOf, type Place } from '../state/understudies.ts'
 import type { RestoreContext } from './bring-back.ts'
 import { bringBack, isSameGeneration } from './bring-back.ts'
-import type { DutyOf } from '../decide/task.ts'
 import type { FetchContext } from './fetch.ts'
 import { fetchNewest } from './fetch.ts'
-import { generationsOf, memoryOf, toldOf } from '../observe/generations.ts'
 import type { LeaseCheckContext } from './lease-check.ts'
 import { confirm, insist, intervalOf, isTooOld, newerElsewhere } from './lease-check.ts'
-import { fits } from '../observe/pod-facts.ts'
 import type { TaskContext } from './task-context.ts'
 import type { Timeline } from './timeline.ts'
-import { isOf, type Place } from '../state/understudies.ts'
 import { watchThaw } from './watch-thaw.ts'
 
 export type OnStageContext = RestoreContext &
@@ -32,7 +32,7 @@ export const generationOf = (
 /** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
 export async function onStage(
   work: OnStageContext,
-  { pod, lease, others }: DutyOf<'promote'>,
+  { pod, lease, others }: TaskOf<'promote'>,
   place: Place,
   timeline: Timeline,
   signal: AbortSignal,
@@ -103,7 +103,7 @@ async function* candidates(
  */
 async function haveMemory(
   work: OnStageContext,
-  { pod, lease, others }: Pick<DutyOf<'promote'>, 'pod' | 'lease' | 'others'>,
+  { pod, lease, others }: Pick<TaskOf<'promote'>, 'pod' | 'lease' | 'others'>,
   place: Place,
   signal: AbortSignal,
 ): Promise<void> {

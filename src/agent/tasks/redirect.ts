@@ -2,9 +2,9 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../criu/tree.ts'
-import type { DutyOf } from '../decide/task.ts'
-import { close, endWatched, redirectLastsMs, runningOf, watchesOf } from './remains.ts'
 import { nowhere } from '../decide/slot-facts.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { close, endWatched, redirectLastsMs, runningOf, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
 type RedirectContext = Pick<TaskContext, 'driver' | 'sentinel' | 'inquiry' | 'clock' | 'log'>
@@ -28,18 +28,18 @@ const unknownMs = 1_000
  */
 export async function redirect(
   work: RedirectContext,
-  duty: DutyOf<'redirect'>,
+  task: TaskOf<'redirect'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, inquiry, clock, log } = work
-  const { pod, lease, isAwaited } = duty
+  const { pod, lease, isAwaited } = task
   await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
-  await aim(work, duty, duty.to, signal)
-  log.info({ pod: pod.name, slot: slotName(lease), to: duty.to }, 'connections to a dead primary redirected')
-  if (!isAwaited) return await shut(work, duty, duty.to, signal)
+  await aim(work, task, task.to, signal)
+  log.info({ pod: pod.name, slot: slotName(lease), to: task.to }, 'connections to a dead primary redirected')
+  if (!isAwaited) return await shut(work, task, task.to, signal)
   let isLed = true
   let pauseMs = 0
-  for (let to = duty.to; ; await clock.sleep(pauseMs, signal)) {
+  for (let to = task.to; ; await clock.sleep(pauseMs, signal)) {
     pauseMs = unknownMs
     try {
       const { heir } = lease
@@ -48,11 +48,11 @@ export async function redirect(
       // Another pod may get its address.
       if (isGone) {
         to = nowhere
-        await aim(work, duty, to, signal)
+        await aim(work, task, to, signal)
       }
       const wasLed = isLed
       isLed = await inquiry.operatorLeads(signal)
-      if (isLed) await shut(work, duty, to, signal)
+      if (isLed) await shut(work, task, to, signal)
       else if (wasLed)
         log.warn(
           { pod: pod.name, slot: slotName(lease) },
@@ -69,7 +69,7 @@ export async function redirect(
 /** Sets the target of the pod's redirects, whether they are closed yet or not. */
 async function aim(
   { sentinel }: RedirectContext,
-  { pod, isAwaited }: DutyOf<'redirect'>,
+  { pod, isAwaited }: TaskOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -81,7 +81,7 @@ async function aim(
 /** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */
 async function shut(
   work: RedirectContext,
-  { pod, isAwaited }: DutyOf<'redirect'>,
+  { pod, isAwaited }: TaskOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
 ): Promise<void> {

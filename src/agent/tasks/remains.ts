@@ -3,11 +3,11 @@
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { ProcessRef } from '../container/process.ts'
 import { endTree } from '../criu/tree.ts'
-import type { SentinelClient, Watched } from '../sentinel/client.ts'
 import type { PodView } from '../observe/snapshot.ts'
-import type { TaskContext } from './task-context.ts'
+import type { SentinelClient, Watched } from '../sentinel/client.ts'
 import { targetOf } from '../state/understudies.ts'
 import { parseWatchName, watchName } from '../state/watch-name.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * How long a dead pod's redirect lasts without renewal, ms. An agent that restarts is back within this time. After it,

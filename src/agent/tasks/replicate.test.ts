@@ -3,11 +3,11 @@ import type { SlotReport } from '../../api/node-report.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
-import { dutiesOf } from '../decide/desired-tasks.ts'
-import type { DutyOf } from '../decide/task.ts'
+import { desiredTasks } from '../decide/desired-tasks.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { kept, lease, nameOf, peer, snapshot, stored } from '../testing/fake/snapshots.ts'
 import { type FetchContext, fetchNewest } from './fetch.ts'
 import { replicate } from './replicate.ts'
-import { kept, lease, nameOf, peer, snapshot, stored } from '../testing/fake/snapshots.ts'
 
 const held = lease({ node: 'b', holders: ['a', 'c'] })
 
@@ -21,16 +21,16 @@ const saying = (name: string, said: Partial<SlotReport>, slotsKnown = true) => {
   return [name, peer(name, { slotsKnown, slots: [report as SlotReport] })] as const
 }
 
-/** The duty of node `a`, which keeps generation 2 of a slot with its primary on `b`, now or before. */
-function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'replicate'> {
+/** The task of node `a`, which keeps generation 2 of a slot with its primary on `b`, now or before. */
+function taskWhere(...reports: readonly ReturnType<typeof saying>[]): TaskOf<'replicate'> {
   const world = snapshot({
     slots: [held],
     reports: new Map(reports),
     kept: new Map([[nameOf(), kept({ generation: 2 })]]),
   })
-  const duty = dutiesOf(world).find(({ type }) => type === 'replicate')
-  if (duty?.type !== 'replicate') throw new Error('it does not hold')
-  return duty
+  const task = desiredTasks(world).find(({ type }) => type === 'replicate')
+  if (task?.type !== 'replicate') throw new Error('it does not hold')
+  return task
 }
 
 describe('a holder', () => {
@@ -66,11 +66,11 @@ describe('a holder', () => {
       [saying('b', { role: 'source' }), saying('c', { generation: 2 })],
     ],
   ])('D7.behind: where %s, another holder has what is missed: %j', (_, misses, reports) => {
-    const duty = dutyWhere(...reports)
-    expect(duty.missed?.address).toBe(misses ? 'c:9443' : undefined)
+    const task = taskWhere(...reports)
+    expect(task.missed?.address).toBe(misses ? 'c:9443' : undefined)
     // A pull that waits at the source is interrupted.
-    const waits = dutyWhere(saying('b', { role: 'source', generation: 5 }), another)
-    expect(duty.version === waits.version).toBe(!misses)
+    const waits = taskWhere(saying('b', { role: 'source', generation: 5 }), another)
+    expect(task.version === waits.version).toBe(!misses)
   })
 
   it('D7.behind: does not wait for another holder that has nothing of what it has said', async () => {
@@ -83,8 +83,8 @@ describe('a holder', () => {
       } satisfies FetchContext['peers'],
       ...{ clock, log: silentLog },
     }
-    const duty = dutyWhere(saying('b', { role: 'source' }), another)
-    const ended = replicate(work, duty, new AbortController().signal, () => undefined)
+    const task = taskWhere(saying('b', { role: 'source' }), another)
+    const ended = replicate(work, task, new AbortController().signal, () => undefined)
     const refused = expect(ended).rejects.toMatchObject({ code: 'PeerSilent' })
     await clock.advance(5_000)
     await refused
@@ -105,7 +105,7 @@ describe('a holder', () => {
       announce: () => undefined,
       ...{ clock, log: silentLog },
     }
-    const { lease, others } = dutyWhere(saying('b', { role: 'source' }), another)
+    const { lease, others } = taskWhere(saying('b', { role: 'source' }), another)
     const fetched = fetchNewest(work, lease, others, new AbortController().signal)
     await clock.advance(60_000)
     expect((await fetched)?.manifest.generation).toBe(4)
@@ -130,8 +130,8 @@ describe('a holder', () => {
       clock: createFakeClock(),
       log: silentLog,
     }
-    const duty = dutyWhere(saying('b', { role: 'source' }), another)
-    const ended = replicate(work, duty, over.signal, () => undefined)
+    const task = taskWhere(saying('b', { role: 'source' }), another)
+    const ended = replicate(work, task, over.signal, () => undefined)
     await new Promise(resolve => setImmediate(resolve))
     expect(asked).toEqual(['c:9443', 'b:9443'])
     expect(well).toEqual([nameOf()])

@@ -2,11 +2,11 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
+import type { Progress } from '../state/progress.ts'
 import type { FetchContext } from './fetch.ts'
 import { fetchNewest } from './fetch.ts'
-import type { Progress } from '../state/progress.ts'
 
 interface ReplicateContext extends FetchContext {
   readonly store: Pick<GenerationStore, 'list' | 'prune'>
@@ -16,7 +16,7 @@ interface ReplicateContext extends FetchContext {
 /** Fetches each new generation of a slot from its source. */
 export async function replicate(
   work: ReplicateContext,
-  { lease, policy, source, others, missed }: DutyOf<'replicate'>,
+  { lease, policy, source, others, missed }: TaskOf<'replicate'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {

@@ -3,7 +3,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Draft, Stored } from '../../checkpoint/store.ts'
 import { dumpDeadlineMs } from '../../succession/deadlines.ts'
 import type { DumpResult } from '../criu/memory-driver.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { TaskContext } from './task-context.ts'
 import { assertVolumesFit } from './volumes-limit.ts'
 import { withinLimits } from './watched-draft.ts'
@@ -42,7 +42,7 @@ const baseAndNewest = 2
  */
 export async function saveOnce(
   work: SaveContext,
-  { pod, lease, policy }: Pick<DutyOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
+  { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
   { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
 ): Promise<Stored> {

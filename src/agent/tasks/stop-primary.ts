@@ -3,10 +3,10 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../criu/tree.ts'
-import type { DutyOf } from '../decide/task.ts'
-import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import { nowhere } from '../decide/slot-facts.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
 export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'clock'>
@@ -19,7 +19,7 @@ export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'c
  */
 export async function stopPrimary(
   work: EndContext & Pick<TaskContext, 'inquiry' | 'log'>,
-  { pod, lease }: DutyOf<'stopPrimary'>,
+  { pod, lease }: TaskOf<'stopPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))

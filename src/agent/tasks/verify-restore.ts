@@ -1,9 +1,9 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { generationsOf } from '../observe/generations.ts'
 import type { RestoreContext } from './bring-back.ts'
 import { bringBack } from './bring-back.ts'
-import type { DutyOf } from '../decide/task.ts'
-import { generationsOf } from '../observe/generations.ts'
 import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
 import type { TaskContext } from './task-context.ts'
@@ -15,7 +15,7 @@ type VerifyContext = RestoreContext & OffStageContext & Pick<TaskContext, 'under
  */
 export async function verifyRestore(
   work: VerifyContext,
-  { pod, lease }: DutyOf<'verifyRestore'>,
+  { pod, lease }: TaskOf<'verifyRestore'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { understudies, store, driver, progress } = work

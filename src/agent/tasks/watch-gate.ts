@@ -1,4 +1,4 @@
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
 import type { TaskContext } from './task-context.ts'
 
 type WatchGateContext = Pick<TaskContext, 'gates' | 'metrics' | 'event' | 'clock'>
@@ -8,7 +8,7 @@ const everyMs = 10_000
 /** Polls a gate for the number of messages it has refused. Such messages change nothing, but show a client that tries. */
 export async function watchGate(
   work: WatchGateContext,
-  { pod }: DutyOf<'watchGate'>,
+  { pod }: TaskOf<'watchGate'>,
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {

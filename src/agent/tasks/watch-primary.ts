@@ -1,9 +1,9 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import type { DutyOf } from '../decide/task.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { watchName } from '../state/watch-name.ts'
 import { letEarlierGo } from './hand-over.ts'
 import { redirectLastsMs, unwatch } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
-import { watchName } from '../state/watch-name.ts'
 
 type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | 'inquiry' | 'log'>
 
@@ -13,10 +13,10 @@ type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | '
  */
 export async function watchPrimary(
   work: WatchContext,
-  duty: DutyOf<'watchPrimary'>,
+  task: TaskOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pod, way } = duty
+  const { pod, way } = task
   const { sentinel, understudies, deaths } = work
   try {
     const { located } = await understudies.enter(pod, signal)
@@ -38,7 +38,7 @@ export async function watchPrimary(
           { name: watch, netns: init, heir: way, lastsMs: redirectLastsMs },
           signal,
         )
-    await letEarlierGo(work, duty, signal)
+    await letEarlierGo(work, task, signal)
   } catch (error) {
     understudies.lookAgain(pod.uid)
     throw error

@@ -1,8 +1,8 @@
 import type { Clone } from '../criu/memory-driver.ts'
-import { unwatch } from './remains.ts'
 import type { PodView } from '../observe/snapshot.ts'
-import type { TaskContext } from './task-context.ts'
 import { watchName } from '../state/watch-name.ts'
+import { unwatch } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
 
 /**
  * Watches an app before its thaw. Its pod may be force-deleted before the app answers, and its agent may exit before it

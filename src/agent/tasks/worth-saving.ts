@@ -2,8 +2,8 @@ import { AgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { parseProbe } from '../../probe/handler.ts'
 import { probe as runProbe } from '../../probe/probe.ts'
+import type { TaskOf } from '../decide/task.ts'
 import { describeObstacles } from '../preflight/obstacles/obstacle.ts'
-import type { DutyOf } from '../decide/task.ts'
 import type { ProbeTargetContext } from './probe-target.ts'
 import { targetOf } from './probe-target.ts'
 import type { TaskContext } from './task-context.ts'
@@ -17,7 +17,7 @@ export type WorthSavingContext = ProbeTargetContext &
 const lookEveryMs = 60_000
 
 /** Returns a check for things in the pod that cannot be saved. It reports them always, and in an event once. */
-export function createLookout(work: WorthSavingContext, { pod, lease }: DutyOf<'checkpoint'>) {
+export function createLookout(work: WorthSavingContext, { pod, lease }: TaskOf<'checkpoint'>) {
   const { clock, progress, understudies, obstacles, event } = work
   let lookedAt = Number.NEGATIVE_INFINITY
   let told = ''
@@ -43,7 +43,7 @@ export function createLookout(work: WorthSavingContext, { pod, lease }: DutyOf<'
  */
 export async function whyUnfit(
   work: WorthSavingContext,
-  { pod }: DutyOf<'checkpoint'>,
+  { pod }: TaskOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   const { clock, probe = runProbe } = work

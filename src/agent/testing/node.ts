@@ -19,10 +19,10 @@ import { createMemoryDriver } from '../criu/driver.ts'
 import { createFiles } from '../criu/files.ts'
 import type { MemoryDriver } from '../criu/memory-driver.ts'
 import { createCloneRecords } from '../criu/records.ts'
-import { type InstalledPrograms, installPrograms } from '../sentinel/install.ts'
-import { ensureSentinel, type Launched } from '../sentinel/launch.ts'
 import { kernelFacts } from '../preflight/preflight.ts'
 import { createSentinelClient, type SentinelClient } from '../sentinel/client.ts'
+import { type InstalledPrograms, installPrograms } from '../sentinel/install.ts'
+import { ensureSentinel, type Launched } from '../sentinel/launch.ts'
 
 /** Reason why these tests cannot run on this machine; undefined if they can. */
 export const cannotDump: string | undefined = ((): string | undefined => {

@@ -4,36 +4,43 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
-import { askCell, type Cell, type CellOptions, type CellRequest, startCell } from '../preflight/test-container.ts'
 import type { Clone, DumpResult, LocatedPod, MemoryDriver } from '../criu/memory-driver.ts'
+import {
+  askTestContainer,
+  startTestContainer,
+  type TestContainer,
+  type TestContainerOptions,
+  type TestContainerRequest,
+} from '../preflight/test-container.ts'
 import { hostFs, type TestNode } from './node.ts'
 
 const signal = new AbortController().signal
 
 /** Containers of a test node, and their saved memory. */
-export interface Cells {
-  start(request: CellRequest): Promise<Cell>
-  /** Returns the value of the cell's counter. */
-  ask(cell: Cell): Promise<string>
-  locate(cell: Cell, promoted?: boolean): Promise<LocatedPod>
+export interface TestContainers {
+  start(request: TestContainerRequest): Promise<TestContainer>
+  /** Returns the value of the test container's counter. */
+  ask(testContainer: TestContainer): Promise<string>
+  locate(testContainer: TestContainer, promoted?: boolean): Promise<LocatedPod>
   /** Creates an empty directory; `stored` turns it into a generation after a container was saved there. */
   generation(): Promise<{ readonly dir: string; readonly stored: (dumped: DumpResult) => Stored }>
-  save(of: Cell | LocatedPod, driver?: MemoryDriver): Promise<Stored>
-  restore(into: Cell, from: Stored, driver?: MemoryDriver): Promise<Clone>
-  /** Ends the cells that were started since the last call. */
+  save(of: TestContainer | LocatedPod, driver?: MemoryDriver): Promise<Stored>
+  restore(into: TestContainer, from: Stored, driver?: MemoryDriver): Promise<Clone>
+  /** Ends the test containers that were started since the last call. */
   stop(): Promise<void>
 }
 
 /** @param deadlineMs time limit of each dump and each restore */
-export function cellsOf(node: TestNode, deadlineMs: number): Cells {
-  const cells: Cell[] = []
+export function testContainersOf(node: TestNode, deadlineMs: number): TestContainers {
+  const testContainers: TestContainer[] = []
   let generations = 0
-  const options: CellOptions = {
+  const options: TestContainerOptions = {
     ...{ sentinel: node.sentinel, clock: systemClock, random: systemRandom, fs: hostFs, signal },
     ...{ programs: node.programs.directory, directory: join(node.directory, 'cells') },
   }
-  const locate = ({ pod }: Cell, promoted = false) => node.driver.locate({ ...pod, promoted }, signal)
-  const generation: Cells['generation'] = async () => {
+  const locate = ({ pod }: TestContainer, promoted = false) =>
+    node.driver.locate({ ...pod, promoted }, signal)
+  const generation: TestContainers['generation'] = async () => {
     generations += 1
     const number = generations
     const dir = join(node.directory, 'generations', String(number))
@@ -53,11 +60,11 @@ export function cellsOf(node: TestNode, deadlineMs: number): Cells {
   }
   return {
     async start(request) {
-      const started = await startCell(options, request)
-      cells.push(started)
+      const started = await startTestContainer(options, request)
+      testContainers.push(started)
       return started
     },
-    ask: cell => askCell(options, cell),
+    ask: testContainer => askTestContainer(options, testContainer),
     locate,
     generation,
     async save(of, driver = node.driver) {
@@ -68,7 +75,7 @@ export function cellsOf(node: TestNode, deadlineMs: number): Cells {
     restore: async (into, from, driver = node.driver) =>
       driver.restore(await locate(into), from, { deadlineMs, signal }),
     async stop() {
-      await Promise.all(cells.splice(0).map(cell => cell.stop()))
+      await Promise.all(testContainers.splice(0).map(testContainer => testContainer.stop()))
     },
   }
 }

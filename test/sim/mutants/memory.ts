@@ -52,7 +52,11 @@ export const ofMemory: readonly Mutant[] = [
         find: 'slotsKnown: slots !== undefined',
         replace: 'slotsKnown: true',
       },
-      { file: 'src/agent/report/report.ts', find: '...(said && listed(said))', replace: '...listed(said ?? [])' },
+      {
+        file: 'src/agent/report/report.ts',
+        find: '...(said && listed(said))',
+        replace: '...listed(said ?? [])',
+      },
     ],
     // The primary's machine is back, empty, before the agent of the node that keeps its memory is.
     scenarios: onEachNode([1, 2], {}, node => [
@@ -171,12 +175,12 @@ export const ofMemory: readonly Mutant[] = [
       },
       {
         file: 'src/agent/tasks/redirect.ts',
-        find: 'if (!isAwaited) return await shut(work, duty, duty.to, signal)',
+        find: 'if (!isAwaited) return await shut(work, task, task.to, signal)',
         replace: 'if (!isAwaited) return',
       },
       {
         file: 'src/agent/tasks/redirect.ts',
-        find: 'if (isLed) await shut(work, duty, to, signal)',
+        find: 'if (isLed) await shut(work, task, to, signal)',
         replace: 'if (isLed) continue',
       },
     ],

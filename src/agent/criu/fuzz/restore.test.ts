@@ -10,9 +10,14 @@ import { isAgentError } from '../../../api/agent-errors.ts'
 import { isCheckpointError } from '../../../checkpoint/errors.ts'
 import type { Stored } from '../../../checkpoint/store.ts'
 import { seededRandom } from '../../../kube/random.ts'
-import { type Cell, type CellRequest, holdCommand, serveCommand } from '../../preflight/test-container.ts'
-import { type Cells, cellsOf } from '../../testing/test-containers.ts'
+import {
+  holdCommand,
+  serveCommand,
+  type TestContainer,
+  type TestContainerRequest,
+} from '../../preflight/test-container.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../../testing/node.ts'
+import { type TestContainers, testContainersOf } from '../../testing/test-containers.ts'
 import { createMemoryDriver } from '../driver.ts'
 import { escapes } from '../escape.ts'
 import { beyondLimits, livingLimits } from '../limits.ts'
@@ -33,16 +38,17 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
   let saved: Stored
   const signal = new AbortController().signal
   const deadlineMs = 15_000
-  let cells: Cells
-  const cell = (request: CellRequest) => cells.start({ ...request, options: ['--user', '1000'] })
-  const understudy = () => cell({ role: 'understudy', command: holdCommand })
+  let testContainers: TestContainers
+  const testContainer = (request: TestContainerRequest) =>
+    testContainers.start({ ...request, options: ['--user', '1000'] })
+  const understudy = () => testContainer({ role: 'understudy', command: holdCommand })
 
   beforeAll(async () => {
     node = await startTestNode()
-    cells = cellsOf(node, deadlineMs)
-    const primary = await cell({ role: 'primary', command: serveCommand })
-    await cells.ask(primary)
-    saved = await cells.save(primary)
+    testContainers = testContainersOf(node, deadlineMs)
+    const primary = await testContainer({ role: 'primary', command: serveCommand })
+    await testContainers.ask(primary)
+    saved = await testContainers.save(primary)
     await primary.stop()
     await mkdir(join(node.directory, 'work'), { recursive: true })
     outside = await createOutside(node.directory, node.programs.directory, [
@@ -55,7 +61,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
   const images = (of: Stored) => join(of.dir, 'containers', 'app', 'criu')
 
   /** Changes the generation before the driver checks its images. */
-  async function asItCame(mutation: Mutation, into: Cell): Promise<Outcome> {
+  async function asItCame(mutation: Mutation, into: TestContainer): Promise<Outcome> {
     const dir = join(node.directory, 'forged')
     await cp(saved.dir, dir, { recursive: true })
     try {
@@ -70,7 +76,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
    * Changes the images after these checks, right before CRIU reads them: later defences must hold changes that the
    * checks miss.
    */
-  async function unseen(mutation: Mutation, into: Cell): Promise<Outcome> {
+  async function unseen(mutation: Mutation, into: TestContainer): Promise<Outcome> {
     let made = 'nothing'
     const driver = createMemoryDriver({
       ...node.dependencies,
@@ -95,7 +101,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.fuzz: images changed at random ${
   async function restore(
     driver: MemoryDriver,
     from: Stored,
-    into: Cell,
+    into: TestContainer,
     what: () => string,
   ): Promise<Outcome> {
     const located = await driver.locate({ ...into.pod, promoted: false }, signal)

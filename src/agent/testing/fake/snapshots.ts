@@ -4,7 +4,7 @@ import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import type { Stored } from '../../../checkpoint/store.ts'
 import { manifestOf } from '../../../checkpoint/testing/generation.ts'
-import type { Duty } from '../../decide/task.ts'
+import type { Task } from '../../decide/task.ts'
 import type { ContainerView, Kept, PodView, Snapshot } from '../../observe/snapshot.ts'
 
 export const container = (over: Partial<ContainerView> = {}): ContainerView => ({
@@ -138,4 +138,4 @@ export const died = (slot: string): PodView['serving'] => ({
   record: { diedWith: slot },
 })
 
-export const typesOf = (duties: readonly Duty[]) => duties.map(({ type }) => type).sort()
+export const typesOf = (tasks: readonly Task[]) => tasks.map(({ type }) => type).sort()
