@@ -8,16 +8,17 @@ import { deleteLease, writeLease, writePolicy } from '../memory/write-lease.ts'
 import type { Action, ActionType, DeleteReason, Plan } from '../plan.ts'
 import { prune, record } from '../revisions/write.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
+import { restore } from './bring-state.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
 import { convert, wake } from './convert.ts'
-import { create } from './create.ts'
+import { create, createWithState } from './create.ts'
 import { giveUp } from './give-up.ts'
 import type { Outcome } from './outcome.ts'
-import { promote, retire } from './promote.ts'
+import { promote } from './promote.ts'
+import { retire } from './relabel.ts'
 import { requireGone } from './still-gone.ts'
 import { requireUnready } from './still-unready.ts'
-import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
 export interface Acted {
@@ -117,9 +118,7 @@ async function perform(context: ActContext, action: Action): Promise<Outcome> {
 async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
     case 'convert':
-      return action.state
-        ? convertWithState(context, { ...action, state: action.state })
-        : convert(context, action)
+      return convert(context, action)
     case 'wake':
       return wake(context, action)
     case 'restore':
@@ -127,7 +126,7 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
     case 'promote':
       return promote(context, action)
     case 'create':
-      if (action.state) return createWithState(context, { ...action, state: action.state })
+      if (action.state) return createWithState(context, action)
       return { type: 'done', action, pod: await write(context, action) }
     default:
       return { type: 'done', action, pod: await write(context, action) }

@@ -1,6 +1,7 @@
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { Role } from '../plan.ts'
+import { retired } from '../memory/stage.ts'
+import type { Action, Role } from '../plan.ts'
 import type { PodRef } from '../snapshot.ts'
 import type { ActContext } from './context.ts'
 import { patchPod } from './write-pod.ts'
@@ -26,3 +27,9 @@ export function relabel(
     },
   })
 }
+
+/** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
+export const retire = (context: ActContext, { pod }: Extract<Action, { type: 'retire' }>): Promise<Pod> =>
+  patchPod(context, pod, current => current.metadata.labels?.[labels.type] === 'primary', {
+    labels: { [labels.type]: retired },
+  })
