@@ -8,9 +8,7 @@ const notYet: readonly string[] = [
   'src/agent/duties/',
   // It waits for `fetchNewest`, which takes the context of all tasks.
   'src/agent/peers/peers.test.ts',
-  'src/backuppodset/memory/observe.test.ts',
   'src/kube/',
-  'src/operator/',
 ]
 
 const root = new URL('../../', import.meta.url)

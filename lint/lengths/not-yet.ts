@@ -13,7 +13,6 @@ export const notYet: { readonly since: string; readonly files: readonly string[]
     'src/agent/duties/slot-reports.ts',
     'src/agent/duties/testing/node.ts',
     'src/backuppodset/controller.ts',
-    'src/backuppodset/memory/observe.ts',
     'src/backuppodset/reconcile.ts',
     'src/kube/api.test.ts',
     'src/kube/controller.test.ts',
@@ -27,7 +26,6 @@ export const notYet: { readonly since: string; readonly files: readonly string[]
     'src/kube/recorder.ts',
     'src/kube/reflector.test.ts',
     'src/kube/reflector.ts',
-    'src/operator/operator.ts',
     'test/sim/model/agent.ts',
   ],
 }

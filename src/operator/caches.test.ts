@@ -2,6 +2,7 @@ import { EventEmitter, on } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { containerIdsOf } from '../api/pod-contract.ts'
+import type { CallOptions, WatchEvent } from '../kube/api-types.ts'
 import { type Cache, createCacheSet } from '../kube/cache-set.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
@@ -69,17 +70,20 @@ describe('D6.caches: what sets with memory need', () => {
   }
   /** An API server that forbids Nodes, never ends its list of Services, and is empty otherwise. */
   const api = {
-    list: async () => ({ items: [], resourceVersion: '1' }),
-    async *watch({ plural }: Resource<KubeObject>, _: unknown, { signal }: { signal: AbortSignal }) {
+    list: async () => ({ items: [], metadata: { resourceVersion: '1' } }),
+    async *watch<T extends KubeObject>(
+      { plural }: Resource<T>,
+      _: unknown,
+      options?: CallOptions,
+    ): AsyncIterable<WatchEvent<T>> {
       if (plural === 'nodes') throw new KubeError('Forbidden', 'nodes is forbidden')
       if (plural !== 'services')
         yield { type: 'BOOKMARK', resourceVersion: '1', initialEventsEnd: true } as const
-      for await (const [object] of on(added, plural, { signal })) yield { type: 'ADDED', object } as const
+      for await (const [object] of on(added, plural, options)) yield { type: 'ADDED', object } as const
     },
   }
   const start = async (memoryNamespaces: 'labelled' | 'all') => {
-    const mirror = { api, clock, random: seededRandom(1), log: silentLog }
-    const set = createCacheSet(mirror as never)
+    const set = createCacheSet({ api, clock, random: seededRandom(1), log: silentLog })
     const caches = createCaches(set, { memoryNamespaces })
     const stop = new AbortController()
     const running = set.run(stop.signal)

@@ -1,10 +1,10 @@
-import { backupPodSets } from '../api/backuppodset.ts'
+import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { nodeReports } from '../api/node-report.ts'
-import { leaseIndexes } from '../backuppodset/memory/observe.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
+import { leaseIndexes } from '../backuppodset/memory/slot-leases.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/observe.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
@@ -15,6 +15,7 @@ import {
   endpointSlices,
   leases as leaseResource,
   type Namespace,
+  type Node,
   namespaces as namespaceResource,
   nodes as nodeResource,
   type Pod,
@@ -28,73 +29,70 @@ export function createCaches(
   { cache }: Pick<CacheSet, 'cache'>,
   { memoryNamespaces }: Pick<OperatorOptions, 'memoryNamespaces'>,
 ) {
-  const labelled = { labelSelector: labels.set }
-  const sets = cache(backupPodSets)
-  // Only pods with our label: the operator's memory use must not grow with the cluster.
-  const pods = cache(podResource, { query: labelled, indexes: podIndexes, transform: withoutBallast })
-
-  /**
-   * Ignores sets whose namespace does not allow memory: otherwise any tenant could make the operator depend on these
-   * caches.
-   */
-  const isMemoryWanted = (): boolean =>
-    sets
-      .list()
-      .some(
-        ({ spec, metadata: { namespace = '' } }) =>
-          spec.checkpoint !== undefined &&
-          spec.checkpoint.source !== 'http' &&
-          (permitted === 'everywhere' || !permitted.hasSynced() || permitted.get(namespace) !== undefined),
-      )
-
+  const labelled = { query: { labelSelector: labels.set } }
   // Sets without memory need none of these: where the agent is not installed, they may be missing or forbidden.
-  const memoryOnly = { awaited: 'briefly', isNeeded: isMemoryWanted } as const
-  const leases = cache(leaseResource, { ...memoryOnly, query: labelled, indexes: leaseIndexes })
-  const reports = cache(nodeReports, { ...memoryOnly, indexes: reportIndexes })
-  // With labels and taints, an administrator controls which pods a node may run. The other fields are not needed.
-  const nodes = cache(nodeResource, {
-    ...memoryOnly,
-    transform: ({ metadata: { name, uid, resourceVersion, labels: all = {} }, spec }) => ({
-      metadata: { name, uid, resourceVersion, labels: all },
-      spec: { taints: spec?.taints ?? [] },
-    }),
-  })
-  const services = cache(serviceResource, { ...memoryOnly, query: labelled, indexes: serviceIndexes })
-  const slices = cache(endpointSlices, { ...memoryOnly, query: labelled, indexes: sliceIndexes })
+  const memoryOnly = {
+    awaited: 'briefly',
+    isNeeded: (): boolean => isMemoryWanted(always.sets, permitted),
+  } as const
+  const always = {
+    sets: cache(backupPodSets),
+    // Only pods with our label: the operator's memory use must not grow with the cluster.
+    pods: cache(podResource, { ...labelled, indexes: podIndexes, transform: withoutBallast }),
+  }
+  const forMemory = {
+    leases: cache(leaseResource, { ...memoryOnly, ...labelled, indexes: leaseIndexes }),
+    reports: cache(nodeReports, { ...memoryOnly, indexes: reportIndexes }),
+    nodes: cache(nodeResource, { ...memoryOnly, transform: labelsAndTaints }),
+    services: cache(serviceResource, { ...memoryOnly, ...labelled, indexes: serviceIndexes }),
+    slices: cache(endpointSlices, { ...memoryOnly, ...labelled, indexes: sliceIndexes }),
+  }
+  /** Namespaces that allow memory. */
   const permitted: Cache<Namespace> | 'everywhere' =
     memoryNamespaces === 'labelled'
-      ? cache(namespaceResource, {
-          ...memoryOnly,
-          query: { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` },
-          transform: ({ metadata: { name, uid, resourceVersion } }) => ({
-            metadata: { name, uid, resourceVersion },
-          }),
-        })
+      ? cache(namespaceResource, { ...memoryOnly, query: permittedNamespaces, transform: nameOnly })
       : 'everywhere'
   // Without it, only older templates are unavailable.
-  const revisions = cache(controllerRevisions, { query: labelled, indexes: revisionIndexes, awaited: 'not' })
-
-  const forMemory = [
-    leases,
-    reports,
-    nodes,
-    services,
-    slices,
-    ...(permitted === 'everywhere' ? [] : [permitted]),
-  ]
+  const revisions = cache(controllerRevisions, { ...labelled, indexes: revisionIndexes, awaited: 'not' })
+  const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: {
-      ...{ sets, pods, leases, reports, services, revisions, slices, nodes },
-      /** Namespaces that allow memory. */
-      permitted,
-    },
+    stores: { ...always, ...forMemory, revisions, permitted },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
-      forMemory
+      needed
         .filter(each => !each.hasSynced())
         .map(each => ({ resource: `${each.resource.kind}s`, why: each.problem() })),
   }
 }
+
+/**
+ * Ignores sets whose namespace does not allow memory: otherwise any tenant could make the operator depend on these
+ * caches.
+ */
+const isMemoryWanted = (sets: Cache<BackupPodSet>, permitted: Cache<Namespace> | 'everywhere'): boolean =>
+  sets
+    .list()
+    .some(
+      ({ spec, metadata: { namespace = '' } }) =>
+        spec.checkpoint !== undefined &&
+        spec.checkpoint.source !== 'http' &&
+        (permitted === 'everywhere' || !permitted.hasSynced() || permitted.get(namespace) !== undefined),
+    )
+
+const permittedNamespaces = { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` }
+
+const nameOnly = ({ metadata: { name, uid, resourceVersion } }: Namespace): Namespace => ({
+  metadata: { name, uid, resourceVersion },
+})
+
+/** With labels and taints, an administrator controls which pods a node may run. The other fields are not needed. */
+const labelsAndTaints = ({
+  metadata: { name, uid, resourceVersion, labels: all = {} },
+  spec,
+}: Node): Node => ({
+  metadata: { name, uid, resourceVersion, labels: all },
+  spec: { taints: spec?.taints ?? [] },
+})
 
 /** Drops the fields of a pod that no rule reads; they take up most of its size. */
 export function withoutBallast(pod: Pod): Pod {

@@ -1,27 +1,28 @@
 import { expect, it, vi } from 'vitest'
-import type { Api } from '../kube/api.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import { silentLog as log } from '../kube/log.ts'
 import { seededRandom } from '../kube/random.ts'
+import type { Secret } from '../kube/resources.ts'
+import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 
-interface Body {
-  readonly metadata: { readonly name: string }
-  readonly data: { readonly key: string }
+function server() {
+  const state = { exists: false, broken: false, secrets: [] as Secret[] }
+  const api = fakeApi({
+    create: async (_, body) => {
+      if (state.broken) throw new KubeError('Unavailable', 'no etcd')
+      if (state.exists) throw new KubeError('AlreadyExists', 'it is there')
+      state.exists = true
+      const secret: Secret = makeObject(body)
+      state.secrets.push(secret)
+      return secret
+    },
+  })
+  return { state, api }
 }
 
-function server() {
-  const state = { exists: false, broken: false, bodies: [] as Body[] }
-  const create = async (_: unknown, body: unknown) => {
-    if (state.broken) throw new KubeError('Unavailable', 'no etcd')
-    if (state.exists) throw new KubeError('AlreadyExists', 'it is there')
-    state.exists = true
-    state.bodies.push(body as Body)
-    return body
-  }
-  return { state, api: { create } as unknown as Pick<Api, 'create'> }
-}
+const keyOf = (secret: Secret | undefined) => secret?.data?.['key'] ?? ''
 
 it('makes the key when a set keeps memory, once, and again when somebody has deleted it', async () => {
   const { state, api } = server()
@@ -35,20 +36,20 @@ it('makes the key when a set keeps memory, once, and again when somebody has del
     await vi.waitFor(() => Promise.resolve())
   }
   await after(20_000)
-  expect(state.bodies).toEqual([])
+  expect(state.secrets).toEqual([])
   wanted = true
   await after(5_000)
-  expect(state.bodies.map(({ metadata }) => metadata.name)).toEqual(['understudy-generations-key'])
-  expect(Buffer.from(state.bodies[0]?.data.key ?? '', 'base64')).toHaveLength(32)
+  expect(state.secrets.map(({ metadata }) => metadata.name)).toEqual(['understudy-generations-key'])
+  expect(Buffer.from(keyOf(state.secrets[0]), 'base64')).toHaveLength(32)
   await after(300_000)
-  expect(state.bodies).toHaveLength(1)
+  expect(state.secrets).toHaveLength(1)
   state.broken = true
   state.exists = false
   await after(300_000)
   state.broken = false
   await after(60_000)
-  expect(state.bodies).toHaveLength(2)
-  expect(state.bodies[1]?.data.key).not.toBe(state.bodies[0]?.data.key)
+  expect(state.secrets).toHaveLength(2)
+  expect(keyOf(state.secrets[1])).not.toBe(keyOf(state.secrets[0]))
   stop.abort(new Error('over'))
   await running
 })

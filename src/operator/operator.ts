@@ -7,7 +7,7 @@ import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { createNamedSets } from '../backuppodset/named-sets.ts'
 import { createPullMetrics } from '../backuppodset/pulled/metrics.ts'
 import { laneOf, seriesOf } from '../backuppodset/set-events.ts'
-import { wakeKeyId } from '../backuppodset/wake/token.ts'
+import { type WakeKeys, wakeKeyId } from '../backuppodset/wake/token.ts'
 import { loadWakeKeys } from '../backuppodset/wake-key.ts'
 import type { Api } from '../kube/api.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
@@ -15,7 +15,7 @@ import { keepWarm } from '../kube/keep-warm.ts'
 import { type Manager, runManager } from '../kube/manager.ts'
 import { createStateStoreMetrics } from '../state-store/metrics.ts'
 import { openStateStore } from '../state-store/open.ts'
-import { createWriteBehind } from '../state-store/write-behind.ts'
+import { createWriteBehind, type WriteBehind } from '../state-store/write-behind.ts'
 import { createCaches } from './caches.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
@@ -53,36 +53,83 @@ export const runOperator = (
   )
 
 async function setUp(manager: Manager, options: OperatorOptions): Promise<void> {
-  const { api, leaderApi, election, metrics, clock, random, log } = manager
+  const { api, leaderApi, metrics, clock, random, log } = manager
   const wakeKeys = await manager.whenReachable(() =>
     loadWakeKeys(api, options.namespace, random, manager.signal),
   )
   log.info({ ids: wakeKeys.map(wakeKeyId) }, 'loaded the keys of cold backups; the first is for new ones')
-  const settings = { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKeys }
+  const stateStore = await openState(manager, options, wakeKeys)
+  const urgentApi = openUrgent(manager, options)
+  const caches = createCaches(manager, options)
+  const { sets, nodes, reports } = caches.stores
+  leadSets(manager, options, { wakeKeys, stateStore, urgentApi, caches })
 
+  const stageController = createStageController({
+    ...{ api: leaderApi, reports, nodes },
+    queue: manager.queue({ name: 'stage' }),
+    controllerMetrics: metrics.controller,
+    ...{ clock, random, log },
+  })
+  manager.leading(stageController.run)
+
+  const wanted = () => sets.list().some(({ spec }) => spec.checkpoint !== undefined)
+  const namespace = options.agentNamespace
+  manager.leading(stop => keepGenerationsKey({ api: leaderApi, namespace, wanted, clock, random, log }, stop))
+}
+
+/** Opens the store of history and pulled states, and writes to it in the background. */
+async function openState(
+  manager: Manager,
+  options: OperatorOptions,
+  wakeKeys: WakeKeys,
+): Promise<WriteBehind> {
+  const { clock, random, log, metrics } = manager
   const stateStore = await openStateStore(options, wakeKeys, { clock, log, random })
   manager.defer(() => stateStore.close())
   const writeBehind = createWriteBehind(stateStore, {
     ...{ clock, log, metrics: createStateStoreMetrics(metrics.registry) },
   })
   manager.background(writeBehind.run)
+  return writeBehind
+}
 
+/** Opens the client of urgent requests, and keeps connections of both clients open. */
+function openUrgent(manager: Manager, options: OperatorOptions): Api {
+  const { api, clock, log } = manager
   const urgentApi = manager.client({ connections: warm.urgent })
   const keepOpen = (client: Api, connections: number) =>
     manager.background(until => keepWarm({ api: client, connections, clock, log }, until))
   keepOpen(api, Math.min(warm.bulk, options.connections))
   keepOpen(urgentApi, warm.urgent)
+  return urgentApi
+}
 
-  const caches = createCaches(manager, options)
-  const { sets, pods, ...stores } = caches.stores
+/** Adds the controller of sets to the work of the leader. */
+function leadSets(
+  manager: Manager,
+  options: OperatorOptions,
+  {
+    wakeKeys,
+    stateStore,
+    urgentApi,
+    caches,
+  }: {
+    readonly wakeKeys: WakeKeys
+    readonly stateStore: WriteBehind
+    readonly urgentApi: Api
+    readonly caches: ReturnType<typeof createCaches>
+  },
+): void {
+  const { election, metrics, clock, random, log } = manager
+  const { sets, pods, revisions } = caches.stores
   const named = createNamedSets()
   const controller = createSetController({
-    api: leaderApi,
+    ...caches.stores,
+    api: manager.leaderApi,
     urgentApi: manager.fenced(urgentApi),
     mayWrite: election.isLeader,
     reign: election.reign,
-    ...{ sets, pods, ...stores },
-    revisionsKnown: stores.revisions.hasSynced,
+    revisionsKnown: revisions.hasSynced,
     instance: hostname(),
     missingForMemory: caches.missingForMemory,
     consistency: createConsistencyStore({
@@ -90,10 +137,10 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
     }),
     queue: manager.queue({ name: 'backuppodset', backoff: failurePauses }),
     recorder: manager.recorder({ seriesOf, laneOf }),
-    settings,
+    settings: { wakerImage: options.wakerImage, injected: options.injectedResources, wakeKeys },
     metrics: createSetMetrics(metrics.registry, named),
     pullMetrics: createPullMetrics(metrics.registry, named),
-    stateStore: writeBehind,
+    stateStore,
     stateBudget: options.stateBudget,
     controllerMetrics: metrics.controller,
     workers: options.workers,
@@ -104,16 +151,4 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
     log.info({ sets: sets.size, pods: pods.size }, 'leading')
     return controller.run(stop, lost)
   })
-
-  const stageController = createStageController({
-    ...{ api: leaderApi, reports: stores.reports, nodes: stores.nodes },
-    queue: manager.queue({ name: 'stage' }),
-    controllerMetrics: metrics.controller,
-    ...{ clock, random, log },
-  })
-  manager.leading(stageController.run)
-
-  const wanted = () => sets.list().some(({ spec }) => spec.checkpoint !== undefined)
-  const namespace = options.agentNamespace
-  manager.leading(stop => keepGenerationsKey({ api: leaderApi, namespace, wanted, clock, random, log }, stop))
 }

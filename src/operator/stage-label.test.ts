@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest'
 import type { NodeReport } from '../api/node-report.ts'
 import { stageLabel } from '../api/pod-contract.ts'
+import { makeReport } from '../backuppodset/testing/objects.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
 import { createQueue } from '../kube/queue.ts'
 import { seededRandom } from '../kube/random.ts'
 import type { Node } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
+import { fakeApi } from '../kube/testing/fake-api.ts'
 import { createStageController } from './stage-label.ts'
 
 let version = 0
 const report = (ready: boolean, updatedAt = '1970-01-01T00:00:00Z'): NodeReport => {
   version += 1
-  return {
-    metadata: { name: 'n1', uid: 'r', resourceVersion: `${version}` },
-    status: { ready, checks: [], slots: [], updatedAt } as unknown as NonNullable<NodeReport['status']>,
-  }
+  const { metadata, status } = makeReport('n1', { ready, updatedAt })
+  return { metadata: { ...metadata, resourceVersion: `${version}` }, status }
 }
 
 /** A node with the label that the controller wrote last. */
@@ -25,26 +25,20 @@ function scene() {
   const nodes = createStore<Node>()
   const queue = createQueue({ clock, name: 'stage' })
   const written: unknown[] = []
-  const api = {
-    patch: async (_: unknown, { name }: { name: string }, { body }: { body: unknown }) => {
-      const value = (body as { metadata: { labels: Record<string, string | null> } }).metadata.labels[
-        stageLabel
-      ]
+  const api = fakeApi({
+    patch: async (_, { name }, { body }) => {
+      const value = body.metadata?.labels?.[stageLabel]
       written.push(value)
       version += 1
-      const metadata = {
-        name,
-        uid: 'n',
-        resourceVersion: `${version}`,
-        labels: { [stageLabel]: value ?? '' },
-      }
+      const labels = { [stageLabel]: value ?? '' }
+      const metadata = { name, uid: 'n', resourceVersion: `${version}`, labels }
       if (value === null) nodes.remove(name)
       else nodes.upsert({ metadata })
       return { metadata }
     },
-  }
+  })
   const controller = createStageController({
-    api: api as unknown as Parameters<typeof createStageController>[0]['api'],
+    api,
     reports,
     nodes,
     queue,

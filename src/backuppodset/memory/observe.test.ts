@@ -9,10 +9,12 @@ import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
+import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../testing/objects.ts'
 import type { Claim } from './claims.ts'
-import { leaseIndexes, type MemoryDeps, observeMemory } from './observe.ts'
+import { type MemoryDeps, observeMemory } from './observe.ts'
 import { createReports, reportIndexes } from './reports.ts'
 import { createSince } from './since.ts'
+import { leaseIndexes } from './slot-leases.ts'
 
 const parsed = parseSet({
   metadata: { name: 'bps', namespace: 'default', uid: 'set', resourceVersion: '1' },
@@ -24,6 +26,9 @@ const parsed = parseSet({
 })
 if (!parsed.ok || parsed.set.memory === undefined) throw new Error('the set keeps no memory')
 const set = { ...parsed.set, memory: parsed.set.memory }
+
+/** The fields of a report that matter. Its copy is usable as `Cold` if nothing else is said. */
+type Said = Partial<Omit<SlotReport, 'usable'>> & { readonly usable?: SlotReport['usable'] | 'not' }
 
 interface World {
   readonly status?: Partial<NodeReportStatus>
@@ -42,7 +47,7 @@ interface World {
 
 async function viewed(
   lease: SlotLease,
-  reports: Readonly<Record<string, Partial<SlotReport>>>,
+  reports: Readonly<Record<string, Said>>,
   {
     status,
     silentMs = 0,
@@ -68,15 +73,13 @@ async function viewed(
   store.subscribe(change => reported.note({ ...change, initial: false }))
   const { namespace, set: name, slot, life } = lease
   store.replace(
-    Object.entries(reports).map(([node, over]) => ({
-      metadata: { name: node, uid: node, resourceVersion: '1' },
-      status: {
-        checks: [],
-        ready: true,
-        ...status,
-        slots: [{ namespace, set: name, slot, life, role: 'holder', generation: 1, usable: 'Cold', ...over }],
-      } as unknown as NodeReportStatus,
-    })),
+    Object.entries(reports).map(([node, { usable = 'Cold', ...over }]) => {
+      const report = makeSlotReport({ namespace, set: name, slot, life, ...over })
+      const slots = [usable === 'not' ? report : { ...report, usable }]
+      const { metadata, status: known } = makeReport(node, { ...status, slots })
+      const { slotsKnown: _, ...earlier } = known
+      return { metadata, status: status?.slotsKnown === undefined ? earlier : known }
+    }),
     1n,
   )
   await clock.advance(silentMs)
@@ -113,12 +116,18 @@ const observed = async (...world: Parameters<typeof viewed>) =>
   (await viewed(...world)).slots.get(world[0].slot)
 
 /** The primary of `makePrimary('p0', 0)`. */
-const running = {
-  metadata: { name: 'p0', uid: 'uid-p0' },
-  spec: { containers: [{ name: 'app' }] },
-} as unknown as Pod
+const running = makePodObject('p0')
 const died = { type: podConditions.serving, status: 'False', reason: 'Died' }
-const nothing = { generation: 0, usable: undefined } as unknown as Partial<SlotReport>
+const nothing = { generation: 0, usable: 'not' } as const
+const containerOf = (name: string, containerID: string) => ({
+  ...{ name, containerID, image: '', imageID: '', ready: true, restartCount: 0 },
+})
+const understudyOf = (conditions: readonly PodCondition[], type?: string) =>
+  makePodObject('h0', {
+    ...(type !== undefined && { metadata: { labels: { [labels.type]: type } } }),
+    spec: { initContainers: [{ name: holdInitContainer }] },
+    status: { conditions },
+  })
 
 describe('what is believed of a slot', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
@@ -146,30 +155,29 @@ describe('what is believed of a slot', () => {
 
 describe('D7.kept: who may keep something of a slot', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'], kept: ['n2'] })
-  const none = { generation: 0, usable: undefined } as unknown as Partial<SlotReport>
   const known = { slotsKnown: true }
-  it.each([
-    ['has it: kept, though it cannot be used', { usable: undefined } as never, {}, ['n2'], []],
-    ['says that it has nothing', none, { status: known }, [], []],
+  it.each<[string, Said, World, string[], string[]]>([
+    ['has it: kept, though it cannot be used', { usable: 'not' }, {}, ['n2'], []],
+    ['says that it has nothing', nothing, { status: known }, [], []],
     [
       'had the primary, and has not read since that another one has it',
-      { role: 'source', usable: undefined } as never,
+      { role: 'source', usable: 'not' },
       { status: known },
       ['n2'],
       [],
     ],
-    ['starts, and has not said yet', none, { status: { slotsKnown: false } }, [], ['n2']],
-    ['is of an earlier version', none, {}, [], ['n2']],
-    ['has not asked its disk', { ...none, reason: 'DiskUnread' }, { status: known }, [], ['n2']],
-    ['had nothing, and is silent since', none, { status: known, silentMs: 31_000 }, [], ['n2']],
+    ['starts, and has not said yet', nothing, { status: { slotsKnown: false } }, [], ['n2']],
+    ['is of an earlier version', nothing, {}, [], ['n2']],
+    ['has not asked its disk', { ...nothing, reason: 'DiskUnread' }, { status: known }, [], ['n2']],
+    ['had nothing, and is silent since', nothing, { status: known, silentMs: 31_000 }, [], ['n2']],
     [
       'has it on its disk only',
-      { ...none, onDisk: { generation: 3, takenAt: '' } },
+      { ...nothing, onDisk: { generation: 3, takenAt: '' } },
       { status: known },
       ['n2'],
       [],
     ],
-  ])('a node that %s', async (_, report, world: World, copies, unasked) => {
+  ])('a node that %s', async (_, report, world, copies, unasked) => {
     const slot = await observed(lease, { n2: report }, world)
     expect([slot?.copies.map(({ node }) => node), slot?.unasked.map(({ node }) => node)]).toEqual([
       copies,
@@ -195,17 +203,15 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'], kept: ['n1'] })
   const source = { role: 'source', generation: 7 } as const
   const status = { slotsKnown: true }
-  const with1 = (over: Partial<SlotReport>) => ({ n1: { ...source, ...over }, n2: nothing })
-  const dead = { ...running, status: { conditions: [died] } } as Pod
-  const other = {
-    ...running,
-    status: { containerStatuses: [{ name: 'app', containerID: 'containerd://2' }] },
-  }
-  it.each([
+  const with1 = (over: Said) => ({ n1: { ...source, ...over }, n2: nothing })
+  const dead = { ...running, status: { conditions: [died] } }
+  const deleted = { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } }
+  const other = { ...running, status: { containerStatuses: [containerOf('app', 'containerd://2')] } }
+  it.each<[string, SlotLease, Pod | undefined]>([
     ['gone', lease, undefined],
     ['dead', lease, dead],
-    ['deleted', lease, { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } } as Pod],
-    ['not what runs any more', { ...lease, containers: 'app=containerd://1' }, other as unknown as Pod],
+    ['deleted', lease, deleted],
+    ['not what runs any more', { ...lease, containers: 'app=containerd://1' }, other],
   ])('once that is %s: it has a copy', async (_, its, pod) => {
     const slot = await observed(its, with1({}), { status, ...(pod && { pod }) })
     expect(slot?.copies).toMatchObject([{ node: 'n1', report: { generation: 7 } }])
@@ -239,7 +245,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
-    const fetching = async (of: SlotLease, world: World = {}, n2: Partial<SlotReport> = nothing) =>
+    const fetching = async (of: SlotLease, world: World = {}, n2: Said = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
     const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
     expect(await fetching(lease)).toEqual(['n2'])
@@ -255,7 +261,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {
-    const at = (report: Partial<SlotReport>, world: World = {}) =>
+    const at = (report: Said, world: World = {}) =>
       observed(lease, with1(report), { status, pod: running, ...world })
     expect(await at({})).toMatchObject({ copies: [], unasked: [], sourceKeeps: true })
     expect(await at(nothing, { silentMs: 31_000 })).toMatchObject({ unasked: [], sourceKeeps: true })
@@ -301,18 +307,12 @@ describe('D7.owner: a Lease of this name', () => {
 
 describe('D7.ids: the holder runs', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', containers: 'app=containerd://1' })
-  const pod = (ids: Record<string, string>, over: object = {}) =>
-    ({
-      metadata: { name: 'p0', uid: 'uid-p0', annotations: { [savedAnnotation]: 'app' }, ...over },
+  const pod = (ids: Record<string, string>) =>
+    makePodObject('p0', {
+      metadata: { annotations: { [savedAnnotation]: 'app' } },
       spec: { containers: Object.keys(ids).map(name => ({ name })) },
-      status: {
-        containerStatuses: Object.entries(ids).map(([name, containerID]) => ({
-          name,
-          containerID,
-          restartCount: 0,
-        })),
-      },
-    }) as unknown as Pod
+      status: { containerStatuses: Object.entries(ids).map(([name, id]) => containerOf(name, id)) },
+    })
   const since = async (it: Pod) => (await observed(lease, {}, { pod: it }))?.replacedSince
   it('what its memory is of, whatever becomes of containers that are not saved', async () => {
     expect(await since(pod({ app: 'containerd://1', proxy: 'containerd://9' }))).toBeUndefined()
@@ -327,29 +327,19 @@ describe('D7.ids: the holder runs', () => {
 
 it('D7.kept: an understudy that was called and did not come leaves the memory where it is', async () => {
   const lease = makeLease(makePrimary('h0', 0), { node: 'n1', holders: [], kept: [] })
-  const pod = (conditions: readonly object[]) =>
-    ({
-      metadata: { name: 'h0', uid: 'uid-h0' },
-      spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
-      status: { conditions },
-    }) as unknown as Pod
-  const report = { n1: { role: 'source', usable: undefined } as never }
+  const report = { n1: { role: 'source', usable: 'not' } } as const
   const failed = { type: podConditions.understudy, status: 'False', reason: 'RestoreFailed' }
-  expect((await observed(lease, report, { pod: pod([failed]) }))?.copies).toMatchObject([{ node: 'n1' }])
+  expect((await observed(lease, report, { pod: understudyOf([failed]) }))?.copies).toMatchObject([
+    { node: 'n1' },
+  ])
   const serving = { type: podConditions.serving, status: 'True' }
-  expect((await observed(lease, report, { pod: pod([serving]) }))?.copies).toEqual([])
+  expect((await observed(lease, report, { pod: understudyOf([serving]) }))?.copies).toEqual([])
 })
 
 it('D7.ending: since when somebody is called, and others before it, is known until one comes on stage', async () => {
   const lease = makeLease(makePrimary('h0', 0), { node: 'n1', holders: [], kept: [] })
-  const at = (type: string, conditions: readonly object[]) => {
-    const pod = {
-      metadata: { name: 'h0', uid: 'uid-h0', labels: { [labels.type]: type } },
-      spec: { containers: [{ name: 'app' }], initContainers: [{ name: holdInitContainer }] },
-      status: { conditions },
-    } as unknown as Pod
-    return observed(lease, {}, { pod })
-  }
+  const at = (type: string, conditions: readonly PodCondition[]) =>
+    observed(lease, {}, { pod: understudyOf(conditions, type) })
   const known = { calledSince: expect.any(Number), comingSince: expect.any(Number) }
   const unknown = { calledSince: undefined, comingSince: undefined }
   expect(await at('hotbackup', [])).toMatchObject(known)
@@ -404,10 +394,7 @@ describe('D7.holders: memory lies where its template may run', () => {
 describe('how long a primary that is being deleted is waited for', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1' })
   const going = (deletionTimestamp: string, deletionGracePeriodSeconds = 10) =>
-    ({
-      metadata: { name: 'p0', uid: 'uid-p0', deletionTimestamp, deletionGracePeriodSeconds },
-      spec: { containers: [{ name: 'app' }] },
-    }) as unknown as Pod
+    makePodObject('p0', { metadata: { deletionTimestamp, deletionGracePeriodSeconds } })
   it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
     'is its grace and two seconds more, from when it was seen, whatever the API server has for a clock: %s',
     async time => {
@@ -420,14 +407,12 @@ describe('how long a primary that is being deleted is waited for', () => {
 
   describe('on a node that may be cut off', () => {
     const start = createFakeClock().monotonic()
-    const ready = (status: 'True' | 'False') => {
-      const pod = going('1970-01-01T00:00:00Z')
-      return {
-        ...pod,
-        spec: { ...pod.spec, nodeName: 'n1' },
+    const ready = (status: 'True' | 'False') =>
+      makePodObject('p0', {
+        metadata: going('1970-01-01T00:00:00Z').metadata,
+        spec: { nodeName: 'n1' },
         status: { conditions: [{ type: 'Ready', status }] },
-      } as Pod
-    }
+      })
     const by = async (laterMs: number, world: World = {}) =>
       ((await observed(lease, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
         ?.holderGoesBy ?? 0) - start

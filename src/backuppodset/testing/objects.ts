@@ -29,7 +29,10 @@ export const makeSlotReport = (over: Partial<SlotReport> = {}): SlotReport => ({
 })
 
 /** The report of an agent that is ready and knows its copies. */
-export const makeReport = (node: string, over: Partial<NodeReportStatus> = {}): NodeReport => ({
+export const makeReport = (
+  node: string,
+  over: Partial<NodeReportStatus> = {},
+): NodeReport & { readonly status: NodeReportStatus } => ({
   metadata: { name: node, uid: `uid-${node}`, resourceVersion: '1' },
   status: {
     ...{ version: '0.1.0', address: `${node}:9443`, fingerprint: 'f' },

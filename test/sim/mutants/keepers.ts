@@ -48,7 +48,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'if (node === lease.node) return []',
       },
       {
-        file: 'src/backuppodset/memory/observe.ts',
+        file: 'src/backuppodset/memory/observe-slot.ts',
         find: '(isHolders(each) || isAsked) && isKept(each.slot)',
         replace: 'isHolders(each) && isKept(each.slot)',
       },
@@ -374,7 +374,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a holder that was let go, and has not read that, is forgotten with its next report',
     mutations: [
       {
-        file: 'src/backuppodset/memory/observe.ts',
+        file: 'src/backuppodset/memory/observe-slot.ts',
         find: 'letGoAt === undefined || isMentioned ||',
         replace: 'letGoAt === undefined || (isMentioned && false) ||',
       },

@@ -330,7 +330,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'how long a primary that is being deleted is waited for is told by two clocks',
     mutations: [
       {
-        file: 'src/backuppodset/memory/observe.ts',
+        file: 'src/backuppodset/memory/slot-primary.ts',
         find: '  const lastsMs = grace * 1000 + afterGraceMs\n',
         replace:
           '  return now + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n  const lastsMs = grace * 1000 + afterGraceMs\n',

@@ -48,7 +48,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a set takes the Leases of one of its name that was deleted for its own',
     mutations: [
       {
-        file: 'src/backuppodset/memory/observe.ts',
+        file: 'src/backuppodset/memory/slot-leases.ts',
         find: 'ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)',
         replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
       },
