@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { type BackupPodSetStatus, protections, type SlotStatus } from '../api/backuppodset.ts'
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { protections, type SlotStatus } from '../api/slot-status.ts'
 import type { Outcome } from './act/outcome.ts'
 import { createNamedSets, type NamedSets } from './named-sets.ts'
 import { stepsOf } from './pending-status.ts'

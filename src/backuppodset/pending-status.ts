@@ -1,4 +1,5 @@
-import type { LastFailover, LastTransition, OriginOfMemory } from '../api/backuppodset.ts'
+import type { LastTransition } from '../api/backuppodset.ts'
+import type { LastFailover, OriginOfMemory } from '../api/slot-status.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Outcome, Phases } from './act/outcome.ts'
 import type { Action } from './plan.ts'

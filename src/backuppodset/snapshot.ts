@@ -1,7 +1,7 @@
-import type { LastFailover } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { SlotPolicy } from '../api/slot-policy.ts'
+import type { LastFailover } from '../api/slot-status.ts'
 import type { MemoryView, StageView } from './memory/view.ts'
 import type { PulledPod, PulledView } from './pulled/view.ts'
 import type { RevisionsView } from './revisions/observe.ts'

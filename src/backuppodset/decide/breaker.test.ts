@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { LastFailover } from '../../api/backuppodset.ts'
+import type { LastFailover } from '../../api/slot-status.ts'
 import { seededRandom } from '../../kube/random.ts'
 import { eventsOf } from '../set-events.ts'
 import { statusOf } from '../status.ts'

@@ -1,4 +1,4 @@
-import type { LastFailover } from '../../api/backuppodset.ts'
+import type { LastFailover } from '../../api/slot-status.ts'
 import { newestOf, takenAt } from '../memory/age.ts'
 import type { LossReason, Snapshot } from '../snapshot.ts'
 

@@ -1,5 +1,5 @@
-import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { OriginOfMemory } from '../../api/slot-status.ts'
 import { isNewerTold, stepsBehind } from '../../succession/age.ts'
 import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'

@@ -1,6 +1,7 @@
 /** The condition CheckpointReady of a set that keeps memory. */
-import type { SlotStatus } from '../../api/backuppodset.ts'
+
 import { reasons } from '../../api/reasons.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import type { PodView } from '../snapshot.ts'
 import { isGone, usableOf } from './knowledge.ts'
 import type { MemoryView, NodeView, Word } from './view.ts'

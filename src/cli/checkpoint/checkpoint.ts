@@ -1,6 +1,7 @@
-import type { BackupPodSet, SlotStatus } from '../../api/backuppodset.ts'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations } from '../../api/labels.ts'
 import type { SlotReport } from '../../api/node-report.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
