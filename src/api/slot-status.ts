@@ -1,4 +1,4 @@
-/** What the status of an owner says about its slots. */
+/** The slots in the status of their owner. */
 
 export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]

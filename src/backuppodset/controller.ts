@@ -43,6 +43,7 @@ import { createSince } from './memory/since.ts'
 import { writePolicy } from './memory/write-lease.ts'
 import type { SetMetrics } from './metrics.ts'
 import { bySetLabel } from './observe.ts'
+import { ownerOf } from './owner.ts'
 import { createPendingDeletions } from './pending-deletions.ts'
 import { createPendingStatus } from './pending-status.ts'
 import type { PodSettings } from './pod/render.ts'
@@ -347,6 +348,9 @@ export function createSetController(options: SetControllerOptions): SetControlle
       return {
         ...pulled.acts(set, signal),
         set,
+        owner: ownerOf(set),
+        service: set.service,
+        wakeupTimeoutMs: set.wakeupTimeout * 1000,
         api: trackedFor(key, api),
         urgentApi: trackedFor(key, urgentApi),
         settings,

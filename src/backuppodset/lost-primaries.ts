@@ -5,7 +5,7 @@ import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
 import { servingOf } from './memory/stage.ts'
 import { epochOf, slotOf } from './pod/view.ts'
-import type { LossReason, LostPrimary } from './snapshot.ts'
+import type { LossReason, LostPrimary } from './slot-snapshot.ts'
 
 /**
  * Remembers which primary a slot lost and when this process first saw the loss, to report the takeover as a failover

@@ -23,7 +23,8 @@ import type { PulledView } from './pulled/view.ts'
 import { createReadings, type Readings } from './readings.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
-import type { PodRef, PodView, Snapshot } from './snapshot.ts'
+import type { PodRef } from './slot-snapshot.ts'
+import type { PodView, Snapshot } from './snapshot.ts'
 import type { UnlabelledPods } from './unlabelled-pods.ts'
 
 /** Index of pods by the set that their label names, `namespace/set`. */

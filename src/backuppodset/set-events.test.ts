@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { Outcome } from './act/outcome.ts'
-import type { Action, EmptyStart } from './plan.ts'
+import type { Action, Outcome } from './plan.ts'
 import { eventsOf, failedActionOf, seriesOf } from './set-events.ts'
+import type { EmptyStart } from './slot-actions.ts'
 import { makeLease } from './testing/memory.ts'
 import { makePod } from './testing/snapshots.ts'
 

@@ -1,18 +1,22 @@
-import type { Action } from '../plan.ts'
-import type { PodView } from '../snapshot.ts'
-import type { ActContext } from './context.ts'
+import type { StateRef } from '../pulled/view.ts'
+import type { Role, SlotActionOf } from '../slot-actions.ts'
+import type { PodRef } from '../slot-snapshot.ts'
 import type { Outcome } from './outcome.ts'
+import type { SlotContext, StatePort } from './slot-context.ts'
 import { inBackground, type Takeover } from './take-over.ts'
 
-type Taking = Extract<Action, { type: 'convert' | 'create' }>
-type Restore = Extract<Action, { type: 'restore' }>
+/** An action by which a pod takes a slot. */
+interface Taking {
+  readonly role: Role | undefined
+  readonly state?: StateRef
+}
 
 /** Gives a successor the pulled state of its slot; undefined if there is none to give. */
-export const bringState = (
-  context: ActContext,
-  action: Taking,
-  { name, uid }: PodView,
-): Pick<Takeover, 'bring'> => {
+export function bringState<Action extends Taking>(
+  context: StatePort,
+  action: Action,
+  { name, uid }: Pick<PodRef, 'name' | 'uid'>,
+): Pick<Takeover<Action>, 'bring'> {
   const { role, state: expected } = action
   if (expected === undefined || role === undefined) return {}
   const { slot, epoch, replaces } = role
@@ -29,7 +33,7 @@ export const bringState = (
 }
 
 /** Gives an app that restarted in its pod its state back. */
-export function restore(context: ActContext, action: Restore): Promise<Outcome> {
+export function restore(context: SlotContext, action: SlotActionOf<'restore'>): Promise<Outcome> {
   const { pod, slot } = action
   return inBackground(context, action, { pod, to: 'primary', role: undefined }, async () => {
     const { result, state } = await context.giveState(pod, slot, false)

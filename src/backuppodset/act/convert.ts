@@ -1,17 +1,15 @@
-import type { Action } from '../plan.ts'
+import type { SlotActionOf } from '../slot-actions.ts'
 import { bringState } from './bring-state.ts'
-import type { ActContext } from './context.ts'
 import type { Outcome } from './outcome.ts'
+import type { SlotContext } from './slot-context.ts'
 import { kindOf, takeOver } from './take-over.ts'
 
 /** Converts a backup, with its slot's pulled state if there is one. */
-export const convert = (
-  context: ActContext,
-  action: Extract<Action, { type: 'convert' }>,
-): Promise<Outcome> => takeOver(context, action, { ...action, ...bringState(context, action, action.pod) })
+export const convert = (context: SlotContext, action: SlotActionOf<'convert'>): Promise<Outcome> =>
+  takeOver(context, action, { ...action, ...bringState(context, action, action.pod) })
 
 /** Opens the gate of a converted pod; its kind stays. */
-export async function wake(context: ActContext, action: Extract<Action, { type: 'wake' }>): Promise<Outcome> {
+export async function wake(context: SlotContext, action: SlotActionOf<'wake'>): Promise<Outcome> {
   const { pod } = action
   const to = kindOf(context, pod)
   if (to === 'coldbackup') return { type: 'done', action, pod: undefined }

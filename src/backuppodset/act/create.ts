@@ -1,13 +1,12 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import type { Action } from '../plan.ts'
+import type { Action, Outcome } from '../plan.ts'
 import { renderPod } from '../pod/render.ts'
 import { viewOf } from '../pod/view.ts'
 import { asOf } from '../revisions/revision.ts'
 import { bringState } from './bring-state.ts'
 import type { ActContext } from './context.ts'
-import type { Outcome } from './outcome.ts'
 import { takeOver } from './take-over.ts'
 
 type Create = Extract<Action, { type: 'create' }>
@@ -48,5 +47,5 @@ export async function createWithState(context: ActContext, action: Create): Prom
   const pod = viewOf(made, undefined)
   if (pod === undefined) throw new Error(`pod ${action.name} was created with another label than requested`)
   const takeover = { pod, to: 'primary', role, wake: false, ...bringState(context, action, pod) } as const
-  return takeOver(context, action, takeover)
+  return takeOver<Action>(context, action, takeover)
 }

@@ -7,7 +7,7 @@ import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { gatePort } from '../pod/gate-container.ts'
 import { gateIdOf, viewOf } from '../pod/view.ts'
-import type { GateState } from '../snapshot.ts'
+import type { GateState } from '../slot-snapshot.ts'
 import { deriveToken, tokenOf, type WakeKeys } from '../wake/token.ts'
 import type { wake } from '../wake/wake.ts'
 import type { ReadPod } from './read-pod.ts'
@@ -18,7 +18,7 @@ export type GateResult =
   | { readonly type: 'failed'; readonly why: string }
 
 export interface GateRequest {
-  readonly setUid: string
+  readonly ownerUid: string
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
   readonly to: 'primary' | 'hotbackup'
   readonly timeoutMs: number
@@ -50,7 +50,7 @@ const retryMs = 100
  * KubeError.
  */
 export async function openGate(request: GateRequest, deps: GateDeps): Promise<GateResult> {
-  const { pod, to, setUid, signal } = request
+  const { pod, to, ownerUid, signal } = request
   const { clock, pods } = deps
   const key = keyOfRef(pod)
   const deadline = clock.monotonic() + request.timeoutMs
@@ -69,8 +69,8 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     const host = podAddress(current.status?.podIP, 'pod')
     // If no token matches, try the current one all the same: only the gate itself can deny it.
     const token =
-      tokenOf(deps.wakeKeys, setUid, pod.name, gateDigestOf(current)) ??
-      deriveToken(deps.wakeKeys[0], setUid, pod.name)
+      tokenOf(deps.wakeKeys, ownerUid, pod.name, gateDigestOf(current)) ??
+      deriveToken(deps.wakeKeys[0], ownerUid, pod.name)
     if (gate === 'waiting' && host !== undefined) {
       firstTriedAt ??= clock.monotonic()
       const reply = await deps.wake({

@@ -1,13 +1,13 @@
 import type { BroughtBack } from '../../api/pod-contract.ts'
 import { writeLease } from '../memory/write-lease.ts'
-import type { Action } from '../plan.ts'
-import type { ActContext } from './context.ts'
+import type { SlotActionOf } from '../slot-actions.ts'
 import type { Outcome } from './outcome.ts'
+import type { SlotContext } from './slot-context.ts'
 import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { takeOver } from './take-over.ts'
 
-export type Promote = Extract<Action, { type: 'promote' }>
+export type Promote = SlotActionOf<'promote'>
 
 /** Time for the agent, thaw and probes, whatever the size. */
 const graceMs = 10_000
@@ -17,7 +17,7 @@ const slowest = 100_000
 const startMs = 30_000
 
 /** Moves a slot with its memory to another pod: once the Lease names the pod, the pod's agent puts the app on stage. */
-export function promote(context: ActContext, action: Promote): Promise<Outcome> {
+export function promote(context: SlotContext, action: Promote): Promise<Outcome> {
   const { pod, role, lease, wake } = action
   return takeOver(context, action, {
     ...{ pod, to: 'primary', role, wake },

@@ -1,16 +1,16 @@
 import { isPodKind, labels, type PodKind } from '../../api/labels.ts'
-import type { Action, Role } from '../plan.ts'
 import { switchOver } from '../services/write.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Role, SlotAction } from '../slot-actions.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import { askGate } from './ask-gate.ts'
-import type { ActContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
+import type { CandidatePort, EndpointPort, SlotContext } from './slot-context.ts'
 import { deletePod } from './write-pod.ts'
 
 /** A pod that gets another kind, and with `role` a slot. */
-export interface Takeover {
-  readonly pod: PodView
+export interface Takeover<Action = SlotAction> {
+  readonly pod: Candidate
   readonly to: 'primary' | 'hotbackup'
   readonly role: Role | undefined
   /** It waits at its gate. */
@@ -18,11 +18,11 @@ export interface Takeover {
   /** Writes the slot's record; absent: the slot has none. @throws if the takeover must not continue. */
   readonly swap?: () => Promise<void>
   /** Brings the slot's state into the pod; absent: there is none. */
-  readonly bring?: () => Promise<Brought | { readonly type: 'failed'; readonly why: string }>
+  readonly bring?: () => Promise<Brought<Action> | { readonly type: 'failed'; readonly why: string }>
 }
 
 /** The pod continues with the state of its slot. */
-export interface Brought {
+export interface Brought<Action = SlotAction> {
   readonly type: 'brought'
   readonly ip: string | undefined
   /** Version of the pod that serves, if it is known: the version before is outdated. */
@@ -39,17 +39,17 @@ export interface Brought {
  * before the label changes. For a primary, because Services select by the label. For both kinds, because a kubelet that
  * has just processed a change of the pod looks at the gate only in its next round, up to a second later.
  */
-export function takeOver(
-  context: ActContext,
+export function takeOver<Action>(
+  context: SlotContext<Action>,
   action: Action,
-  { pod, to, role, wake, swap, bring }: Takeover,
-): Promise<Outcome> {
+  { pod, to, role, wake, swap, bring }: Takeover<Action>,
+): Promise<Outcome<Action>> {
   const from = kindOf(context, pod)
   const phases: Partial<Record<keyof Phases, number>> = {}
   const reached = (phase: keyof Phases) => {
     phases[phase] = context.monotonic()
   }
-  const steps = async (answered: () => void): Promise<Outcome> => {
+  const steps = async (answered: () => void): Promise<Outcome<Action>> => {
     if (swap) {
       await swap()
       reached('lease')
@@ -89,13 +89,13 @@ export function takeOver(
 }
 
 /** Runs work on a pod beside the pass, which waits for it only as long as `InFlightPromotions` says. */
-export async function inBackground(
-  { inFlightPromotions, finishedLate }: Pick<ActContext, 'inFlightPromotions' | 'finishedLate'>,
+export async function inBackground<Action>(
+  { inFlightPromotions, finishedLate }: Pick<SlotContext<Action>, 'inFlightPromotions' | 'finishedLate'>,
   action: Action,
   { pod, to, role }: Pick<Takeover, 'pod' | 'to' | 'role'>,
-  work: (answered: () => void) => Promise<Outcome>,
-): Promise<Outcome> {
-  const caught = async (answered: () => void): Promise<Outcome> => {
+  work: (answered: () => void) => Promise<Outcome<Action>>,
+): Promise<Outcome<Action>> {
+  const caught = async (answered: () => void): Promise<Outcome<Action>> => {
     try {
       return await work(answered)
     } catch (error) {
@@ -106,10 +106,14 @@ export async function inBackground(
 }
 
 /** Returns the kind in the pod's label. During a wake-up or promotion, the view already has the new kind. */
-export function kindOf({ podOf }: Pick<ActContext, 'podOf'>, { uid, kind }: PodView): PodKind {
+export function kindOf({ podOf }: Pick<CandidatePort, 'podOf'>, { uid, kind }: Candidate): PodKind {
   const label = podOf(uid)?.metadata.labels?.[labels.type]
   return isPodKind(label) ? label : kind
 }
 
-const switchTo = (context: ActContext, { name, uid, node }: PodView, slot: number, ip: string) =>
-  switchOver(context, { slot, ip, pod: name, uid, node: context.podOf(uid)?.spec?.nodeName ?? node })
+const switchTo = (
+  context: EndpointPort & Pick<CandidatePort, 'podOf'>,
+  { name, uid, node }: Candidate,
+  slot: number,
+  ip: string,
+) => switchOver(context, { slot, ip, pod: name, uid, node: context.podOf(uid)?.spec?.nodeName ?? node })

@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { Action, Role, Tier } from '../plan.ts'
+import type { Action, Tier } from '../plan.ts'
+import type { Role } from '../slot-actions.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { assignments, type Players, vacantLeases } from './assignments.ts'
 import { together } from './converge.ts'

@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { MemoryView } from '../memory/view.ts'
-import type { Action, Role } from '../plan.ts'
+import type { Action } from '../plan.ts'
+import type { Role } from '../slot-actions.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { isHandedOver, standsUntil, type Turn, turnOf, withoutSuccessor } from './handover.ts'
 import { podNamer } from './name.ts'

@@ -8,10 +8,11 @@ import { signersAfter } from '../../succession/signers.ts'
 import { newestOf, takenAt, toldOf } from '../memory/age.ts'
 import { isKeptOf, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
-import type { Action, Origin, Role } from '../plan.ts'
+import type { Action } from '../plan.ts'
+import type { Origin, Role } from '../slot-actions.ts'
+import { isGated } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { mayTake } from './errands.ts'
-import { isGated } from './tools.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and

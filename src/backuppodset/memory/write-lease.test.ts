@@ -3,7 +3,8 @@ import { slotLeaseBody } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Lease } from '../../kube/resources.ts'
 import { type Body, fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
-import { ownerOf } from '../pod/render.ts'
+import { controllerReference } from '../act/owner.ts'
+import { ownerOf } from '../owner.ts'
 import { makeContext } from '../testing/context.ts'
 import { makeLease, makePrimary } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
@@ -30,7 +31,7 @@ function stand(existing: Lease) {
 const said = slotLeaseBody({ ...lease, epoch: 9, holder: { name: 'p9', uid: 'uid-p9' } })
 const metadata = (uid: string, annotations: Readonly<Record<string, string>> = {}) => ({
   ...{ ...said.metadata, annotations, uid: 'uid-of-lease', resourceVersion: '7' },
-  ownerReferences: [{ ...ownerOf(set), uid }],
+  ownerReferences: [controllerReference({ ...ownerOf(set), uid })],
 })
 
 it('D7.cas: a Lease that the cache does not show is not overwritten: what was decided did not know of it', async () => {

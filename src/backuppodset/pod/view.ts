@@ -1,7 +1,8 @@
 import { gateContainerName, gateOf } from '../../api/gate.ts'
 import { annotations, deletionCostAnnotation, isPodKind, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { GateState, PodView } from '../snapshot.ts'
+import type { GateState } from '../slot-snapshot.ts'
+import type { PodView } from '../snapshot.ts'
 
 /** A wake-up in progress in this process. */
 export interface Wakening {

@@ -1,7 +1,8 @@
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { LostPrimary, PodView } from '../snapshot.ts'
+import type { LostPrimary } from '../slot-snapshot.ts'
+import type { PodView } from '../snapshot.ts'
 import { containerOf } from './container.ts'
 import type { PulledView } from './view.ts'
 

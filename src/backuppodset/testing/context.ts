@@ -3,14 +3,18 @@ import { silentLog } from '../../kube/log.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
 import type { ActContext } from '../act/context.ts'
 import { createInFlightPromotions } from '../act/in-flight-promotions.ts'
+import { ownerOf } from '../owner.ts'
 import { createPendingDeletions } from '../pending-deletions.ts'
 import { makeSet } from './snapshots.ts'
 
 const nothing = () => undefined
 
 /** The context of a leader that may write. Calls to the API server, gates and agents fail where a test answers none. */
-export const makeContext = (over: Partial<ActContext> = {}): ActContext => ({
-  set: makeSet(),
+export const makeContext = ({ set = makeSet(), ...over }: Partial<ActContext> = {}): ActContext => ({
+  set,
+  owner: ownerOf(set),
+  service: set.service,
+  wakeupTimeoutMs: set.wakeupTimeout * 1000,
   api: fakeApi(),
   urgentApi: fakeApi(),
   settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },

@@ -3,6 +3,7 @@ import { strategyKeys } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import type { Action, Plan } from '../plan.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 
 export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
@@ -85,6 +86,13 @@ export function makeSnapshot(
   })
 }
 
+/** Returns the pod of an action with the fields that rules of slots do not know. */
+export const viewIn = ({ pods }: Snapshot, pod: Candidate): PodView => ({
+  ...makePod(pod.name, pod.kind),
+  ...pods.find(({ uid }) => uid === pod.uid),
+  ...pod,
+})
+
 export const actionsOf = (plan: Plan): readonly Action[] => plan.tiers.flatMap(tier => tier.actions)
 
 /** Returns the state of the cluster after all actions of the plan, with every pod healthy. */
@@ -104,7 +112,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
         break
       case 'convert':
         pods.set(action.pod.uid, {
-          ...action.pod,
+          ...viewIn(s, action.pod),
           kind: action.to,
           slot: action.role?.slot,
           epoch: action.role?.epoch ?? action.pod.epoch,
@@ -114,7 +122,12 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
         })
         break
       case 'wake':
-        pods.set(action.pod.uid, { ...action.pod, gate: 'open', ready: true, unreadySince: undefined })
+        pods.set(action.pod.uid, {
+          ...viewIn(s, action.pod),
+          gate: 'open',
+          ready: true,
+          unreadySince: undefined,
+        })
         break
       case 'delete':
         pods.delete(action.pod.uid)
