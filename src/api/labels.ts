@@ -12,6 +12,8 @@ export const prefix = 'backup.example.com/'
 export const labels = {
   /** The kind of pod. Services select by it, so it keeps the short name from the paper. */
   type: 'type',
+  /** Repeats `type` on pods of sets, and stands in for it on all other pods (`pod-kind.ts`). */
+  role: 'backup.example.com/role',
   /** Name of the set. */
   set: 'backup.example.com/backuppodset',
   /** Number of the slot of a primary. */

@@ -2,6 +2,7 @@ import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import type { NodeReport } from '../api/node-report.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
@@ -160,10 +161,7 @@ export function createSetController(options: SetControllerOptions): SetControlle
     primariesOf: key =>
       pods
         .by(bySetLabel, key)
-        .filter(
-          ({ metadata }) =>
-            metadata.labels?.[labels.type] === 'primary' && metadata.deletionTimestamp === undefined,
-        ),
+        .filter(pod => kindLabelOf(pod) === 'primary' && pod.metadata.deletionTimestamp === undefined),
     changed: key => queue.add(key),
   })
   const unlabelledPods = createUnlabelledPods({
@@ -464,5 +462,5 @@ function setsOf(change: Change<Pod>): Set<string> {
 
 const isLoss = (change: Change<Pod>): boolean =>
   isDeath(change) ||
-  (change.old?.metadata.labels?.[labels.type] === 'primary' &&
+  (kindLabelOf(change.old) === 'primary' &&
     (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined))

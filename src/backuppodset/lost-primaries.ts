@@ -1,4 +1,5 @@
 import { labels } from '../api/labels.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
 import type { Clock } from '../kube/clock.ts'
 import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
@@ -36,8 +37,8 @@ export function createLostPrimaries(
   const repair = ({ type, object }: Change<Pod>) => {
     const slot = slotOf(object)
     if (type === 'deleted' || slot === undefined || isGoing(object)) return
-    if (object.metadata.labels?.[labels.type] !== 'primary') return
-    const slots = bySet.get(`${object.metadata.namespace}/${object.metadata.labels[labels.set]}`)
+    if (kindLabelOf(object) !== 'primary') return
+    const slots = bySet.get(`${object.metadata.namespace}/${object.metadata.labels?.[labels.set]}`)
     const lost = slots?.get(slot)
     if (lost !== undefined && epochOf(object) > lost.epoch) slots?.delete(slot)
   }
@@ -73,7 +74,7 @@ export function createLostPrimaries(
 function lossIn(change: Change<Pod>): LossReason | undefined {
   if (change.type === 'added') return undefined
   const before = change.old
-  if (before.metadata.labels?.[labels.type] !== 'primary' || isGoing(before)) return undefined
+  if (kindLabelOf(before) !== 'primary' || isGoing(before)) return undefined
   if (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined) return 'PodDeleted'
   if (isFinished(change.object)) return 'PodFinished'
   return isDeath(change) ? 'Died' : undefined

@@ -1,6 +1,7 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { isPodKind, labels } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
 import { conditionTypes } from '../api/reasons.ts'
 import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -90,7 +91,7 @@ export type Claim = 'ours' | 'adopt' | 'release' | 'ignore'
 /** Compares a pod's labels (the set that it should belong to) with its controller reference (the set that owns it). */
 export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
   const isOfSet = pod.metadata.labels?.[labels.set] === set.name
-  const matches = isOfSet && isPodKind(pod.metadata.labels?.[labels.type])
+  const matches = isOfSet && isPodKind(kindLabelOf(pod))
   const controller = controllerOf(pod)
   // A retired pod: its set deletes it, and no set adopts it.
   if (isOfSet && isRetired(pod)) return controller?.uid === set.uid ? 'ours' : 'ignore'

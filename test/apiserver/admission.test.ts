@@ -308,6 +308,10 @@ const attacks: readonly (readonly [string, Attempt])[] = [
   ],
   ['a user makes a primary', patch('edit', pod('web-n1'), { metadata: { labels: { type: 'primary' } } })],
   [
+    'a user gives a pod a role',
+    patch('edit', pod('web-n1'), { metadata: { labels: { 'backup.example.com/role': 'primary' } } }),
+  ],
+  [
     'a user takes a pod out of its set',
     patch('edit', pod('web-n1'), { metadata: { labels: { 'backup.example.com/backuppodset': null } } }),
   ],
@@ -409,7 +413,13 @@ const allowed: readonly (readonly [string, Attempt])[] = [
   [
     'the operator makes a primary',
     patch('operator', pod('web-n1'), {
-      metadata: { labels: { type: 'primary', 'backup.example.com/slot': '1' } },
+      metadata: {
+        labels: {
+          type: 'primary',
+          'backup.example.com/role': 'primary',
+          'backup.example.com/slot': '1',
+        },
+      },
     }),
   ],
   [

@@ -199,7 +199,7 @@ describe('failures', () => {
       return pod
     })
     expect(heir.metadata.uid).toBe(hot.metadata.uid)
-    expect(heir.metadata.labels?.[labels.slot]).toBe('0')
+    expect(heir.metadata.labels).toMatchObject({ [labels.slot]: '0', [labels.role]: 'primary' })
     expect(heir.metadata.annotations?.[annotations.epoch]).toBe('2')
     await eventually(async () => {
       const { status } = await get(ref)
@@ -371,6 +371,7 @@ describe('ownership', () => {
       return pod
     })
     expect(freed.metadata.deletionTimestamp).toBeUndefined()
+    expect(freed.metadata.labels).not.toHaveProperty(labels.role)
     await eventually(async () => expect(await podsOf(ref, 'primary')).toHaveLength(1))
     // With its label restored it is adopted again, and one surplus pod is deleted.
     await patchPod(freed, { labels: { type: 'primary' } })

@@ -98,3 +98,9 @@ describe('a pod is asked by the probes of its own template', () => {
     expect(viewOf({ metadata, spec }, undefined)?.restoreHash).toBeUndefined()
   })
 })
+
+it("the label `type` of another owner's pod is its own, whatever it says", () => {
+  const marks = { [labels.set]: 'move_web', [labels.type]: 'primary', [labels.role]: 'hotbackup' }
+  const metadata = { name: 'p', namespace: 'shop', uid: 'u', resourceVersion: '1', labels: marks }
+  expect(viewOf({ metadata }, undefined)?.kind).toBe('hotbackup')
+})

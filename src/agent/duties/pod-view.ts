@@ -11,6 +11,7 @@ import {
   successorAnnotation,
   wakeAnnotation,
 } from '../../api/pod-contract.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
 import { ownerOf } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -47,7 +48,7 @@ export function viewOf(
     uid,
     set: `${namespace}/${set}`,
     ...(owner !== undefined && { owner }),
-    kind: pod.metadata.labels?.[labels.type] ?? '',
+    kind: kindLabelOf(pod) ?? '',
     slot: natural(pod.metadata.labels?.[labels.slot]),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
     ip: podAddress(pod.status?.podIP, 'node'),

@@ -29,7 +29,7 @@ export interface PodView {
   readonly set: string
   /** Uid of the object that owns it; absent: none yet. */
   readonly owner?: string
-  /** Label `type`: primary, hotbackup, ..., retired. */
+  /** By its label: primary, hotbackup, ..., retired. */
   readonly kind: string
   /** Number of the slot that it holds or held, by its label. The Lease has the last word. */
   readonly slot: number | undefined

@@ -1,4 +1,5 @@
 import { labels } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { slotLeaseName } from '../../api/slot-lease.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -195,9 +196,9 @@ async function changeOwner(context: ActContext, action: Of<'adopt' | 'release'>)
 }
 
 async function remove(context: ActContext, { pod, reason }: Of<'delete'>): Promise<void> {
-  const kind = context.podOf(pod.uid)?.metadata.labels?.[labels.type]
+  const kind = kindLabelOf(context.podOf(pod.uid))
   const by = canWait(reason) ? unhurried(context) : context
-  await deletePod(by, pod, current => current.metadata.labels?.[labels.type] === kind)
+  await deletePod(by, pod, current => kindLabelOf(current) === kind)
 }
 
 async function writeSlot(context: ActContext, action: Of<'writeSlot'>): Promise<void> {

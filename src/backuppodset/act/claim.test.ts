@@ -41,6 +41,18 @@ it('an owner that was added meanwhile stays when a pod is adopted', async () => 
   expect(written).toMatchObject([{ ownerReferences: [other, { uid: set.uid }] }])
 })
 
+it('the role of an adopted pod is that of its label `type`, and a released pod has none', async () => {
+  const labels = { type: 'primary', 'backup.example.com/role': 'hotbackup' }
+  const orphan = makePodObject('p', { metadata: { resourceVersion: '1', labels } })
+  const { context, written } = changedSince(orphan)
+  await adopt(context, ref, orphan)
+  await release(context, ref, orphan)
+  expect(written).toMatchObject([
+    { labels: { 'backup.example.com/role': 'primary' } },
+    { labels: { 'backup.example.com/role': null } },
+  ])
+})
+
 it('and when one is let go', async () => {
   const { context, written } = changedSince(podWith(ours, other))
   await release(context, ref, podWith(ours))

@@ -1,4 +1,6 @@
 import { backupPodSets } from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { PodRef } from '../slot-snapshot.ts'
@@ -17,6 +19,7 @@ export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promi
     throw new PodChangedError(`set ${owner.name} is being deleted and adopts no pod`, false)
   const isOrphan = (current: Pod) => controllerOf(current) === undefined
   return patchPod(context, pod, isOrphan, (current = known) => ({
+    labels: { [labels.role]: kindLabelOf(current) },
     ownerReferences: [...(current.metadata.ownerReferences ?? []), controllerReference(owner)],
   }))
 }
@@ -29,6 +32,7 @@ export function release(context: ActContext, pod: PodRef, known: Pod): Promise<P
     pod,
     current => controllerOf(current)?.uid === uid,
     (current = known) => ({
+      labels: { [labels.role]: null },
       ownerReferences: (current.metadata.ownerReferences ?? []).filter(owner => owner.uid !== uid),
     }),
   )

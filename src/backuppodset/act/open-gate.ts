@@ -1,6 +1,7 @@
 import { gateDigestOf } from '../../api/gate.ts'
-import { isPodKind, labels } from '../../api/labels.ts'
+import { isPodKind } from '../../api/labels.ts'
 import { podAddress } from '../../api/pod-address.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -107,7 +108,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
 /** Returns the gate state of exactly this pod; undefined: it no longer exists. */
 function gateOf(pod: Pod | undefined, uid: string): GateState | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined) return undefined
-  const kind = pod.metadata.labels?.[labels.type]
+  const kind = kindLabelOf(pod)
   return (isPodKind(kind) ? viewOf(pod, undefined)?.gate : 'none') ?? 'none'
 }
 

@@ -1,6 +1,6 @@
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
+import { kindLabelOf, kindLabels, retired } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { retired } from '../memory/stage.ts'
 import type { Role, SlotActionOf } from '../slot-actions.ts'
 import type { PodRef } from '../slot-snapshot.ts'
 import type { PodPort } from './slot-context.ts'
@@ -19,8 +19,8 @@ export function relabel(
   role: Role | undefined,
   openedGate?: string,
 ): Promise<Pod> {
-  return patchPod(context, pod, current => current.metadata.labels?.[labels.type] === from, {
-    labels: { [labels.type]: to, ...(role ? { [labels.slot]: String(role.slot) } : {}) },
+  return patchPod(context, pod, current => kindLabelOf(current) === from, {
+    labels: { ...kindLabels(to), ...(role ? { [labels.slot]: String(role.slot) } : {}) },
     annotations: {
       ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
       ...(openedGate === undefined ? {} : { [annotations.openedGate]: openedGate }),
@@ -30,6 +30,6 @@ export function relabel(
 
 /** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
 export const retire = (context: PodPort, { pod }: SlotActionOf<'retire'>): Promise<Pod> =>
-  patchPod(context, pod, current => current.metadata.labels?.[labels.type] === 'primary', {
-    labels: { [labels.type]: retired },
+  patchPod(context, pod, current => kindLabelOf(current) === 'primary', {
+    labels: kindLabels(retired),
   })

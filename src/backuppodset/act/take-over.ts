@@ -1,4 +1,5 @@
-import { isPodKind, labels, type PodKind } from '../../api/labels.ts'
+import { isPodKind, type PodKind } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { switchOver } from '../services/write.ts'
 import type { Role, SlotAction } from '../slot-actions.ts'
 import type { Candidate } from '../slot-snapshot.ts'
@@ -60,7 +61,7 @@ export function takeOver<Action>(
     if (!bring) answered()
     if (gate?.type === 'failed') {
       // A pod whose gate does not answer is deleted: the next pass takes another pod or creates one.
-      await deletePod(context, pod, current => current.metadata.labels?.[labels.type] === from)
+      await deletePod(context, pod, current => kindLabelOf(current) === from)
       return { type: 'spent', action, why: gate.why }
     }
     if (gate) reached('woken')
@@ -107,7 +108,7 @@ export async function inBackground<Action>(
 
 /** Returns the kind in the pod's label. During a wake-up or promotion, the view already has the new kind. */
 export function kindOf({ podOf }: Pick<CandidatePort, 'podOf'>, { uid, kind }: Candidate): PodKind {
-  const label = podOf(uid)?.metadata.labels?.[labels.type]
+  const label = kindLabelOf(podOf(uid))
   return isPodKind(label) ? label : kind
 }
 

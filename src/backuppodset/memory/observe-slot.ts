@@ -1,5 +1,5 @@
-import { labels } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import { restartsOf, type SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -65,8 +65,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   const isVacant = runsAnother || !isOnStage(holder, stage, deps)
   const vacantAt = since(`empty/${life}`, isVacant)
   const isAsked = isVacant && !pass.refusedForLong
-  const isCalled =
-    stage?.understudy === true && !stage.serving && holder?.metadata.labels?.[labels.type] !== 'primary'
+  const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
   const here = pass.told.filter(
     ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
   )

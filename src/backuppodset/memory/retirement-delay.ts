@@ -1,4 +1,4 @@
-import { labels } from '../../api/labels.ts'
+import { kindLabels } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { slotOf, viewOf } from '../pod/view.ts'
@@ -27,7 +27,7 @@ export function createRetirementDelay(clock: Clock): RetirementDelay {
       // The rules know three kinds of pods; a retired pod was a primary.
       const asPrimary = {
         ...pod,
-        metadata: { ...pod.metadata, labels: { ...own, [labels.type]: 'primary' } },
+        metadata: { ...pod.metadata, labels: { ...own, ...kindLabels('primary') } },
       }
       const view = viewOf(asPrimary, undefined)
       return view === undefined ? [] : [{ ...view, succeededAt: since.get(uid) }]

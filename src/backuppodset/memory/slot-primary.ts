@@ -1,5 +1,5 @@
 /** The primary that a slot's Lease names, as far as its pod tells. */
-import { labels } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -72,7 +72,7 @@ export function goesBy(
   // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
   // first.
   const { understudy, serving } = stage
-  if (understudy && !serving && pod.metadata.labels?.[labels.type] !== 'primary') return undefined
+  if (understudy && !serving && kindLabelOf(pod) !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   const node = pod.spec?.nodeName
   const now = clock.monotonic()

@@ -9,6 +9,7 @@ import {
   spoiledReason,
   successorAnnotation,
 } from '../../api/pod-contract.ts'
+import { kindLabelOf, retired } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -84,15 +85,8 @@ export const holds = (pod: Pod): boolean =>
 /** True if the pod was made for memory. */
 export const isForMemory = (pod: Pod): boolean => pod.metadata.annotations?.[memoryAnnotation] !== undefined
 
-/**
- * Value of the label `type` of retired pods: losers of a promotion, off stage. No Service selects it, and no number
- * counts it.
- */
-export const retired = 'retired'
-
 /** Only for pods made for memory: the owner of other pods may change their label. */
-export const isRetired = (pod: Pod): boolean =>
-  pod.metadata.labels?.[labels.type] === retired && isForMemory(pod)
+export const isRetired = (pod: Pod): boolean => kindLabelOf(pod) === retired && isForMemory(pod)
 
 /** Facts about a pod from other sources than its own agent. */
 export interface Seen {
@@ -129,7 +123,7 @@ export function withStage(
   seen: Seen = {},
   stage: StageView = stageOf(pod),
 ): PodView {
-  const label = pod.metadata.labels?.[labels.type]
+  const label = kindLabelOf(pod)
   const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined
   const why = ended ?? stage.failed ?? (stage.serving ? undefined : failed)

@@ -35,6 +35,13 @@ describe('without checkpoint', () => {
     )
   })
 
+  it.each<PodKind>(['primary', 'hotbackup', 'coldbackup'])('a %s says so in both labels', kind => {
+    expect(render(parsed({}), kind).metadata?.labels).toMatchObject({
+      type: kind,
+      'backup.example.com/role': kind,
+    })
+  })
+
   it('D6.warm: mode Warm is the same, with the same hash', () => {
     const warm = parsed({}, { antiAffinity: 'None', checkpoint: {}, hotBackup: { mode: 'Warm' } })
     const paper = parsed({}, { antiAffinity: 'None' })

@@ -4,6 +4,7 @@ import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { successorAnnotation } from '../../api/pod-contract.ts'
+import { kindLabels } from '../../api/pod-kind.ts'
 import type { Wire } from '../../kube/object.ts'
 import { controllerReference } from '../act/owner.ts'
 import { ownerOf } from '../owner.ts'
@@ -51,7 +52,7 @@ export function renderPod(
       namespace: set.namespace,
       labels: {
         ...metadata?.labels,
-        [labels.type]: kind,
+        ...kindLabels(kind),
         [labels.set]: set.name,
         [labels.strategy]: strategy,
         [labels.templateHash]: templateHash(set),

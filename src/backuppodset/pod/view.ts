@@ -1,5 +1,6 @@
 import { gateContainerName, gateOf } from '../../api/gate.ts'
 import { annotations, deletionCostAnnotation, isPodKind, labels } from '../../api/labels.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { GateState } from '../slot-snapshot.ts'
 import type { PodView } from '../snapshot.ts'
@@ -16,7 +17,7 @@ export interface Wakening {
  * Never throws: any client may edit labels and annotations, and unreadable ones count as absent.
  */
 export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | undefined {
-  const kind = pod.metadata.labels?.[labels.type]
+  const kind = kindLabelOf(pod)
   if (!isPodKind(kind)) return undefined
   const ready = pod.status?.conditions?.find(condition => condition.type === 'Ready')
   const isReady = ready?.status === 'True'

@@ -1,8 +1,8 @@
 import { Agent } from 'undici'
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
-import { labels } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { podAddress } from '../../api/pod-address.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -93,19 +93,14 @@ export function createPulled(deps: PulledDeps): Pulled {
   })
   const refresher = createRefresher({
     ...{ states, budget, dispatcher, clock, log, metrics: deps.metrics },
-    backups: () =>
-      pods
-        .list()
-        .flatMap(({ metadata: { uid, labels: marks } }) =>
-          marks?.[labels.type] === 'hotbackup' ? [uid] : [],
-        ),
+    backups: () => pods.list().flatMap(pod => (kindLabelOf(pod) === 'hotbackup' ? [pod.metadata.uid] : [])),
     addressOf: async (set, { name, uid }, signal) => {
       const ref = { namespace: set.namespace, name }
       const isBackup = (pod: Pod | undefined) =>
         pod?.metadata.uid === uid &&
         pod.metadata.deletionTimestamp === undefined &&
         !deps.isDeleted(uid) &&
-        pod.metadata.labels?.[labels.type] === 'hotbackup'
+        kindLabelOf(pod) === 'hotbackup'
       if (!isBackup(pods.get(keyOfRef(ref)))) return undefined
       // The address in the cache may belong to another pod by now, and a state must not leak to it.
       const now = await deps.read(ref, signal)
@@ -269,7 +264,7 @@ function isCurrent(pod: Pod, { holder, ip }: Target, container: string): boolean
   return (
     pod.metadata.uid === holder.uid &&
     pod.metadata.deletionTimestamp === undefined &&
-    pod.metadata.labels?.[labels.type] === 'primary' &&
+    kindLabelOf(pod) === 'primary' &&
     epochOf(pod) === holder.epoch &&
     ready === true &&
     pod.status?.podIP === ip &&

@@ -1,6 +1,6 @@
 import { gateContainerName, gateDigestOf, gatePort, isAtGate } from '../../api/gate.ts'
-import { labels } from '../../api/labels.ts'
 import { podAddress } from '../../api/pod-address.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { createMemo } from '../../kube/memo.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -94,7 +94,7 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
       let isLeft = false
       const byName = [...pods].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
       for (const pod of byName) {
-        if (pod.metadata.labels?.[labels.type] !== 'coldbackup' || !isAtGate(pod)) continue
+        if (kindLabelOf(pod) !== 'coldbackup' || !isAtGate(pod)) continue
         const command = gateCommandOf(pod)
         const host = podAddress(pod.status?.podIP, 'pod')
         if (!host || !command) continue

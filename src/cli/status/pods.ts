@@ -1,6 +1,7 @@
 import { isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
 import { holdInitContainer, podConditions } from '../../api/pod-contract.ts'
+import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 
 /** The facts about a pod of a set that a user needs. */
@@ -42,7 +43,7 @@ function factsOf(pod: Pod): PodFacts {
   const node = pod.spec?.nodeName
   return {
     name,
-    kind: pod.metadata.labels?.[labels.type] ?? '',
+    kind: kindLabelOf(pod) ?? '',
     ...(slot === undefined ? {} : { slot }),
     ...(epoch === undefined ? {} : { epoch }),
     ...(node === undefined ? {} : { node }),
@@ -65,7 +66,7 @@ const not = (state: string, note: string | undefined): State => ({
 
 function stateOf(pod: Pod): State {
   const { status, metadata } = pod
-  const kind = metadata.labels?.[labels.type]
+  const kind = kindLabelOf(pod)
   const condition = (type: string) => status?.conditions?.find(it => it.type === type)
   if (metadata.deletionTimestamp !== undefined) return { state: 'Terminating', inPlace: true }
   if (status?.phase === 'Failed' || status?.phase === 'Succeeded') return not(status.phase, status.message)
