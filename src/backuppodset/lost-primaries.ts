@@ -5,7 +5,7 @@ import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
 import { servingOf } from './memory/stage.ts'
-import { epochOf, slotOf } from './pod/view.ts'
+import { epochOf, isFinished, slotOf } from './pod/candidate.ts'
 import type { LossReason, LostPrimary } from './slot-snapshot.ts'
 
 /**
@@ -87,7 +87,3 @@ export const isDeath = (change: Change<Pod>): boolean => {
 }
 
 const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || isFinished(pod)
-
-/** True if the pod has ended and will not restart. */
-export const isFinished = (pod: Pod): boolean =>
-  pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'

@@ -20,7 +20,7 @@ import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
 import type { FailoverHistory } from './failover-history.ts'
 import { type RefusedSpec, type Specs, takeoversOf } from './in-force.ts'
-import { isFinished, type LostPrimaries } from './lost-primaries.ts'
+import type { LostPrimaries } from './lost-primaries.ts'
 import type { ClaimReader } from './memory/claim-reader.ts'
 import { memoryEvents } from './memory/memory-events.ts'
 import { abandonedLeases, type SlotLeaseObject, slotLeasesOf } from './memory/slot-leases.ts'
@@ -29,6 +29,7 @@ import { type Missing, missingMessage, missingMs, statusOfMissing } from './miss
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
 import type { PendingStatus } from './pending-status.ts'
 import type { Outcome } from './plan.ts'
+import { isFinished } from './pod/candidate.ts'
 import type { Pulled } from './pulled/pulled.ts'
 import type { Report, Reporter } from './report.ts'
 import { eventsOf, failedActionOf } from './set-events.ts'
@@ -150,7 +151,11 @@ export async function reconcile(
   // Before the status, which describes the current state. If the set was deleted during this pass, it has been
   // forgotten already: adding it again would poll its primaries forever.
   if (sets.get(key)?.metadata.uid === set.uid)
-    deps.pulled.after(set, { snapshot: observed.snapshot, outcomes, pods, status: current.status })
+    deps.pulled.after(set, {
+      lost: new Set(observed.snapshot.lost.keys()),
+      released: releasedIn(outcomes),
+      ...{ pods, status: current.status },
+    })
   const pulledFacts = deps.pulled.facts(set)
   const status = statusOf(set, current.status, {
     pods,
@@ -311,6 +316,12 @@ function after(observed: Observed, outcomes: readonly Outcome[]): Pod[] {
 const rolesIn = (outcomes: readonly Outcome[]) =>
   outcomes.flatMap(({ type, action }) =>
     type === 'done' && 'role' in action && action.role !== undefined ? [action.role] : [],
+  )
+
+/** Returns the slots for which the set has no place any more. */
+const releasedIn = (outcomes: readonly Outcome[]): readonly number[] =>
+  outcomes.flatMap(({ type, action }) =>
+    type === 'done' && action.type === 'delete' && action.reason === 'Surplus' ? (action.pod.slot ?? []) : [],
   )
 
 export function attemptsOf(outcomes: readonly Outcome[]): Attempt[] {

@@ -32,6 +32,8 @@ export interface Candidate extends PodRef {
   readonly ready: boolean
   /** Since when the pod is not Ready although it could be; never earlier than the opening of its gate. */
   readonly unreadySince: number | undefined
+  /** The pod has been Ready at least once. */
+  readonly served: boolean
   readonly gate: GateState
   /** A wake-up that this process started is still running. */
   readonly waking: boolean

@@ -8,8 +8,6 @@ import type { Candidate, PodRef, SlotSnapshot } from './slot-snapshot.ts'
 
 /** A pod of a set as the rules see it. Created from a Pod by `viewOf`, immutable. */
 export interface PodView extends Candidate {
-  /** The pod has been Ready at least once. */
-  readonly served: boolean
   /** The kubelet holds back the restart of one of its containers (CrashLoopBackOff). */
   readonly crashLooping: boolean
   /** Why it does not start, in the words of the scheduler or kubelet; absent if nothing blocks it. */

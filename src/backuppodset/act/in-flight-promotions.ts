@@ -1,4 +1,4 @@
-import type { Wakening } from '../pod/view.ts'
+import type { Wakening } from '../pod/candidate.ts'
 import type { Role } from '../slot-actions.ts'
 import type { Candidate } from '../slot-snapshot.ts'
 import type { Outcome } from './outcome.ts'

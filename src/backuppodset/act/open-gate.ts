@@ -1,4 +1,4 @@
-import { gateDigestOf } from '../../api/gate.ts'
+import { gateDigestOf, gatePort } from '../../api/gate.ts'
 import { isPodKind } from '../../api/labels.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
@@ -6,8 +6,7 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { gatePort } from '../pod/gate-container.ts'
-import { gateIdOf, viewOf } from '../pod/view.ts'
+import { gateIdOf, gateStateOf } from '../pod/candidate.ts'
 import type { GateState } from '../slot-snapshot.ts'
 import { deriveToken, tokenOf, type WakeKeys } from '../wake/token.ts'
 import type { wake } from '../wake/wake.ts'
@@ -108,8 +107,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
 /** Returns the gate state of exactly this pod; undefined: it no longer exists. */
 function gateOf(pod: Pod | undefined, uid: string): GateState | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined) return undefined
-  const kind = kindLabelOf(pod)
-  return (isPodKind(kind) ? viewOf(pod, undefined)?.gate : 'none') ?? 'none'
+  return isPodKind(kindLabelOf(pod)) ? gateStateOf(pod) : 'none'
 }
 
 /** Resolves when the pod changes in the cache, or after `ms` at the latest. */

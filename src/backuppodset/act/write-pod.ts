@@ -1,6 +1,6 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import { isFinished } from '../lost-primaries.ts'
+import { isFinished } from '../pod/candidate.ts'
 import type { PodRef } from '../slot-snapshot.ts'
 import type { PodPort } from './slot-context.ts'
 

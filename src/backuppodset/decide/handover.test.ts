@@ -16,7 +16,8 @@ import { played } from '../testing/played.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'
-import { isHandedOver, turnOf } from './handover.ts'
+import { isHandedOver } from './handover.ts'
+import { turnOf } from './turns.ts'
 
 const random = seededRandom(1)
 

@@ -17,6 +17,8 @@ import { unfinished } from './successors.ts'
 import { retireSuperseded } from './superseded.ts'
 import { type Backups, type Takeovers, takeovers } from './takeovers.ts'
 import { goes, remove, removed, rewakes, type Tools, toolsOf } from './tools.ts'
+import { turnOf } from './turns.ts'
+import { isGivenUp } from './update.ts'
 import { type Vacancies, vacancies } from './vacancies.ts'
 
 /**
@@ -130,6 +132,7 @@ function leaseWrites(
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
+      ...{ owner: s.set, turn: turnOf(s), isGivenUp: slot => isGivenUp(s, slot) },
     }),
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },

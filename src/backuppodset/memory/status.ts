@@ -1,6 +1,6 @@
 import { type RetainedSlot, type RetainedSlots, type SlotStatus, slotLimits } from '../../api/slot-status.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import { newestOf, savedAt } from './age.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
@@ -15,8 +15,8 @@ type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protecti
 /** Returns what the status says about a slot's memory: how new it is, and which pods could continue with it. */
 export function slotFacts(
   slot: SlotMemory | undefined,
-  primary: PodView,
-  pods: readonly PodView[],
+  primary: Candidate,
+  pods: readonly Candidate[],
   times: Times,
 ): SlotFacts {
   const copies = slot?.lease.holder.uid === primary.uid ? slot.copies : []

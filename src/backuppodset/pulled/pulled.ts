@@ -1,8 +1,8 @@
 import { Agent } from 'undici'
-import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
-import type { ParsedSet } from '../../api/parse.ts'
+import type { ParsedPull } from '../../api/memory.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -10,11 +10,10 @@ import type { Random } from '../../kube/random.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
-import type { ActContext } from '../act/context.ts'
 import type { ReadPod } from '../act/read-pod.ts'
-import type { Outcome } from '../plan.ts'
-import { epochOf } from '../pod/view.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
+import type { StatePort } from '../act/slot-context.ts'
+import { epochOf } from '../pod/candidate.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { StateBudget } from './budget.ts'
 import { containerOf } from './container.ts'
 import { giveState } from './give.ts'
@@ -25,25 +24,33 @@ import { createStates } from './states.ts'
 import type { PulledFacts } from './status.ts'
 import type { PulledView, StateRef } from './view.ts'
 
-/** Everything about pulled state that the controller of sets needs. */
+/** An owner whose slots have a state that is pulled; without `pull` it has none any more. */
+interface Pulling extends SetRef {
+  readonly pull: ParsedPull | undefined
+}
+
+interface SlotsStatus {
+  readonly slots?: readonly SlotStatus[]
+}
+
+/** Everything about pulled state that a controller of owners needs. */
 export interface Pulled {
   /** Returns false while states of the previous operator are being loaded; once, and for two seconds at most. */
-  loaded(set: ParsedSet, status: BackupPodSetStatus | undefined): boolean
+  loaded(set: Pulling, status: SlotsStatus | undefined): boolean
   view(setUid: string): PulledView
-  facts(set: ParsedSet): PulledFacts | undefined
-  acts(
-    set: ParsedSet,
-    signal: AbortSignal,
-  ): Pick<ActContext, 'giveState' | 'heldState' | 'refusedState' | 'beganAnew'>
+  facts(set: Pulling): PulledFacts | undefined
+  acts(set: Pulling, signal: AbortSignal): StatePort
   /** Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. */
   after(
-    set: ParsedSet,
+    set: Pulling,
     pass: {
-      readonly snapshot: Snapshot
-      readonly outcomes: readonly Outcome[]
+      /** Slots without a primary that are to have one again. */
+      readonly lost: ReadonlySet<number>
+      /** Slots that the owner has given up in this pass. */
+      readonly released: readonly number[]
       /** As they are after the pass. */
-      readonly pods: readonly PodView[]
-      readonly status: BackupPodSetStatus | undefined
+      readonly pods: readonly Candidate[]
+      readonly status: SlotsStatus | undefined
     },
   ): void
   forget(setUid: string): void
@@ -177,26 +184,19 @@ export function createPulled(deps: PulledDeps): Pulled {
       refusedState: slot => states.refused(set.uid, slot),
       beganAnew: slot => states.drop(set.uid, [slot]),
     }),
-    after(set, { snapshot, outcomes, pods: views, status }) {
+    after(set, { lost, released, pods: views, status }) {
       if (set.pull === undefined) {
         puller.stop(set.uid)
         refresher.stop(set.uid)
         states.drop(set.uid)
         return
       }
-      for (const { type, action } of outcomes)
-        if (
-          type === 'done' &&
-          action.type === 'delete' &&
-          action.reason === 'Surplus' &&
-          action.pod.slot !== undefined
-        )
-          states.drop(set.uid, [action.pod.slot])
+      if (released.length > 0) states.drop(set.uid, released)
       const held = new Set(
         views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : [])),
       )
       const orphaned = [...states.view(set.uid).slots.keys()].filter(
-        slot => !held.has(slot) && !snapshot.lost.has(slot),
+        slot => !held.has(slot) && !lost.has(slot),
       )
       if (orphaned.length > 0) states.drop(set.uid, orphaned)
       puller.sync(setRef(set), set.pull, targetsOf(set, views, status, pods))
@@ -225,16 +225,16 @@ export function createPulled(deps: PulledDeps): Pulled {
   }
 }
 
-const setRef = ({ namespace, name, uid }: ParsedSet): SetRef => ({ namespace, name, uid })
+const setRef = ({ namespace, name, uid }: Pulling): SetRef => ({ namespace, name, uid })
 
 /** Returns the ready primaries whose takeover of their slot is complete. */
 function targetsOf(
-  set: ParsedSet,
-  views: readonly PodView[],
-  status: BackupPodSetStatus | undefined,
+  set: Pulling,
+  views: readonly Candidate[],
+  status: SlotsStatus | undefined,
   pods: Store<Pod>,
 ): Target[] {
-  const bySlot = new Map<number, PodView>()
+  const bySlot = new Map<number, Candidate>()
   for (const pod of views) {
     if (pod.kind !== 'primary' || pod.slot === undefined) continue
     const other = bySlot.get(pod.slot)

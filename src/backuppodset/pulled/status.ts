@@ -2,7 +2,7 @@ import type { ParsedPull } from '../../api/memory.ts'
 import { reasons } from '../../api/reasons.ts'
 import { type SlotStatus, slotLimits } from '../../api/slot-status.ts'
 import type { Readiness } from '../memory/readiness.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { PullProblem, SavedState } from './states.ts'
 
 /** The operator's facts about pulled state at the end of a pass. */
@@ -23,8 +23,8 @@ type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protecti
 export function pulledSlotFacts(
   { pull, stateOf }: PulledFacts,
   slot: number,
-  primary: PodView,
-  pods: readonly PodView[],
+  primary: Candidate,
+  pods: readonly Candidate[],
 ): SlotFacts {
   const saved = stateOf(slot)
   const state = saved?.holder.uid === primary.uid ? saved : undefined

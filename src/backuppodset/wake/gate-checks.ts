@@ -4,7 +4,7 @@ import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { createMemo } from '../../kube/memo.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { gateIdOf } from '../pod/view.ts'
+import { gateIdOf } from '../pod/candidate.ts'
 import type { reach } from './reach.ts'
 import { tokenOf, type WakeKeys } from './token.ts'
 
