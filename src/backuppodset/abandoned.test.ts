@@ -10,8 +10,9 @@ import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { leaseIndexes } from './memory/slot-leases.ts'
 import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
-import { makeLease, makePrimary } from './testing/memory.ts'
+import { makePrimary } from './testing/memory.ts'
 import { makeMemoryDeps, makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
+import { makeLease } from './testing/slots.ts'
 
 const policy: SlotPolicy = {
   ...{ mode: 'Frozen', intervalMs: 1_000, maxFreezePercent: 2, containers: ['app'], keep: 2 },

@@ -1,25 +1,25 @@
 import { expect, it } from 'vitest'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import type { Action } from '../plan.ts'
-import { makeContext } from '../testing/context.ts'
+import type { SlotAction } from '../slot-actions.ts'
 import { makePodObject } from '../testing/objects.ts'
-import { makePod } from '../testing/snapshots.ts'
-import type { ActContext } from './context.ts'
+import { makeSlotContext } from '../testing/slot-context.ts'
+import { makeCandidate } from '../testing/slots.ts'
 import { createInFlightPromotions } from './in-flight-promotions.ts'
+import type { SlotContext } from './slot-context.ts'
 import { type Brought, type Takeover, takeOver } from './take-over.ts'
 
-const pod = makePod('c', 'coldbackup')
-const action: Action = { type: 'wake', pod }
+const pod = makeCandidate('c', 'coldbackup')
+const action: SlotAction = { type: 'wake', pod }
 const role = { slot: 0, epoch: 2, replaces: undefined }
 const brought: Brought = { type: 'brought', ip: undefined, action }
 
 /** A context in which `steps` names what was done, in order. */
-function watched(over: Partial<ActContext> = {}) {
+function watched(over: Partial<SlotContext> = {}) {
   const steps: string[] = []
   const step = (name: string) => {
     steps.push(name)
   }
-  const context = makeContext({
+  const context = makeSlotContext({
     urgentApi: fakeApi({
       patch: async () => {
         step('label')

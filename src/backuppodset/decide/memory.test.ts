@@ -7,16 +7,14 @@ import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import {
   coldCopy,
-  makeCopy,
-  makeLease,
   makeMemorySnapshot,
   makePrimary,
-  makeSlot,
   makeUnderstudy,
   parsedMemory,
   staged,
 } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf, makePod } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

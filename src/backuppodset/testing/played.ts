@@ -3,15 +3,8 @@ import type { SlotMemory } from '../memory/view.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { StoredRevision } from '../revisions/revision.ts'
 import type { PodView, RetiredPod, Snapshot } from '../snapshot.ts'
-import {
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  stage,
-  staged,
-  templatesOf,
-} from './memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged, templatesOf } from './memory.ts'
+import { makeSlot, stage } from './slots.ts'
 import { actionsOf, makePod, viewIn } from './snapshots.ts'
 
 /** How the simulated cluster reacts to promotions: which pods get on stage. */

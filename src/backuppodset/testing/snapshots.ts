@@ -5,6 +5,7 @@ import type { ParsedSet } from '../../api/parse.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { Candidate } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { makeCandidate } from './slots.ts'
 
 export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
   return {
@@ -35,24 +36,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
 
 /** A healthy pod of its kind. */
 export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}): PodView {
-  return {
-    name,
-    uid: `uid-${name}`,
-    resourceVersion: '1',
-    kind,
-    slot: undefined,
-    epoch: 0,
-    node: 'n1',
-    createdAt: 0,
-    ready: kind !== 'coldbackup',
-    unreadySince: kind === 'coldbackup' ? 0 : undefined,
-    served: kind !== 'coldbackup',
-    crashLooping: false,
-    gate: kind === 'coldbackup' ? 'waiting' : 'none',
-    waking: false,
-    templateHash: 'now',
-    ...over,
-  }
+  return { ...makeCandidate(name, kind), crashLooping: false, templateHash: 'now', ...over }
 }
 
 /** P primaries in slots from 0, H hot and C cold backups, all healthy. */
