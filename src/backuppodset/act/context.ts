@@ -1,6 +1,4 @@
 import type { ParsedSet } from '../../api/parse.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
-import type { Api } from '../../kube/api.ts'
 import type { Action } from '../plan.ts'
 import type { PodSettings } from '../pod/render.ts'
 import type { SlotContext } from './slot-context.ts'
@@ -8,11 +6,7 @@ import type { SlotContext } from './slot-context.ts'
 /** Dependencies of all executors, for one pass over one set. */
 export interface ActContext extends SlotContext<Action> {
   readonly set: ParsedSet
-  /** The same API server as `urgentApi`, for everything that can wait. */
-  readonly api: Api
   readonly settings: PodSettings
-  /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
-  readonly requestedHandover: (lease: SlotLease, at: number) => void
   /** Wall clock, ms. */
   readonly now: () => number
   /** Name of this process, for events. */

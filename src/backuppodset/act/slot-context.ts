@@ -1,4 +1,5 @@
 import type { ParsedService } from '../../api/memory.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Pod } from '../../kube/resources.ts'
@@ -15,7 +16,8 @@ import type { Owner } from './owner.ts'
 /** Writes the records of slots. */
 export interface SlotPort {
   readonly owner: Owner
-  /** Connections on which a promotion never queues behind bulk creations. */
+  readonly api: Api
+  /** The same API server over separate connections, so that a promotion never queues behind bulk creations. */
   readonly urgentApi: Api
   readonly signal: AbortSignal
 }
@@ -64,13 +66,15 @@ export interface StatePort {
 }
 
 /**
- * A pass over the slots of one owner: all that a takeover needs.
+ * A pass over the slots of one owner: all that actions on slots need.
  * @typeParam Action of the owner
  */
 export interface SlotContext<Action = SlotAction> extends PodPort, EndpointPort, CandidatePort, StatePort {
   readonly inFlightPromotions: InFlightPromotions
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome<Action>) => void
+  /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
+  readonly requestedHandover: (lease: SlotLease, at: number) => void
   readonly monotonic: () => number
   readonly log: Log
 }

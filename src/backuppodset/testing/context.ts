@@ -1,5 +1,4 @@
 /** Dependencies of the executors, for tests that perform actions. */
-import { fakeApi } from '../../kube/testing/fake-api.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../owner.ts'
 import { makeSlotContext } from './slot-context.ts'
@@ -14,9 +13,7 @@ export const makeContext = ({ set = makeSet(), ...over }: Partial<ActContext> = 
   owner: ownerOf(set),
   service: set.service,
   wakeupTimeoutMs: set.wakeupTimeout * 1000,
-  api: fakeApi(),
   settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-  requestedHandover: nothing,
   now: () => 0,
   instance: 'operator-1',
   finishedLate: nothing,
