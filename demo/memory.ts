@@ -2,15 +2,11 @@
 import { readFile } from 'node:fs/promises'
 import { parse } from 'yaml'
 import { until as waitUntil } from '../playground/until.ts'
-import {
-  type BackupPodSet,
-  backupPodSets,
-  type LastFailover,
-  type SlotStatus,
-} from '../src/api/backuppodset.ts'
+import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { slotLeaseName } from '../src/api/set-slot.ts'
+import type { LastFailover, SlotStatus } from '../src/api/slot-status.ts'
 import { isKubeError } from '../src/kube/errors.ts'
 import { pods, services } from '../src/kube/resources.ts'
 import { type Screen, seconds, styled } from './screen.ts'

@@ -9,6 +9,7 @@ import { type Condition, conditionLimits } from '../kube/conditions.ts'
 import type { KubeObject, Wire } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
+import { type LastFailover, type RetainedSlots, type SlotStatus, slotLimits } from './slot-status.ts'
 
 /** How to choose a pod among existing pods. */
 export const strategies = ['random', 'oldest', 'newest', 'spread', 'annotated'] as const
@@ -60,17 +61,6 @@ export const diskUses = ['Encrypted', 'None'] as const
  */
 export const holderChoices = ['Matching', 'Any'] as const
 export type HotBackupMode = (typeof hotBackupModes)[number]
-
-export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
-export type Protection = (typeof protections)[number]
-
-/**
- * How a successor got its slot's memory. Frozen: it had a frozen clone. Staged: its node had a staged copy. Fetched:
- * from another node. Warm: it ran and got a pulled state. Cold: a cold backup was woken for it. Created: a pod was
- * created for it. Empty: no node had the memory, and the slot began a new incarnation.
- */
-export const origins = ['Frozen', 'Staged', 'Fetched', 'Warm', 'Cold', 'Created', 'Empty'] as const
-export type OriginOfMemory = (typeof origins)[number]
 
 /** Source of saved states: the memory of processes, or state that the app itself returns. */
 export const checkpointSources = ['criu', 'http'] as const
@@ -289,66 +279,11 @@ export const limits = Object.freeze({
   headers: 16,
   /** Failovers listed in the status; the failover history has more. */
   failovers: 10,
-  /** Entries of a list in the status: each costs etcd and every watcher. The counts include the rest. */
-  listed: 200,
   /** Characters of a condition: its reason and its message. */
   conditionReason: conditionLimits.reason,
   conditionMessage: conditionLimits.message,
-  /** Nodes listed for one slot: with 200 slots, the status is still small enough to be stored. */
-  usableOn: 10,
+  ...slotLimits,
 } as const)
-
-export interface SlotStatus {
-  readonly slot: number
-  readonly pod: string
-  readonly node?: string
-  readonly epoch: number
-  readonly ready: boolean
-  /** The following fields only for sets that keep memory. The newest generation that a holder has; 0: none. */
-  readonly generation?: number
-  /** RFC 3339: the time of the memory that a successor would have, or an earlier time: it is written once a minute. */
-  readonly savedAt?: string
-  /** Seconds between two checkpoints, as the node adapts it to the stops that the primary may have. */
-  readonly intervalSeconds?: number
-  /** Why the interval is longer than configured; free text, since later agents may add reasons. */
-  readonly intervalReason?: string
-  /** Seconds from the stop of the primary until that generation was complete on its holder. */
-  readonly pipelineSeconds?: number
-  /** Nodes on which it could be restored. */
-  readonly usableOn?: readonly string[]
-  /** Total number of these nodes, if the list is cut. */
-  readonly usableOnCount?: number
-  readonly protection?: Protection
-  /** The slot's last takeover after a loss. */
-  readonly lastFailover?: SlotFailover
-}
-
-/** A slot that a smaller `replicas` has removed and whose memory is kept for a while. */
-export interface RetainedSlot {
-  readonly slot: number
-  /** Name of its last primary. */
-  readonly pod: string
-  /** RFC 3339. */
-  readonly since: string
-  /** RFC 3339: a set that grows again before this time gets the slot back. */
-  readonly until: string
-  /** The newest generation that a node keeps. */
-  readonly generation: number
-  /** Nodes with a copy of it. */
-  readonly keptOn: readonly string[]
-  /** Total number of these nodes, if the list is cut. */
-  readonly keptOnCount?: number
-}
-
-export interface SlotFailover {
-  readonly from: string
-  readonly to: string
-  readonly reason: string
-  readonly seconds: number
-  /** RFC 3339. */
-  readonly at: string
-  readonly stateAge?: number
-}
 
 export interface LastTransition {
   readonly pod: string
@@ -358,24 +293,6 @@ export interface LastTransition {
   readonly at: string
 }
 
-export interface LastFailover {
-  readonly slot: number
-  readonly from: string
-  readonly to: string
-  readonly reason: string
-  /** From the first sight of the loss to the accepted write that put the successor on stage. */
-  readonly seconds: number
-  /** RFC 3339. */
-  readonly at: string
-  /** The following fields only with memory. */
-  readonly how?: OriginOfMemory
-  /** The restored generation, and its age in seconds. */
-  readonly generation?: number
-  readonly stateAge?: number
-  /** Seconds of each step, in order. */
-  readonly phases?: Readonly<Record<string, number>>
-}
-
 /** Current/desired number of each kind, as in `kubectl get bps`. */
 export interface Summary {
   readonly replicas: string
@@ -383,7 +300,7 @@ export interface Summary {
   readonly coldbackups: string
 }
 
-export interface BackupPodSetStatus {
+export interface BackupPodSetStatus extends RetainedSlots {
   readonly observedGeneration?: number
   readonly replicas?: number
   readonly hotbackups?: number
@@ -398,10 +315,6 @@ export interface BackupPodSetStatus {
   readonly summary?: Summary
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
-  /** Only for sets that keep memory, and if there are any. */
-  readonly retainedSlots?: readonly RetainedSlot[]
-  /** Total number of these slots, if the list is cut. */
-  readonly retainedSlotCount?: number
   readonly lastTransition?: LastTransition
   readonly lastFailover?: LastFailover
   /** Newest first. */

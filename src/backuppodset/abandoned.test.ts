@@ -9,8 +9,9 @@ import { createStore } from '../kube/store.ts'
 import { makeObject } from '../kube/testing/fake-api.ts'
 import { leaseIndexes } from './memory/slot-leases.ts'
 import { reconcile } from './reconcile.ts'
-import { makeLease, makePrimary } from './testing/memory.ts'
+import { makePrimary } from './testing/memory.ts'
 import { makeMemoryDeps, makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
+import { makeLease } from './testing/slots.ts'
 
 const policy: SlotPolicy = {
   ...{ mode: 'Frozen', intervalMs: 1_000, maxFreezePercent: 2, containers: ['app'], keep: 2 },

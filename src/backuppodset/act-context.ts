@@ -13,13 +13,14 @@ import type { ActContext } from './act/context.ts'
 import type { InFlightPromotions } from './act/in-flight-promotions.ts'
 import { createLife } from './act/life.ts'
 import { openGate } from './act/open-gate.ts'
-import type { Outcome } from './act/outcome.ts'
 import { readPodWith } from './act/read-pod.ts'
 import type { SetEvent } from './action-events.ts'
 import type { SetMetrics } from './metrics.ts'
 import type { Observed } from './observe.ts'
 import { attemptsOf } from './outcomes.ts'
+import { ownerOf } from './owner.ts'
 import type { PendingDeletions } from './pending-deletions.ts'
+import type { Outcome } from './plan.ts'
 import type { PodSettings } from './pod/render.ts'
 import { eventsOf } from './set-events.ts'
 import type { SetRecord } from './set-record.ts'
@@ -69,6 +70,9 @@ export function createActContext(deps: ActDeps, { set, record, observed, context
   return {
     ...record.pulled.acts(set, signal),
     set,
+    owner: ownerOf(set),
+    service: set.service,
+    wakeupTimeoutMs: set.wakeupTimeout * 1000,
     api: deps.trackedFor(key, api),
     urgentApi: deps.trackedFor(key, urgentApi),
     settings: deps.settings,

@@ -1,9 +1,9 @@
 /** The events that one action of a pass causes. */
 import { eventReasons } from '../api/reasons.ts'
-import type { Outcome } from './act/outcome.ts'
-import type { Action, EmptyStart } from './plan.ts'
+import type { Action, Outcome } from './plan.ts'
 import type { StateRef } from './pulled/view.ts'
-import type { LostPrimary } from './snapshot.ts'
+import type { EmptyStart } from './slot-actions.ts'
+import type { LostPrimary } from './slot-snapshot.ts'
 
 /** An event about a set. */
 export interface SetEvent {

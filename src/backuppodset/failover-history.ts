@@ -1,5 +1,5 @@
-import type { BackupPodSetStatus, LastFailover, SlotFailover } from '../api/backuppodset.ts'
-import { limits } from '../api/backuppodset.ts'
+import { type BackupPodSetStatus, limits } from '../api/backuppodset.ts'
+import type { LastFailover, SlotFailover } from '../api/slot-status.ts'
 import { type Clock, elapses } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import { perTerm, type Terms } from './term.ts'

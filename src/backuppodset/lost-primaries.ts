@@ -5,8 +5,8 @@ import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
 import { servingOf } from './memory/stage.ts'
-import { epochOf, slotOf } from './pod/view.ts'
-import type { LossReason, LostPrimary } from './snapshot.ts'
+import { epochOf, isFinished, slotOf } from './pod/candidate.ts'
+import type { LossReason, LostPrimary } from './slot-snapshot.ts'
 
 /**
  * Remembers which primary each slot of one set lost and when this process first saw the loss, to report the takeover as
@@ -86,7 +86,3 @@ export const isDeath = (change: Change<Pod>): boolean => {
 }
 
 const isGoing = (pod: Pod): boolean => pod.metadata.deletionTimestamp !== undefined || isFinished(pod)
-
-/** True if the pod has ended and will not restart. */
-export const isFinished = (pod: Pod): boolean =>
-  pod.status?.phase === 'Failed' || pod.status?.phase === 'Succeeded'

@@ -1,8 +1,9 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
-import { type BackupPodSetStatus, protections, type SlotStatus } from '../api/backuppodset.ts'
-import type { Outcome } from './act/outcome.ts'
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { protections, type SlotStatus } from '../api/slot-status.ts'
 import { createNamedSets, type NamedSets } from './named-sets.ts'
 import { stepsOf } from './pending-status.ts'
+import type { Outcome } from './plan.ts'
 
 /** Metrics of sets, in addition to those of the reconcile loop. */
 export interface SetMetrics {

@@ -1,11 +1,11 @@
 /** Consequences of the outcomes of a pass for the set, its retries and the log. */
 import { isKubeError } from '../kube/errors.ts'
 import type { Pod } from '../kube/resources.ts'
-import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import type { Attempt } from './action-retries.ts'
-import { isFinished } from './lost-primaries.ts'
 import type { Observed } from './observe.ts'
+import type { Outcome } from './plan.ts'
+import { isFinished } from './pod/candidate.ts'
 
 /** Returns the set's live pods as read, overlaid with the writes of this pass. */
 export function livePodsAfter(observed: Observed, outcomes: readonly Outcome[]): Pod[] {
@@ -24,6 +24,12 @@ export function livePodsAfter(observed: Observed, outcomes: readonly Outcome[]):
   }
   return [...live.values()].filter(pod => pod.metadata.deletionTimestamp === undefined && !isFinished(pod))
 }
+
+/** Returns the slots for which the set has no place any more. */
+export const releasedIn = (outcomes: readonly Outcome[]): readonly number[] =>
+  outcomes.flatMap(({ type, action }) =>
+    type === 'done' && action.type === 'delete' && action.reason === 'Surplus' ? (action.pod.slot ?? []) : [],
+  )
 
 /** Returns the roles that pods have taken. */
 export const rolesIn = (outcomes: readonly Outcome[]) =>

@@ -1,4 +1,5 @@
-import type { LastFailover, LastTransition } from '../api/backuppodset.ts'
+import type { LastTransition } from '../api/backuppodset.ts'
+import type { LastFailover } from '../api/slot-status.ts'
 import type { RefusedSpec } from './in-force.ts'
 import type { MemoryView } from './memory/view.ts'
 import type { PulledFacts } from './pulled/status.ts'

@@ -5,7 +5,6 @@ import type { Random } from '../kube/random.ts'
 import type { ReconcileContext, Result } from '../kube/reconcile.ts'
 import { act } from './act/act.ts'
 import type { ActContext } from './act/context.ts'
-import type { Outcome } from './act/outcome.ts'
 import type { Acting } from './act-context.ts'
 import type { SetEvent } from './action-events.ts'
 import type { Attempt } from './action-retries.ts'
@@ -15,9 +14,9 @@ import { type RefusedSpec, takeoversOf } from './in-force.ts'
 import { memoryEvents } from './memory/memory-events.ts'
 import type { SetMetrics } from './metrics.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
-import { attemptsOf, errorOf, livePodsAfter, rolesIn, tally } from './outcomes.ts'
+import { attemptsOf, errorOf, livePodsAfter, releasedIn, rolesIn, tally } from './outcomes.ts'
 import type { PendingNews } from './pending-status.ts'
-import type { Plan } from './plan.ts'
+import type { Outcome, Plan } from './plan.ts'
 import type { Report } from './report.ts'
 import { eventsOf, failedActionOf } from './set-events.ts'
 import type { SetRecord } from './set-record.ts'
@@ -118,7 +117,11 @@ function statusAfter(
   const live = livePodsAfter(observed, outcomes)
   const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
   // Before the status, which describes the current state.
-  record.pulled.after(set, { snapshot, outcomes, pods, status: current.status })
+  record.pulled.after(set, {
+    lost: new Set(snapshot.lost.keys()),
+    released: releasedIn(outcomes),
+    ...{ pods, status: current.status },
+  })
   const pulledFacts = record.pulled.facts(set)
   return statusOf(set, current.status, {
     pods,

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
-import type { Outcome } from './act/outcome.ts'
 import { createPendingStatus } from './pending-status.ts'
+import type { Outcome } from './plan.ts'
 import { makePod } from './testing/snapshots.ts'
 
 const promoted = (name: string): Outcome => ({

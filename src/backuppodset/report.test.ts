@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import type { BackupPodSet, SlotStatus } from '../api/backuppodset.ts'
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import type { SlotStatus } from '../api/slot-status.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { createReporter } from './report.ts'

@@ -1,8 +1,7 @@
 import { eventReasons } from '../api/reasons.ts'
-import type { Outcome } from './act/outcome.ts'
 import { PodChangedError } from './act/write-pod.ts'
 import { type ForPod, type SetEvent, toldOf } from './action-events.ts'
-import type { Action } from './plan.ts'
+import type { Action, Outcome } from './plan.ts'
 
 const listed = 5
 

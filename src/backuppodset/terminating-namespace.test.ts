@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { KubeError } from '../kube/errors.ts'
 import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
-import type { Outcome } from './act/outcome.ts'
+import type { Outcome } from './plan.ts'
 import { createTerminatingNamespace } from './terminating-namespace.ts'
 import { makePod } from './testing/snapshots.ts'
 

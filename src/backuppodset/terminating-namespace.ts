@@ -1,7 +1,7 @@
 import type { Api } from '../kube/api.ts'
 import { hasCause } from '../kube/errors.ts'
 import { namespaces } from '../kube/resources.ts'
-import type { Outcome } from './act/outcome.ts'
+import type { Outcome } from './plan.ts'
 
 /**
  * Whether the namespace of one set is terminating. Its pods are deleted before its sets. Each deleted primary would

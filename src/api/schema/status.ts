@@ -1,17 +1,14 @@
 import type { Condition } from '../../kube/conditions.ts'
+import { type BackupPodSetStatus, type LastTransition, limits, type Summary } from '../backuppodset.ts'
+import { podKinds } from '../labels.ts'
 import {
-  type BackupPodSetStatus,
   type LastFailover,
-  type LastTransition,
-  limits,
   origins,
   protections,
   type RetainedSlot,
   type SlotFailover,
   type SlotStatus,
-  type Summary,
-} from '../backuppodset.ts'
-import { podKinds } from '../labels.ts'
+} from '../slot-status.ts'
 import { choice, count, flag, list, mapList, object, type SchemaOf, seconds, text, time } from './build.ts'
 
 const int64 = { format: 'int64' }

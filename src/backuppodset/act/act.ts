@@ -1,24 +1,17 @@
 import { labels } from '../../api/labels.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import { slotLeaseName } from '../../api/set-slot.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { slowStart } from '../../kube/slow-start.ts'
 import { StopNow } from '../../kube/stop.ts'
-import { deleteLease, writeLease, writePolicy } from '../memory/write-lease.ts'
-import type { Action, ActionType, DeleteReason, Plan } from '../plan.ts'
+import type { Action, ActionType, DeleteReason, Outcome, Plan } from '../plan.ts'
 import { prune, record } from '../revisions/write.ts'
-import { publish, serve, withdraw } from '../services/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
-import { convert, wake } from './convert.ts'
-import { create } from './create.ts'
+import { create, createWithState } from './create.ts'
 import { giveUp } from './give-up.ts'
-import type { Outcome } from './outcome.ts'
-import { promote, retire } from './promote.ts'
+import { actOnSlot, unhurried } from './on-slot.ts'
 import { requireGone } from './still-gone.ts'
-import { requireUnready } from './still-unready.ts'
-import { convertWithState, createWithState, restore } from './with-state.ts'
 import { deletePod } from './write-pod.ts'
 
 export interface Acted {
@@ -87,9 +80,6 @@ const isHarmless = (outcome: Outcome): boolean => isDone(outcome) || outcome.typ
 
 const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 
-/** There are few urgent connections, so bulk requests use the others. */
-const unhurried = (context: ActContext): ActContext => ({ ...context, urgentApi: context.api })
-
 function canWait(reason: DeleteReason): boolean {
   switch (reason) {
     case 'Surplus':
@@ -117,75 +107,35 @@ async function perform(context: ActContext, action: Action): Promise<Outcome> {
 
 async function execute(context: ActContext, action: Action): Promise<Outcome> {
   switch (action.type) {
-    case 'convert':
-      return action.state
-        ? convertWithState(context, { ...action, state: action.state })
-        : convert(context, action)
-    case 'wake':
-      return wake(context, action)
-    case 'restore':
-      return restore(context, action)
-    case 'promote':
-      return promote(context, action)
     case 'create':
-      if (action.state) return createWithState(context, { ...action, state: action.state })
-      return { type: 'done', action, pod: await write(context, action) }
+      return makePod(context, action)
+    case 'adopt':
+    case 'release':
+      return { type: 'done', action, pod: await changeOwner(context, action) }
+    case 'delete':
+      await remove(context, action)
+      break
+    case 'giveUp':
+      await giveUp(context, action)
+      break
+    case 'saveRevision':
+      await record(context, action.revision, action.number)
+      break
+    case 'deleteRevision':
+      await prune(context, action.revision)
+      break
     default:
-      return { type: 'done', action, pod: await write(context, action) }
+      return actOnSlot(context, action)
   }
+  return { type: 'done', action, pod: undefined }
 }
 
 type Of<Type extends Action['type']> = Extract<Action, { readonly type: Type }>
 
-/** Carries out an action that succeeds or fails as a whole. @returns the pod as the API server returned it */
-async function write(
-  context: ActContext,
-  action: Exclude<Action, Of<'convert' | 'wake' | 'restore' | 'promote'>>,
-): Promise<Pod | undefined> {
-  switch (action.type) {
-    case 'create':
-      if (action.role?.ends) await requireGone(context, action.role.ends)
-      return create(context, action)
-    case 'retire':
-      return retire(context, action)
-    case 'adopt':
-    case 'release':
-      return changeOwner(context, action)
-    case 'delete':
-      await remove(context, action)
-      return undefined
-    case 'writeSlot':
-      await writeSlot(context, action)
-      return undefined
-    case 'writePolicy': {
-      const { namespace, name } = context.set
-      const ref = { namespace, name: slotLeaseName(name, action.slot) }
-      await writePolicy(context, ref, action.version, action.policy)
-      return undefined
-    }
-    case 'deleteSlot':
-      if (action.ends) await requireGone(context, action.ends)
-      await deleteLease(context, action.slot, action.lease)
-      return undefined
-    case 'applyService':
-      await serve(context, action)
-      return undefined
-    case 'applyEndpoints':
-      await publish(context, action)
-      return undefined
-    case 'giveUp':
-      await giveUp(context, action)
-      return undefined
-    case 'saveRevision':
-      await record(context, action.revision, action.number)
-      return undefined
-    case 'deleteRevision':
-      await prune(context, action.revision)
-      return undefined
-    case 'deleteService':
-      await withdraw(context, action)
-      return undefined
-  }
+async function makePod(context: ActContext, action: Of<'create'>): Promise<Outcome> {
+  if (action.state) return createWithState(context, action)
+  if (action.role?.ends) await requireGone(context, action.role.ends)
+  return { type: 'done', action, pod: await create(context, action) }
 }
 
 async function changeOwner(context: ActContext, action: Of<'adopt' | 'release'>): Promise<Pod | undefined> {
@@ -201,12 +151,4 @@ async function remove(context: ActContext, { pod, reason }: Of<'delete'>): Promi
   const kind = kindLabelOf(context.podOf(pod.uid))
   const by = canWait(reason) ? unhurried(context) : context
   await deletePod(by, pod, current => kindLabelOf(current) === kind)
-}
-
-async function writeSlot(context: ActContext, action: Of<'writeSlot'>): Promise<void> {
-  if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
-  if (action.ends) await requireGone(context, action.ends)
-  const at = context.monotonic()
-  await writeLease(unhurried(context), action.lease, action.version, action.restarts)
-  if (action.requestsHandover) context.requestedHandover(action.lease, at)
 }

@@ -1,7 +1,7 @@
 import { wakeAnnotation } from '../../api/pod-contract.ts'
-import type { PodView } from '../snapshot.ts'
-import type { ActContext } from './context.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { GateResult } from './open-gate.ts'
+import type { CandidatePort, PodPort } from './slot-context.ts'
 import { patchPod } from './write-pod.ts'
 
 /**
@@ -9,16 +9,20 @@ import { patchPod } from './write-pod.ts'
  * the message from an annotation of the pod. Only gates of sets that keep memory have this second path. @throws as
  * `openGate`, KubeError.
  */
-export function askGate(context: ActContext, pod: PodView, to: 'primary' | 'hotbackup'): Promise<GateResult> {
-  const { set, openGate, signal } = context
+export function askGate(
+  context: PodPort & CandidatePort,
+  pod: Candidate,
+  to: 'primary' | 'hotbackup',
+): Promise<GateResult> {
+  const { owner, openGate, wakeupTimeoutMs, signal } = context
   const throughNode = async (order: string) => {
     await patchPod(context, pod, () => true, { annotations: { [wakeAnnotation]: order } })
   }
   return openGate({
-    setUid: set.uid,
-    pod: { namespace: set.namespace, name: pod.name, uid: pod.uid },
+    ownerUid: owner.uid,
+    pod: { namespace: owner.namespace, name: pod.name, uid: pod.uid },
     to,
-    timeoutMs: set.wakeupTimeout * 1000,
+    timeoutMs: wakeupTimeoutMs,
     signal,
     ...(pod.stage?.understudy ? { throughNode } : {}),
   })

@@ -69,7 +69,7 @@ it('D7.setback: a gate has failed by the word of the API server only: the pod wo
   world.pods.replace([gone], 2n)
   const result = openGate(
     {
-      ...{ setUid: 's', to: 'primary', timeoutMs: 1_000, signal: new AbortController().signal },
+      ...{ ownerUid: 's', to: 'primary', timeoutMs: 1_000, signal: new AbortController().signal },
       pod: { namespace: 'default', name: 'h', uid: 'u' },
     },
     {

@@ -3,8 +3,8 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { isFinished } from '../lost-primaries.ts'
 import { stageOf } from '../memory/stage.ts'
+import { isFinished } from '../pod/candidate.ts'
 import type { ReadPod } from './read-pod.ts'
 
 export interface ServingRequest {

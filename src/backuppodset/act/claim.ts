@@ -3,9 +3,9 @@ import { labels } from '../../api/labels.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { ownerOf } from '../pod/render.ts'
-import type { PodRef } from '../snapshot.ts'
+import type { PodRef } from '../slot-snapshot.ts'
 import type { ActContext } from './context.ts'
+import { controllerReference } from './owner.ts'
 import { PodChangedError, patchPod } from './write-pod.ts'
 
 /**
@@ -13,20 +13,20 @@ import { PodChangedError, patchPod } from './write-pod.ts'
  * is being deleted would adopt pods that the garbage collector has just orphaned.
  */
 export async function adopt(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
-  const { api, set, signal } = context
-  const fresh = await api.get(backupPodSets, { namespace: set.namespace, name: set.name }, { signal })
-  if (fresh.metadata.uid !== set.uid || fresh.metadata.deletionTimestamp !== undefined)
-    throw new PodChangedError(`set ${set.name} is being deleted and adopts no pod`, false)
+  const { api, owner, signal } = context
+  const fresh = await api.get(backupPodSets, { namespace: owner.namespace, name: owner.name }, { signal })
+  if (fresh.metadata.uid !== owner.uid || fresh.metadata.deletionTimestamp !== undefined)
+    throw new PodChangedError(`set ${owner.name} is being deleted and adopts no pod`, false)
   const isOrphan = (current: Pod) => controllerOf(current) === undefined
   return patchPod(context, pod, isOrphan, (current = known) => ({
     labels: { [labels.role]: kindLabelOf(current) },
-    ownerReferences: [...(current.metadata.ownerReferences ?? []), ownerOf(set)],
+    ownerReferences: [...(current.metadata.ownerReferences ?? []), controllerReference(owner)],
   }))
 }
 
 /** Releases a pod whose labels a user changed, for example to debug it in isolation. */
 export function release(context: ActContext, pod: PodRef, known: Pod): Promise<Pod> {
-  const { uid } = context.set
+  const { uid } = context.owner
   return patchPod(
     context,
     pod,

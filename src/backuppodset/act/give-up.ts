@@ -1,4 +1,3 @@
-import { backupPodSets } from '../../api/backuppodset.ts'
 import { eventReasons } from '../../api/reasons.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { microTime } from '../../kube/micro-time.ts'
@@ -16,12 +15,15 @@ export type GiveUp = Extract<Action, { type: 'giveUp' }>
  * @throws KubeError.
  */
 export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Promise<void> {
-  const { api, set, signal, instance } = context
+  const { api, owner, signal, instance } = context
   const { holder, incarnation, givenUpFor } = lease
   const event = {
     apiVersion: apiVersionOf(events),
     kind: events.kind,
-    metadata: { name: `${set.name}.${lease.slot}.${incarnation}.${givenUpFor}`, namespace: set.namespace },
+    metadata: {
+      name: `${owner.name}.${lease.slot}.${incarnation}.${givenUpFor}`,
+      namespace: owner.namespace,
+    },
     eventTime: microTime(context.now()),
     reportingController: 'understudy-operator',
     reportingInstance: instance,
@@ -29,16 +31,10 @@ export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Prom
     reason: eventReasons.stateWillBeLost,
     action: 'Update',
     note: `slot ${lease.slot} (${holder.name}) will start empty: its memory does not fit pods of the new template, and updateStrategy.allowStateLoss is true`,
-    regarding: {
-      apiVersion: apiVersionOf(backupPodSets),
-      kind: backupPodSets.kind,
-      name: set.name,
-      namespace: set.namespace,
-      uid: set.uid,
-    },
+    regarding: owner,
   }
   try {
-    await api.create(events, event, { namespace: set.namespace, signal })
+    await api.create(events, event, { namespace: owner.namespace, signal })
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
   }

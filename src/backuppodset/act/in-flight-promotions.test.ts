@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { makePod } from '../testing/snapshots.ts'
+import { makeCandidate } from '../testing/slots.ts'
 import { createInFlightPromotions } from './in-flight-promotions.ts'
 import type { Outcome } from './outcome.ts'
 
 it('a primary that is woken again keeps its slot meanwhile', async () => {
-  const pod = makePod('p', 'primary', { slot: 3, epoch: 7, gate: 'waiting', ready: false })
+  const pod = makeCandidate('p', 'primary', { slot: 3, epoch: 7, gate: 'waiting', ready: false })
   const inFlight = createInFlightPromotions(() => Promise.resolve())
   const ended = Promise.withResolvers<Outcome>()
   const late = Promise.withResolvers<Outcome>()
@@ -17,7 +17,7 @@ it('a primary that is woken again keeps its slot meanwhile', async () => {
 })
 
 it('once the gate has answered, the pass waits for what is left to write', async () => {
-  const pod = makePod('p', 'coldbackup')
+  const pod = makeCandidate('p', 'coldbackup')
   const patience = Promise.withResolvers<void>()
   const written = Promise.withResolvers<Outcome>()
   const conversion = (answered: () => void) => {

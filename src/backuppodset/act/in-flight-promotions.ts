@@ -1,6 +1,6 @@
-import type { Role } from '../plan.ts'
-import type { Wakening } from '../pod/view.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Wakening } from '../pod/candidate.ts'
+import type { Role } from '../slot-actions.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { Outcome } from './outcome.ts'
 
 /**
@@ -15,19 +15,19 @@ export interface InFlightPromotions {
    * @param conversion calls `answered` when its gate has answered: only ordinary writes remain.
    * @returns its outcome, or undefined if `patience` ended before the gate answered.
    */
-  start(
-    pod: PodView,
+  start<Action>(
+    pod: Candidate,
     to: 'primary' | 'hotbackup',
     role: Role | undefined,
-    conversion: (answered: () => void) => Promise<Outcome>,
-    finished: (outcome: Outcome) => void,
-  ): Promise<Outcome | undefined>
+    conversion: (answered: () => void) => Promise<Outcome<Action>>,
+    finished: (outcome: Outcome<Action>) => void,
+  ): Promise<Outcome<Action> | undefined>
   /** Resolves when no wake-up is in progress. */
   settled(): Promise<void>
 }
 
 export function createInFlightPromotions(patience: () => Promise<void>): InFlightPromotions {
-  const underWay = new Map<string, { wakening: Wakening; done: Promise<Outcome> }>()
+  const underWay = new Map<string, { wakening: Wakening; done: Promise<unknown> }>()
   return {
     of: uid => underWay.get(uid)?.wakening,
     async start(pod, to, role, conversion, finished) {

@@ -76,7 +76,7 @@ describe('D10.wake-key: a key that is exchanged', () => {
       open: (wakeKeys: WakeKeys) =>
         openGate(
           {
-            ...{ setUid: set.uid, to: 'primary', timeoutMs: 10_000, signal: new AbortController().signal },
+            ...{ ownerUid: set.uid, to: 'primary', timeoutMs: 10_000, signal: new AbortController().signal },
             pod: { namespace: 'default', name: 'web-c', uid: 'u' },
           },
           {

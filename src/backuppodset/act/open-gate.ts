@@ -1,4 +1,4 @@
-import { gateDigestOf } from '../../api/gate.ts'
+import { gateDigestOf, gatePort } from '../../api/gate.ts'
 import { isPodKind } from '../../api/labels.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
@@ -6,9 +6,8 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { gatePort } from '../pod/gate-container.ts'
-import { gateIdOf, viewOf } from '../pod/view.ts'
-import type { GateState } from '../snapshot.ts'
+import { gateIdOf, gateStateOf } from '../pod/candidate.ts'
+import type { GateState } from '../slot-snapshot.ts'
 import { deriveToken, tokenOf, type WakeKeys } from '../wake/token.ts'
 import type { wake } from '../wake/wake.ts'
 import type { ReadPod } from './read-pod.ts'
@@ -19,7 +18,7 @@ export type GateResult =
   | { readonly type: 'failed'; readonly why: string }
 
 export interface GateRequest {
-  readonly setUid: string
+  readonly ownerUid: string
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
   readonly to: 'primary' | 'hotbackup'
   readonly timeoutMs: number
@@ -51,7 +50,7 @@ const retryMs = 100
  * KubeError.
  */
 export async function openGate(request: GateRequest, deps: GateDeps): Promise<GateResult> {
-  const { pod, to, setUid, signal } = request
+  const { pod, to, ownerUid, signal } = request
   const { clock, pods } = deps
   const key = keyOfRef(pod)
   const deadline = clock.monotonic() + request.timeoutMs
@@ -70,8 +69,8 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
     const host = podAddress(current.status?.podIP, 'pod')
     // If no token matches, try the current one all the same: only the gate itself can deny it.
     const token =
-      tokenOf(deps.wakeKeys, setUid, pod.name, gateDigestOf(current)) ??
-      deriveToken(deps.wakeKeys[0], setUid, pod.name)
+      tokenOf(deps.wakeKeys, ownerUid, pod.name, gateDigestOf(current)) ??
+      deriveToken(deps.wakeKeys[0], ownerUid, pod.name)
     if (gate === 'waiting' && host !== undefined) {
       firstTriedAt ??= clock.monotonic()
       const reply = await deps.wake({
@@ -108,8 +107,7 @@ export async function openGate(request: GateRequest, deps: GateDeps): Promise<Ga
 /** Returns the gate state of exactly this pod; undefined: it no longer exists. */
 function gateOf(pod: Pod | undefined, uid: string): GateState | undefined {
   if (pod?.metadata.uid !== uid || pod.metadata.deletionTimestamp !== undefined) return undefined
-  const kind = kindLabelOf(pod)
-  return (isPodKind(kind) ? viewOf(pod, undefined)?.gate : 'none') ?? 'none'
+  return isPodKind(kindLabelOf(pod)) ? gateStateOf(pod) : 'none'
 }
 
 /** Resolves when the pod changes in the cache, or after `ms` at the latest. */

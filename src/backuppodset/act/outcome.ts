@@ -1,8 +1,8 @@
 import type { Pod } from '../../kube/resources.ts'
-import type { Action } from '../plan.ts'
+import type { SlotAction } from '../slot-actions.ts'
 
 /** The result of one action. */
-export type Outcome =
+export type Outcome<Action = SlotAction> =
   /** `pod` is as the API server returned it; absent if the pod no longer exists. */
   | {
       readonly type: 'done'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { makeLease, makeUnderstudy } from '../testing/memory.ts'
+import { makeCandidate, makeLease, stage } from '../testing/slots.ts'
 import { type Promote, patienceMs, withMemory } from './promote.ts'
 
 const origin = {
@@ -10,7 +10,7 @@ const origin = {
   takenAt: 10_000,
   takenAtSource: Date.parse('2026-01-01T00:00:00Z'),
 } as const
-const pod = makeUnderstudy('h0')
+const pod = makeCandidate('h0', 'hotbackup', { stage: stage({ understudy: true }) })
 const action: Promote = {
   ...{ type: 'promote', pod, lease: makeLease(pod), version: '1', origin, wake: false },
   role: { slot: 0, epoch: 2, replaces: undefined },

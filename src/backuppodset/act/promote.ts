@@ -1,19 +1,13 @@
-import { isPodKind } from '../../api/labels.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
-import { kindLabelOf, kindLabels, retired } from '../../api/pod-kind.ts'
 import { writeLease } from '../memory/write-lease.ts'
-import type { Action } from '../plan.ts'
-import { switchOver } from '../services/write.ts'
-import { askGate } from './ask-gate.ts'
-import type { ServingResult } from './await-serving.ts'
-import type { ActContext } from './context.ts'
-import type { Outcome, Phases } from './outcome.ts'
-import { relabel } from './relabel.ts'
+import type { SlotActionOf } from '../slot-actions.ts'
+import type { Outcome } from './outcome.ts'
+import type { SlotContext } from './slot-context.ts'
 import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
-import { deletePod, patchPod } from './write-pod.ts'
+import { takeOver } from './take-over.ts'
 
-export type Promote = Extract<Action, { type: 'promote' }>
+export type Promote = SlotActionOf<'promote'>
 
 /** Time for the agent, thaw and probes, whatever the size. */
 const graceMs = 10_000
@@ -22,31 +16,18 @@ const slowest = 100_000
 /** Time for containers to start, or for a fetch of the memory to begin. */
 const startMs = 30_000
 
-/**
- * Moves a slot to another pod. The swap of the Lease is the decision; from then on the pod's agent puts the app on
- * stage. The current leader does the later steps, so a crash between any two writes loses nothing.
- */
-export async function promote(context: ActContext, action: Promote): Promise<Outcome> {
-  const { pod, role, lease } = action
-  const phases: Record<string, number> = {}
-  const done = (phase: keyof Phases) => {
-    phases[phase] = context.monotonic()
-  }
-  const promotion = async (): Promise<Outcome> => {
-    try {
-      if (action.version !== undefined) {
-        if (role.replaces?.reason === 'Unready') await requireUnready(context, role.replaces.name)
-        if (action.standing) await requireStanding(context, action.standing)
-        await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
-      }
-      done('lease')
-      // After the Lease: the pod's node can fetch missing data while the gate opens.
-      const gate = action.wake ? await askGate(context, pod, 'primary') : undefined
-      if (gate?.type === 'failed') {
-        await deletePod(context, pod, current => kindLabelOf(current) === 'coldbackup')
-        return { type: 'spent', action, why: gate.why }
-      }
-      if (gate !== undefined) done('woken')
+/** Moves a slot with its memory to another pod: once the Lease names the pod, the pod's agent puts the app on stage. */
+export function promote(context: SlotContext, action: Promote): Promise<Outcome> {
+  const { pod, role, lease, wake } = action
+  return takeOver(context, action, {
+    ...{ pod, to: 'primary', role, wake },
+    swap: async () => {
+      if (action.version === undefined) return
+      if (role.replaces?.reason === 'Unready') await requireUnready(context, role.replaces.name)
+      if (action.standing) await requireStanding(context, action.standing)
+      await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
+    },
+    bring: async () => {
       const stage = await context.awaitServing({
         namespace: lease.namespace,
         name: pod.name,
@@ -54,27 +35,11 @@ export async function promote(context: ActContext, action: Promote): Promise<Out
         timeoutMs: patienceMs(action),
         signal: context.signal,
       })
-      if (stage.type === 'failed') return { type: 'setback', action, why: stage.why }
-      done('serving')
-      const written = await onStage(context, action, stage, gate?.openedGate)
-      done('published')
-      return { type: 'done', action: withMemory(action, stage.memory), pod: written, phases }
-    } catch (error) {
-      return { type: 'failed', action, error }
-    }
-  }
-  const recorded = async () => {
-    const outcome = await promotion()
-    // Before the next decision: the next pass must not call the same pod.
-    if (outcome.type === 'setback') context.failedOnStage(pod.uid, outcome.why)
-    return outcome
-  }
-  return (
-    (await context.inFlightPromotions.start(pod, 'primary', role, recorded, context.finishedLate)) ?? {
-      type: 'pending',
-      action,
-    }
-  )
+      if (stage.type === 'failed') return stage
+      const { ip, resourceVersion, memory } = stage
+      return { type: 'brought', ip, resourceVersion, action: withMemory(action, memory) }
+    },
+  })
 }
 
 /** Returns how long to wait for a called pod. It grows only with the bytes still to be moved and restored. */
@@ -94,32 +59,3 @@ export function withMemory(action: Promote, memory: BroughtBack | undefined): Pr
     ? action
     : { ...action, origin: { ...origin, generation: memory.generation, takenAt: origin.takenAt + newer } }
 }
-
-/** Patches the label (for Services that select by it) and the EndpointSlices (ours) in parallel. */
-async function onStage(
-  context: ActContext,
-  { pod, role, lease }: Promote,
-  { ip, resourceVersion }: Extract<ServingResult, { type: 'serving' }>,
-  openedGate: string | undefined,
-) {
-  const { node } = lease
-  const kind = kindLabelOf(context.podOf(pod.uid))
-  const from = isPodKind(kind) ? kind : 'hotbackup'
-  const [written, switched] = await Promise.allSettled([
-    relabel(context, { ...pod, resourceVersion }, from, 'primary', role, openedGate),
-    ip === undefined
-      ? undefined
-      : switchOver(context, { slot: role.slot, ip, pod: pod.name, uid: pod.uid, node }),
-  ])
-  if (written.status === 'rejected') throw written.reason
-  // The next pass compares all endpoints and retries this.
-  if (switched.status === 'rejected')
-    context.log.warn({ err: switched.reason }, 'cannot switch the endpoints')
-  return written.value
-}
-
-/** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
-export const retire = (context: ActContext, { pod }: Extract<Action, { type: 'retire' }>) =>
-  patchPod(context, pod, current => kindLabelOf(current) === 'primary', {
-    labels: kindLabels(retired),
-  })

@@ -1,9 +1,9 @@
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
-import { kindLabelOf, kindLabels } from '../../api/pod-kind.ts'
+import { kindLabelOf, kindLabels, retired } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { Role } from '../plan.ts'
-import type { PodRef } from '../snapshot.ts'
-import type { ActContext } from './context.ts'
+import type { Role, SlotActionOf } from '../slot-actions.ts'
+import type { PodRef } from '../slot-snapshot.ts'
+import type { PodPort } from './slot-context.ts'
 import { patchPod } from './write-pod.ts'
 
 /**
@@ -12,7 +12,7 @@ import { patchPod } from './write-pod.ts'
  * @param openedGate container ID of the gate that was opened for this, so that the next pass knows that it is open.
  */
 export function relabel(
-  context: ActContext,
+  context: PodPort,
   pod: PodRef,
   from: PodKind,
   to: PodKind,
@@ -27,3 +27,9 @@ export function relabel(
     },
   })
 }
+
+/** Marks a former primary as retired. It keeps its slot, epoch and owner; only its kind changes. */
+export const retire = (context: PodPort, { pod }: SlotActionOf<'retire'>): Promise<Pod> =>
+  patchPod(context, pod, current => kindLabelOf(current) === 'primary', {
+    labels: kindLabels(retired),
+  })

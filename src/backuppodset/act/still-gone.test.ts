@@ -2,12 +2,12 @@ import { expect, it } from 'vitest'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import { makeContext } from '../testing/context.ts'
-import { makeLease, makePrimary } from '../testing/memory.ts'
 import { makeReport, makeSlotReport } from '../testing/objects.ts'
+import { makeSlotContext } from '../testing/slot-context.ts'
+import { makeHolder, makeLease } from '../testing/slots.ts'
 import { requireGone } from './still-gone.ts'
 
-const primary = makePrimary('p', 0, { node: 'n1' })
+const primary = makeHolder('p', 0, { node: 'n1' })
 const lease = makeLease(primary, { incarnation: 'aaaaaaaa', holders: ['n2'], kept: ['n3'] })
 const nothing: Partial<NodeReportStatus> = { slotsKnown: true, slots: [] }
 const kept: Partial<NodeReportStatus> = { ...nothing, slots: [makeSlotReport({ incarnation: 'aaaaaaaa' })] }
@@ -20,7 +20,7 @@ const asked = (reports: Readonly<Record<string, Partial<NodeReportStatus>>>, of 
       return makeReport(name, status)
     },
   })
-  return requireGone(makeContext({ urgentApi }), of)
+  return requireGone(makeSlotContext({ urgentApi }), of)
 }
 
 it('D7.gone: a life ends where every node that its Lease names says that it has nothing', async () => {

@@ -3,8 +3,8 @@ import { KubeError } from '../../kube/errors.ts'
 import { isKept } from '../../succession/kept.ts'
 import { namedBy } from '../../succession/origin.ts'
 import { reportOf, unaskedOf } from '../memory/knowledge.ts'
-import type { ActContext } from './context.ts'
 import { readReport } from './read-report.ts'
+import type { SlotPort } from './slot-context.ts'
 
 /**
  * Asks the API server for the reports of all nodes that a slot's Lease names, before the slot's incarnation ends because none
@@ -13,7 +13,7 @@ import { readReport } from './read-report.ts'
  * @throws KubeError Conflict if a node has a copy, or does not report that it has none: the cache will show that.
  */
 export async function requireGone(
-  { urgentApi, signal }: Pick<ActContext, 'urgentApi' | 'signal'>,
+  { urgentApi, signal }: Pick<SlotPort, 'urgentApi' | 'signal'>,
   lease: SetSlotLease,
 ): Promise<void> {
   const answers = await Promise.all(

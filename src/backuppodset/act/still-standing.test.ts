@@ -2,12 +2,12 @@ import { expect, it } from 'vitest'
 import type { SlotReport } from '../../api/node-report.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import { makeContext } from '../testing/context.ts'
-import { makeLease, makePrimary } from '../testing/memory.ts'
 import { makeReport, makeSlotReport } from '../testing/objects.ts'
+import { makeSlotContext } from '../testing/slot-context.ts'
+import { makeHolder, makeLease } from '../testing/slots.ts'
 import { requireStanding } from './still-standing.ts'
 
-const lease = makeLease(makePrimary('p', 0, { node: 'n1' }), {
+const lease = makeLease(makeHolder('p', 0, { node: 'n1' }), {
   ...{ incarnation: 'aaaaaaaa', holders: ['n2'], handover: 'uid-h', handovers: 2 },
 })
 const stands: Partial<SlotReport> = { final: true, standsForSeconds: 13, standsForHandover: 2 }
@@ -20,7 +20,7 @@ const asked = (said: Partial<SlotReport> | undefined, now = 11_999) => {
       return makeReport(name, { slots: [slot] })
     },
   })
-  return requireStanding(makeContext({ urgentApi, monotonic: () => now }), { lease, until: 12_000 })
+  return requireStanding(makeSlotContext({ urgentApi, monotonic: () => now }), { lease, until: 12_000 })
 }
 
 it('D7.consent: a slot is handed over while its node says that the primary stands still for this handover', async () => {

@@ -1,8 +1,8 @@
 import { KubeError } from '../../kube/errors.ts'
 import { reportOf } from '../memory/knowledge.ts'
-import type { Standing } from '../plan.ts'
-import type { ActContext } from './context.ts'
+import type { Standing } from '../slot-actions.ts'
 import { readReport } from './read-report.ts'
+import type { SlotContext } from './slot-context.ts'
 
 /**
  * Asks the API server whether a primary is still stopped for its successor, by the last report of its node. With a
@@ -12,7 +12,7 @@ import { readReport } from './read-report.ts'
  * @throws KubeError Conflict if it is not stopped: the cache will show that.
  */
 export async function requireStanding(
-  { urgentApi, monotonic, signal }: Pick<ActContext, 'urgentApi' | 'monotonic' | 'signal'>,
+  { urgentApi, monotonic, signal }: Pick<SlotContext, 'urgentApi' | 'monotonic' | 'signal'>,
   { lease, until }: Standing,
 ): Promise<void> {
   const { node, holder, handovers } = lease

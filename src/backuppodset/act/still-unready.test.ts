@@ -3,8 +3,8 @@ import { holdInitContainer, podConditions, servingReasons } from '../../api/pod-
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import { makeContext } from '../testing/context.ts'
 import { makePodObject, type PodCondition } from '../testing/objects.ts'
+import { makeSlotContext } from '../testing/slot-context.ts'
 import { requireUnready } from './still-unready.ts'
 
 const ready = { type: 'Ready', status: 'True' }
@@ -18,7 +18,7 @@ const asked = (pod: Pod | undefined) => {
       return pod
     },
   })
-  return requireUnready(makeContext({ urgentApi }), 'p')
+  return requireUnready(makeSlotContext({ urgentApi }), 'p')
 }
 
 const pod = (

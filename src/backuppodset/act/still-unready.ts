@@ -2,8 +2,8 @@ import { isUnderstudy } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { servingOf } from '../memory/stage.ts'
-import type { ActContext } from './context.ts'
 import { readPodWith } from './read-pod.ts'
+import type { SlotPort } from './slot-context.ts'
 
 /**
  * Asks the API server whether a primary that is to be replaced for being unready is still unready. With a watch that
@@ -11,11 +11,8 @@ import { readPodWith } from './read-pod.ts'
  *
  * @throws KubeError Conflict if it is ready: the cache will show that.
  */
-export async function requireUnready(
-  { urgentApi, set, signal }: Pick<ActContext, 'urgentApi' | 'set' | 'signal'>,
-  name: string,
-): Promise<void> {
-  const pod = await readPodWith(urgentApi)({ namespace: set.namespace, name }, signal)
+export async function requireUnready({ urgentApi, owner, signal }: SlotPort, name: string): Promise<void> {
+  const pod = await readPodWith(urgentApi)({ namespace: owner.namespace, name }, signal)
   if (pod !== undefined && isWell(pod))
     throw new KubeError('Conflict', `the pod ${name} is ready, which our cache does not show yet`)
 }

@@ -1,8 +1,8 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import { isFinished } from '../lost-primaries.ts'
-import type { PodRef } from '../snapshot.ts'
-import type { ActContext } from './context.ts'
+import { isFinished } from '../pod/candidate.ts'
+import type { PodRef } from '../slot-snapshot.ts'
+import type { PodPort } from './slot-context.ts'
 
 /** Thrown when the pod has changed since the plan; the next pass sees the change. */
 export class PodChangedError extends Error {
@@ -17,7 +17,6 @@ export class PodChangedError extends Error {
 }
 
 type Guard = (pod: Pod) => boolean
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'pendingDeletions'>
 
 /**
  * Merges `metadata` into a live pod.
@@ -27,12 +26,12 @@ type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'pendingDeletio
  * @returns the pod as written. @throws PodChangedError, KubeError.
  */
 export function patchPod(
-  context: Context,
+  context: PodPort,
   pod: PodRef,
   stillMeant: Guard,
   metadata: object | ((current: Pod | undefined) => object),
 ): Promise<Pod> {
-  const ref = { namespace: context.set.namespace, name: pod.name }
+  const ref = { namespace: context.owner.namespace, name: pod.name }
   return withPreconditions(
     context,
     pod,
@@ -50,8 +49,8 @@ export function patchPod(
 }
 
 /** Deletes a pod gracefully, with the grace period and hooks of its spec. Success if it no longer exists. */
-export async function deletePod(context: Context, pod: PodRef, stillMeant: Guard): Promise<void> {
-  const ref = { namespace: context.set.namespace, name: pod.name }
+export async function deletePod(context: PodPort, pod: PodRef, stillMeant: Guard): Promise<void> {
+  const ref = { namespace: context.owner.namespace, name: pod.name }
   context.pendingDeletions.add({ ...ref, uid: pod.uid })
   try {
     await withPreconditions(context, pod, stillMeant, preconditions =>
@@ -73,7 +72,7 @@ const attempts = 4
  * status. After a conflict it reads the pod again, and retries with the new version if `stillMeant` holds.
  */
 async function withPreconditions<T>(
-  context: Context,
+  context: PodPort,
   { name, uid, resourceVersion }: PodRef,
   stillMeant: Guard,
   write: (preconditions: { uid: string; resourceVersion: string }, current: Pod | undefined) => Promise<T>,
@@ -94,9 +93,9 @@ async function withPreconditions<T>(
   }
 }
 
-async function read({ urgentApi, set, signal }: Context, name: string): Promise<Pod> {
+async function read({ urgentApi, owner, signal }: PodPort, name: string): Promise<Pod> {
   try {
-    return await urgentApi.get(pods, { namespace: set.namespace, name }, { signal })
+    return await urgentApi.get(pods, { namespace: owner.namespace, name }, { signal })
   } catch (error) {
     if (isKubeError(error, 'NotFound')) throw new PodChangedError(`pod ${name} is gone`, true, error)
     throw error

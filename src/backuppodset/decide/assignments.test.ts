@@ -2,15 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
 import { actions, ofType } from '../testing/decided.ts'
-import {
-  coldCopy,
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-} from '../testing/memory.ts'
+import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { makePod } from '../testing/snapshots.ts'
 
 describe('a set whose memory must not be kept', () => {

@@ -7,29 +7,39 @@ import { type AssignOptions, assign } from '../../succession/assign.ts'
 import { misfit } from '../../succession/machine-fit.ts'
 import { isWanted } from '../../succession/origin.ts'
 import { signersAfter, signersNow } from '../../succession/signers.ts'
+import type { Owner } from '../act/owner.ts'
 import { newestOf, toldOf } from '../memory/age.ts'
 import { endOf, isKeptOf, keptNow } from '../memory/knowledge.ts'
 import type { MemoryView, NodeView, SlotMemory } from '../memory/view.ts'
-import type { Action } from '../plan.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
-import { turnOf } from './handover.ts'
+import type { SlotActionOf } from '../slot-actions.ts'
+import type { Candidate, SlotSnapshot } from '../slot-snapshot.ts'
+import type { Handover } from './handover.ts'
 import { nowAskedFor, stillAskedFor } from './successors.ts'
-import { isGivenUp } from './update.ts'
 
 export interface Players {
   /** Primaries that hold their slot and stay. */
-  readonly primaries: readonly PodView[]
-  readonly understudies: readonly PodView[]
+  readonly primaries: readonly Candidate[]
+  readonly understudies: readonly Candidate[]
   /** Hot backups made for the turn of one slot: each takes that slot only. */
-  readonly relays: readonly PodView[]
-  /** Slots that begin a new incarnation in place: the kubelet has restarted their app, and no memory of it is left. */
+  readonly relays: readonly Candidate[]
+  /** Slots that begin a new life in place: the kubelet has restarted their app, and no memory of it is left. */
   readonly emptied: ReadonlySet<number>
   /** Slots whose primaries are to be terminated, because another pod is about to be called. */
   readonly ending: ReadonlySet<number>
+  readonly owner: Pick<Owner, 'namespace' | 'name' | 'uid'>
+  /** The handover that is wanted now. */
+  readonly turn: Handover | undefined
+  /** True if the owner still gives up the memory that the slot's Lease marks as given up. */
+  readonly isGivenUp: (slot: SlotMemory) => boolean
 }
 
 /** Returns a write for each slot whose Lease should say something else about its primary, its heir or its holders. */
-export function assignments(s: Snapshot, memory: MemoryView, random: Random, players: Players): Action[] {
+export function assignments(
+  s: SlotSnapshot,
+  memory: MemoryView,
+  random: Random,
+  players: Players,
+): SlotActionOf<'writeSlot'>[] {
   // Only primaries on stage: a promotion in progress owns its Lease. And only scheduled ones: without a node no agent
   // acts.
   const holders = players.primaries
@@ -68,8 +78,8 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     })),
     { copies: isEnded ? 0 : memory.copies, ...spareNodes(s, memory) },
   )
-  const turn = turnOf(s)
-  return holders.flatMap((pod): Action[] => {
+  const { owner, turn } = players
+  return holders.flatMap((pod): SlotActionOf<'writeSlot'>[] => {
     const slot = pod.slot ?? -1
     const present = memory.slots.get(slot)
     const isSame = present?.lease.holder.uid === pod.uid
@@ -86,12 +96,12 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const lease: SetSlotLease = {
-      namespace: s.set.namespace,
-      name: slotLeaseName(s.set.name, slot),
+      namespace: owner.namespace,
+      name: slotLeaseName(owner.name, slot),
       incarnation,
-      group: s.set.name,
+      group: owner.name,
       slot,
-      owner: s.set.uid,
+      owner: owner.uid,
       ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
       epoch,
@@ -104,7 +114,7 @@ export function assignments(s: Snapshot, memory: MemoryView, random: Random, pla
       ending: players.ending.has(slot) ? pod.uid : undefined,
       restoreHash: pod.stage?.restoreHash,
       handover,
-      givenUpFor: goesOn && isGivenUp(s, present) ? present.lease.givenUpFor : undefined,
+      givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
       ...(seal !== undefined && { seal }),
@@ -142,7 +152,7 @@ function handoversOf(present: SlotMemory | undefined, handover: string | undefin
 }
 
 /** Undefined for an understudy: its agent writes the restored memory and its containers on the pod. */
-const firstContainersOf = ({ stage }: PodView): string | undefined =>
+const firstContainersOf = ({ stage }: Candidate): string | undefined =>
   stage?.understudy ? undefined : stage?.containers
 
 /**
@@ -150,7 +160,7 @@ const firstContainersOf = ({ stage }: PodView): string | undefined =>
  * others since the incarnation began, for example while the set was paused, the running containers do not belong to it:
  * the app died, and no agent has reported it.
  */
-const containersOf = (slot: SlotMemory, pod: PodView): string | undefined =>
+const containersOf = (slot: SlotMemory, pod: Candidate): string | undefined =>
   slot.lease.containers !== undefined && !pod.stage?.understudy
     ? slot.lease.containers
     : slot.replacedSince === undefined
@@ -201,7 +211,7 @@ function unfitNodes({ nodes }: MemoryView, source: string | undefined): Readonly
 }
 
 /** Returns nodes that could keep memory although they have no hot backup: first those of cold ones, then all others. */
-function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'copies'> {
+function spareNodes(s: SlotSnapshot, { nodes }: MemoryView): Omit<AssignOptions, 'copies'> {
   const names = (test: (node: NodeView) => boolean) =>
     [...nodes.values()].filter(test).map(({ name }) => name)
   // Nodes of hot backups need no such test: a pod of the set runs there and may get the memory in any case.
@@ -216,7 +226,7 @@ function spareNodes(s: Snapshot, { nodes }: MemoryView): Omit<AssignOptions, 'co
 }
 
 export interface Vacancy {
-  readonly hot: readonly PodView[]
+  readonly hot: readonly Candidate[]
   /** Slots that wait for a pod made for them, or for their memory. */
   readonly expecting: ReadonlySet<number>
   /** Slots whose latecomer is to be terminated before another pod is called. */
@@ -230,9 +240,13 @@ export interface Vacancy {
  * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less; if a pod is
  * called and newer memory turns up, for more. The Lease tells a pod that did not answer in time to end, as long as another pod could be called.
  */
-export function vacantLeases(s: Snapshot, memory: MemoryView, vacancy: Vacancy): Action[] {
+export function vacantLeases(
+  s: SlotSnapshot,
+  memory: MemoryView,
+  vacancy: Vacancy,
+): SlotActionOf<'writeSlot'>[] {
   const { hot, expecting, ending, called } = vacancy
-  return [...new Set([...expecting, ...ending, ...called])].flatMap((number): Action[] => {
+  return [...new Set([...expecting, ...ending, ...called])].flatMap((number): SlotActionOf<'writeSlot'>[] => {
     const slot = memory.slots.get(number)
     if (slot === undefined) return []
     const { resourceVersion: version, restarts = 0 } = slot

@@ -1,16 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import type { LastFailover } from '../../api/backuppodset.ts'
+import type { LastFailover } from '../../api/slot-status.ts'
 import { seededRandom } from '../../kube/random.ts'
 import { eventsOf } from '../set-events.ts'
 import { statusOf } from '../status.ts'
-import {
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf, makePod, makeSnapshot } from '../testing/snapshots.ts'
 import { pausesOf } from './breaker.ts'
 import { decide } from './decide.ts'

@@ -1,6 +1,7 @@
-import type { LastFailover } from '../../api/backuppodset.ts'
+import type { LastFailover } from '../../api/slot-status.ts'
 import { newestOf, takenAt } from '../memory/age.ts'
-import type { LossReason, Snapshot } from '../snapshot.ts'
+import type { LossReason } from '../slot-snapshot.ts'
+import type { Snapshot } from '../snapshot.ts'
 
 /** A slot whose primaries fail one after the other, each soon after its takeover. */
 export interface Pause {

@@ -1,12 +1,13 @@
 import type { Random } from '../../kube/random.ts'
 import type { Action, Tier } from '../plan.ts'
-import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import { isGated, type LossReason, type LostPrimary } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
 import { partitionPrimaries } from './primary-sets.ts'
 import { acceptsState, lostFirst, restores, withState } from './pulled.ts'
 import { refill } from './refill.ts'
 import type { Policies } from './select.ts'
-import { goes, isGated, remove, rewakes, toolsOf } from './tools.ts'
+import { goes, remove, rewakes, toolsOf } from './tools.ts'
 
 /**
  * Algorithm 1 of the paper as one plan: convert the cheapest pod that is left, then refill. Primaries come first, hot

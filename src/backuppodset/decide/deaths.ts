@@ -1,6 +1,7 @@
 import { isGone } from '../memory/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
+import type { LossReason } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { failureOf } from './failing.ts'
 import type { PrimarySets } from './primary-sets.ts'
 

@@ -2,14 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
-import {
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 
 describe('a primary that hangs', () => {
   const hung = makePrimary('p0', 0, { ready: false, unreadySince: 0 })

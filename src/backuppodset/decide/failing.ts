@@ -1,5 +1,6 @@
 import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
-import type { LossReason, PodView, Snapshot } from '../snapshot.ts'
+import type { LossReason } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { msUntilReplaced } from './breaker.ts'
 
 export interface Failing {

@@ -4,19 +4,14 @@ import { seededRandom } from '../../kube/random.ts'
 import type { SlotMemory } from '../memory/view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import {
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  staged,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
+import { makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'
-import { isHandedOver, turnOf } from './handover.ts'
+import { isHandedOver } from './handover.ts'
+import { turnOf } from './turns.ts'
 
 const random = seededRandom(1)
 

@@ -1,97 +1,32 @@
-import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
-import { handoverOverAt } from './failing.ts'
-import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
+/** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
+import type { SlotMemory } from '../memory/view.ts'
+import type { Candidate, SlotSnapshot } from '../slot-snapshot.ts'
 import { optionsOf, slowRank } from './successors.ts'
-import { isGivenUp, updateOf } from './update.ts'
 
-/**
- * The turn of one slot: its primary is to be replaced, in a roll or because a client asked for it. One slot at a time.
- */
-export interface Turn {
-  readonly primary: PodView
+export interface Handover {
+  readonly primary: Candidate
   readonly slot: SlotMemory
-  /**
-   * The understudy that takes the slot with its memory, in a roll one of the new template; undefined: the slot begins a
-   * new, empty incarnation.
-   */
-  readonly successor: PodView | undefined
-  /** The primary carries the request; otherwise the turn belongs to a roll. */
-  readonly requested: boolean
-}
-
-/**
- * Returns the slot whose primary is to be replaced next. The result follows from the snapshot alone, so that a new
- * leader continues where the last one stopped.
- */
-export function turnOf(s: Snapshot): Turn | undefined {
-  const { set, memory } = s
-  if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
-  // Drops handovers that have timed out: the primary has to answer again before the next attempt.
-  const turns = [...requested(s, memory), ...rolled(s, memory)].filter(
-    ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
-  )
-  // A handover in progress comes first, then requested ones, then the lowest slot.
-  const rank = ({ slot, requested }: Turn) =>
-    (slot.lease.handover === undefined ? 2 : 0) + (requested ? 0 : 1)
-  return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
-}
-
-/** Slots for which a client requested a handover, and which another pod can take with their memory. */
-const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
-  s.pods.flatMap((primary): Turn[] => {
-    const slot = memory.slots.get(primary.slot ?? -1)
-    if (slot === undefined || primary.kind !== 'primary' || primary.stage?.handoverRequested !== true)
-      return []
-    if (memory.refused !== undefined || !mayStandStill(slot)) return []
-    // Of any template: `optionsOf` returns only pods that the memory fits.
-    const successor = successorOf(s, slot, () => true)
-    return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
-  })
-
-/** Outdated slots, once every backup is of the new template and in its place. */
-function rolled(s: Snapshot, memory: MemoryView): Turn[] {
-  if (s.set.updateStrategy !== 'RollingUpdate') return []
-  const { blocked, outdated } = updateOf(s)
-  if (blocked || !areBackupsNew(s)) return []
-  return outdated.flatMap((primary): Turn[] => {
-    const slot = memory.slots.get(primary.slot ?? -1)
-    if (slot === undefined) return []
-    if (isGivenUp(s, slot)) return [{ primary, slot, successor: undefined, requested: false }]
-    if (memory.refused !== undefined || !mayStandStill(slot)) return []
-    const successor = successorOf(s, slot, pod => pod.templateHash === s.templateHash)
-    return successor === undefined ? [] : [{ primary, slot, successor, requested: false }]
-  })
-}
-
-/** Returns the slot for whose turn a pod is to be made now; one slot at a time. */
-export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
-  if (s.memory?.refused !== undefined || !arePrimariesWell(s) || relaysOf(s).length > 0) return undefined
-  return [...inTurn(s).values()]
-    .map(({ slot }) => slot)
-    .filter(slot => mayStandStill(slot) && awayFrom(slot).length > 0 && couldTake(s, slot).length === 0)
-    .sort((a, b) => a.lease.slot - b.lease.slot)[0]
+  /** The understudy that takes the slot with its memory; undefined: the slot begins a new, empty life. */
+  readonly successor: Candidate | undefined
 }
 
 /** A cause that keeps the agent from saving the primary would also keep it from saving the last generation. */
-const mayStandStill = ({ source }: SlotMemory): boolean =>
+export const mayStandStill = ({ source }: SlotMemory): boolean =>
   source?.reason === undefined && source?.handoverPaused !== true
 
 /**
  * Returns the understudy on whose node the memory of the slot is. An understudy that the Lease already names stays the
  * choice.
  */
-function successorOf(
-  s: Snapshot,
+export function handoverSuccessor<Pod extends Candidate>(
+  all: readonly Pod[],
   slot: SlotMemory,
-  isWanted: (pod: PodView) => boolean,
-): PodView | undefined {
-  const pods = s.pods.filter(
+): Pod | undefined {
+  const pods = all.filter(
     pod =>
       pod.kind === 'hotbackup' &&
       pod.ready &&
       !pod.waking &&
-      isWanted(pod) &&
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
@@ -100,38 +35,6 @@ function successorOf(
   const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
-}
-
-/** True if every slot has its primary, which holds the Lease and is well. */
-function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
-  const primaries = pods.filter(pod => pod.kind === 'primary')
-  return (
-    primaries.length === set.replicas &&
-    primaries.every(pod => {
-      const lease = memory?.slots.get(pod.slot ?? -1)?.lease
-      // A primary that is stopped for its successor fails its probes.
-      const isWell = pod.ready || lease?.handover !== undefined
-      return (
-        isWell && !pod.waking && !pod.stage?.died && !pod.stage?.promoting && lease?.holder.uid === pod.uid
-      )
-    })
-  )
-}
-
-/** True if every backup exists, is ready for its job and is of the new template, and no pod is on its way out. */
-function areBackupsNew(s: Snapshot): boolean {
-  const { set } = s
-  if ((s.retired?.length ?? 0) > 0 || s.finished.length > 0) return false
-  const relays = relaysOf(s)
-  const of = (kind: PodView['kind']) => s.pods.filter(pod => pod.kind === kind && !relays.includes(pod))
-  const isNew = (pod: PodView) => pod.templateHash === s.templateHash
-  const [hot, cold] = [of('hotbackup'), of('coldbackup')]
-  return (
-    hot.length === set.hotBackups &&
-    hot.every(pod => isNew(pod) && pod.ready && !pod.waking) &&
-    cold.length === set.coldBackups &&
-    cold.every(pod => isNew(pod) && pod.gate === 'waiting' && !pod.waking)
-  )
 }
 
 /** The swap of the Lease has to reach the primary's node before its agent resumes the primary, ms. */
@@ -152,7 +55,10 @@ export const standsUntil = ({ source, sourceSeenAt, handoverRequestedAt }: SlotM
  * The agent reports how long the stop lasts. After that the report proves nothing: a node that cannot reach the API
  * server cannot withdraw it. A late report may also belong to a handover that was called off since.
  */
-export const isHandedOver = ({ slot, successor }: Turn, { monotonicNow }: Snapshot): boolean => {
+export const isHandedOver = (
+  { slot, successor }: Pick<Handover, 'slot' | 'successor'>,
+  { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
+): boolean => {
   const { source } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (

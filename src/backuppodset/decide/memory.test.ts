@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { actions } from '../testing/decided.ts'
-import {
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { makePod } from '../testing/snapshots.ts'
 
 describe('backups that are none', () => {

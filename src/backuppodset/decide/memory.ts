@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { Action, Role, Tier } from '../plan.ts'
+import type { Action, Tier } from '../plan.ts'
+import type { Role } from '../slot-actions.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { assignments, type Players, vacantLeases } from './assignments.ts'
 import { together } from './converge.ts'
@@ -16,6 +17,8 @@ import { unfinished } from './successors.ts'
 import { retireSuperseded } from './superseded.ts'
 import { type Backups, type Takeovers, takeovers } from './takeovers.ts'
 import { goes, remove, removed, rewakes, type Tools, toolsOf } from './tools.ts'
+import { turnOf } from './turns.ts'
+import { isGivenUp } from './update.ts'
 import { type Vacancies, vacancies } from './vacancies.ts'
 
 /**
@@ -129,6 +132,7 @@ function leaseWrites(
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
+      ...{ owner: s.set, turn: turnOf(s), isGivenUp: slot => isGivenUp(s, slot) },
     }),
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },

@@ -6,16 +6,9 @@ import { takeoversOf } from '../in-force.ts'
 import { policyOf } from '../memory/policy.ts'
 import type { Action } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
-import {
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  parsedMemory,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

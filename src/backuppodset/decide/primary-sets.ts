@@ -1,5 +1,6 @@
-import type { Role } from '../plan.ts'
-import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
+import type { Role } from '../slot-actions.ts'
+import { type LostPrimary, lastEpoch } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 
 /** Primaries, sorted into current and superseded ones. */
 export interface PrimarySets {

@@ -2,9 +2,11 @@
  * Rules for sets whose application's state is pulled over HTTP: which state a successor gets, and which pod may
  * succeed.
  */
-import type { Action, Role } from '../plan.ts'
+import type { Action } from '../plan.ts'
 import type { StateRef } from '../pulled/view.ts'
-import type { LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import type { Role } from '../slot-actions.ts'
+import type { LostPrimary } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { roleGiver, roleIn } from './primary-sets.ts'
 
 type Taking = Extract<Action, { type: 'convert' | 'create' }>

@@ -1,6 +1,7 @@
 import type { Action, Tier } from '../plan.ts'
+import { isGated } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { goes, isGated, remove, rewakes, type Tools } from './tools.ts'
+import { goes, remove, rewakes, type Tools } from './tools.ts'
 
 /** Plans the tiers below the primaries: hot backups, then cold ones, from the pods that the primaries have left. */
 export function refill(

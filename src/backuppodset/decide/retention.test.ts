@@ -5,17 +5,9 @@ import { seededRandom } from '../../kube/random.ts'
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, ofType, plan } from '../testing/decided.ts'
-import {
-  coldCopy,
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  parsedMemory,
-} from '../testing/memory.ts'
+import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf, makePod, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { msRetained } from './retention.ts'

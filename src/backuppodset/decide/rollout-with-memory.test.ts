@@ -6,15 +6,9 @@ import type { SlotMemory } from '../memory/view.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { Revision, StoredRevision } from '../revisions/revision.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import {
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  staged,
-} from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
+import { makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { whyRollWaits } from './relay.ts'

@@ -1,11 +1,12 @@
 import type { Random } from '../../kube/random.ts'
 import type { Action } from '../plan.ts'
-import { type LostPrimary, lastEpoch, type PodView, type Snapshot } from '../snapshot.ts'
+import { isGated, type LostPrimary, lastEpoch } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
 import { partitionPrimaries, roleIn } from './primary-sets.ts'
 import { mayRoll, withState } from './pulled.ts'
 import { type Policies, type Purpose, rankForDeletion, readinessForConversion, take } from './select.ts'
-import { isGated, remove } from './tools.ts'
+import { remove } from './tools.ts'
 
 /**
  * Returns the next step from an old template to the new one, for a set whose numbers are exact: cold backups, then hot

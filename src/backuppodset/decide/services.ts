@@ -2,8 +2,9 @@ import { isEqual } from '../../kube/equal.ts'
 import type { Action, Tier } from '../plan.ts'
 import { familyOf, sliceName, wantedServices } from '../services/shape.ts'
 import type { Endpoint, ServicesView } from '../services/view.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
-import { isGated } from './tools.ts'
+import type { Candidate } from '../slot-snapshot.ts'
+import { isGated } from '../slot-snapshot.ts'
+import type { Snapshot } from '../snapshot.ts'
 import { isGoing } from './vacancies.ts'
 
 /**
@@ -70,7 +71,7 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
  */
 function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet<number> {
   const held = new Set<number>()
-  const hold = (slot: number, successor: PodView) => {
+  const hold = (slot: number, successor: Candidate) => {
     const hasPredecessor = s.pods.some(
       pod => pod.kind === 'primary' && pod.slot === slot && pod.uid !== successor.uid,
     )

@@ -2,15 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Copy, SlotMemory } from '../memory/view.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { dead, died, ofType, plan } from '../testing/decided.ts'
-import {
-  coldCopy,
-  makeCopy,
-  makeLease,
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-} from '../testing/memory.ts'
+import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 
 describe('D7.newest: who cannot get the newest memory', () => {
   const p0 = makePrimary('p0', 0, dead, died)

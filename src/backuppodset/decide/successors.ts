@@ -1,5 +1,5 @@
-import type { OriginOfMemory } from '../../api/backuppodset.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { OriginOfMemory } from '../../api/slot-status.ts'
 import { isNewerTold, stepsBehind } from '../../succession/age.ts'
 import { isKept } from '../../succession/kept.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
@@ -8,10 +8,9 @@ import { signersAfter } from '../../succession/signers.ts'
 import { newestOf, takenAt, toldOf } from '../memory/age.ts'
 import { isKeptOf, usableOf } from '../memory/knowledge.ts'
 import type { Copy, SlotMemory } from '../memory/view.ts'
-import type { Action, Origin, Role } from '../plan.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
+import type { Origin, Role, SlotActionOf } from '../slot-actions.ts'
+import { type Candidate, isGated, type SlotSnapshot } from '../slot-snapshot.ts'
 import { mayTake } from './errands.ts'
-import { isGated } from './tools.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and
@@ -30,7 +29,11 @@ const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'Pee
 export const slowRank = ranks.fetching
 
 /** Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it. */
-export function callable(s: Snapshot, slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
+export function callable(
+  s: SlotSnapshot,
+  slot: SlotMemory | undefined,
+  pods: readonly Candidate[],
+): Option[] {
   const options = optionsOf(slot, pods)
   if (slot === undefined || leastFor(slot, s) === undefined) return options
   if (msUntilSourceSays(s, slot) > 0) return []
@@ -48,7 +51,7 @@ const sourceSaysMs = 2_000
  * that node has not reported usable memory yet, and some other node has reported that nothing newer reaches it: that
  * node might be called. How much is missing there is not known: agents report progress every few seconds.
  */
-export function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
+export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
   const { source, sourceSeenAt, vacantSince } = slot
   if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
   const isStuck = usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))
@@ -57,7 +60,7 @@ export function msUntilSourceSays(s: Snapshot, slot: SlotMemory): number {
 }
 
 /** Returns the pods that could take the slot with its memory. */
-export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]): Option[] {
+export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate[]): Option[] {
   const usable = usableOf(slot)
   if (slot === undefined || usable.length === 0) return []
   const { lease, intervalMs } = slot
@@ -101,7 +104,10 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly PodView[]
  * Returns the backups that could be called now. A cold backup whose gate is still starting counts: it is further along
  * than a pod that is yet to be made.
  */
-export const candidatesOf = (hot: readonly PodView[], cold: readonly PodView[]): readonly PodView[] => [
+export const candidatesOf = <Pod extends Candidate>(
+  hot: readonly Pod[],
+  cold: readonly Pod[],
+): readonly Pod[] => [
   ...hot.filter(pod => pod.ready && !pod.waking && pod.stage?.failed === undefined),
   ...cold.filter(
     pod => isGated(pod) && pod.node !== undefined && !pod.waking && pod.stage?.failed === undefined,
@@ -127,7 +133,7 @@ const settlesMs = 120_000
  * Returns what the called pod must have at least: the newest memory that any node can restore, by the recent reports of
  * the agents. Undefined after a while, so that the last of several attempts accept less.
  */
-export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+export function leastFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
   if (slot.vacantSince !== undefined && slot.vacantSince + settlesMs <= s.monotonicNow) return undefined
   const { lease } = slot
   const [newest] = usableOf(slot)
@@ -140,7 +146,7 @@ export function leastFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
 }
 
 /** Returns what the slot's Lease asks for, or less if that is not available any more. */
-export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+export function stillAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
   const { atLeast } = slot.lease
   const least = leastFor(slot, s)
   if (atLeast === undefined || least === undefined) return undefined
@@ -151,7 +157,7 @@ export function stillAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast
  * Returns what a called pod that is not on stage yet must have: more than the Lease asks for, if a node has reported
  * newer memory since. A node reports the last generation of a dead primary some milliseconds after the death is known.
  */
-export function nowAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast'] {
+export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
   const { atLeast } = slot.lease
   const least = leastFor(slot, s)
   const isMore =
@@ -159,9 +165,9 @@ export function nowAskedFor(slot: SlotMemory, s: Snapshot): SlotLease['atLeast']
   return isMore ? least : atLeast
 }
 
-type Promotion = Extract<Action, { type: 'promote' }>
+type Promotion = SlotActionOf<'promote'>
 
-export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapshot): Promotion {
+export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
   const { atLeast: _, ...lease } = slot.lease
   const atLeast = leastFor(slot, s)
   return {
@@ -195,7 +201,7 @@ export function promotion(slot: SlotMemory, pod: PodView, role: Role, s: Snapsho
 }
 
 /** Continues a promotion that this leader or an earlier one has decided and that has not ended. */
-export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action {
+export function unfinished(slot: SlotMemory, pod: Candidate, s: SlotSnapshot): Promotion {
   const { lease } = slot
   const role = { slot: lease.slot, epoch: lease.epoch, replaces: s.lost.get(lease.slot) }
   return {
@@ -209,7 +215,7 @@ export function unfinished(slot: SlotMemory, pod: PodView, s: Snapshot): Action 
   }
 }
 
-function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefined {
+function originOn(slot: SlotMemory, pod: Candidate, s: SlotSnapshot): Origin | undefined {
   const here = slot.copies.find(({ node }) => node === pod.node)
   const [newest] = [...usableOf(slot)].sort(newestOf(slot.lease))
   const copy = here ?? newest
@@ -230,7 +236,7 @@ function originOn(slot: SlotMemory, pod: PodView, s: Snapshot): Origin | undefin
   }
 }
 
-function howOf({ uid, gate, stage }: PodView, here: Copy | undefined): Exclude<OriginOfMemory, 'Empty'> {
+function howOf({ uid, gate, stage }: Candidate, here: Copy | undefined): Exclude<OriginOfMemory, 'Empty'> {
   if (gate === 'starting' || gate === 'waiting') return 'Cold'
   if (stage?.successorOf !== undefined) return 'Created'
   if (here === undefined) return 'Fetched'

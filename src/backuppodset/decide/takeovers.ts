@@ -2,8 +2,10 @@
 import { match } from '../../succession/match.ts'
 import { endOf, isGone } from '../memory/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../memory/view.ts'
-import type { Action, Role } from '../plan.ts'
-import type { LossReason, LostPrimary, PodView, Snapshot } from '../snapshot.ts'
+import type { Action } from '../plan.ts'
+import type { Role } from '../slot-actions.ts'
+import type { Candidate, LossReason, LostPrimary } from '../slot-snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { msUntilReplaced } from './breaker.ts'
 import type { Failure } from './deaths.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from './ending.ts'
@@ -126,7 +128,7 @@ function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly 
      * Calls the successor, or marks the slot until the rival has ended.
      * @param rival a pod that may still run with this memory. @returns true if the successor is called now.
      */
-    call: (slot: SlotMemory, successor: PodView, role: Role, rival: PodView | undefined): boolean => {
+    call: (slot: SlotMemory, successor: PodView, role: Role, rival: Candidate | undefined): boolean => {
       const isEnded = rival === undefined || msUntilEnded(s, slot, rival) <= 0
       if (isEnded) actions.push(promotion(slot, successor, role, s))
       else ending.add(slot.lease.slot)

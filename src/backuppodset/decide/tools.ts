@@ -1,8 +1,9 @@
 import type { Strategy } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { Random } from '../../kube/random.ts'
-import type { Action, DeleteReason, Role } from '../plan.ts'
+import type { Action, DeleteReason } from '../plan.ts'
 import type { Revision } from '../revisions/revision.ts'
+import type { Role } from '../slot-actions.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
 import { revisionGiver } from './revisions.ts'
@@ -65,8 +66,6 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
 }
 
 const optional = (revision: Revision | undefined) => (revision === undefined ? {} : { revision })
-
-export const isGated = (pod: PodView): boolean => pod.gate === 'starting' || pod.gate === 'waiting'
 
 /** A pod whose wake-up is in progress is left alone until that ends: no other pod is deleted in its place. */
 export const removed = (leaving: readonly PodView[]): DeleteAction[] =>

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { makeLease, makePrimary, makeSlot } from '../testing/memory.ts'
+import { makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
 import { diskCaveats } from './disk.ts'
 
 const slot = (number: number, holders: readonly string[]) =>
-  makeSlot(makeLease(makePrimary(`p${number}`, number), { holders }), [])
+  makeSlot(makeLease(makeHolder(`p${number}`, number), { holders }), [])
 const nodes = (troubles: Readonly<Record<string, string | undefined>>) =>
   new Map(Object.entries(troubles).map(([name, diskTrouble]) => [name, { diskTrouble }]))
 

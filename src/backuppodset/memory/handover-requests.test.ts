@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { makeLease, makePrimary } from '../testing/memory.ts'
+import { makeHolder, makeLease } from '../testing/slots.ts'
 import { createHandoverRequests } from './handover-requests.ts'
 
-const lease = makeLease(makePrimary('p0', 0), { handover: 'uid-h0', handovers: 2 })
+const lease = makeLease(makeHolder('p0', 0), { handover: 'uid-h0', handovers: 2 })
 
 it('D7.consent: a process knows the time of the handovers that it has requested itself', () => {
   const requests = createHandoverRequests()

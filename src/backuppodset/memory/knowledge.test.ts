@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { makeLease, makePrimary, makeSlot } from '../testing/memory.ts'
 import { makeSlotReport } from '../testing/objects.ts'
+import { makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
 import { keptNow, unaskedOf } from './knowledge.ts'
 
-const lease = makeLease(makePrimary('p', 0, { node: 'n1' }), { holders: ['n2'], kept: ['n1'] })
+const lease = makeLease(makeHolder('p', 0, { node: 'n1' }), { holders: ['n2'], kept: ['n1'] })
 const nothing = { node: 'n1', status: { slotsKnown: true, slots: [] }, report: undefined, fresh: true }
 
 it('D7.holder-asked: a holder that never reported a copy is waited for, and not for ever', () => {

@@ -1,4 +1,3 @@
-import type { ParsedSet } from '../../api/parse.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
@@ -16,8 +15,6 @@ import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
 import type { stageOf } from './stage.ts'
 import type { Copy, SlotMemory } from './view.ts'
 
-export type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
-
 export interface SlotDeps {
   readonly reports: Reports
   readonly clock: Clock
@@ -26,9 +23,10 @@ export interface SlotDeps {
   readonly handoverRequests: Pick<HandoverRequests, 'requestedAt'>
 }
 
-/** The facts that all slots of a set share in one pass. */
+/** The facts that all slots of an owner share in one pass. */
 export interface SlotPass {
-  readonly set: SetWithMemory
+  /** The interval that the owner asks for. */
+  readonly intervalMs: number
   readonly deps: SlotDeps
   readonly podByUid: (uid: string) => Pod | undefined
   readonly stageOf: typeof stageOf
@@ -78,7 +76,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     uid,
     resourceVersion,
     restarts,
-    intervalMs: pass.set.memory.intervalMs,
+    intervalMs: pass.intervalMs,
     replacedSince: since(`replaced/${incarnation}/${lease.epoch}`, runsAnother),
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),

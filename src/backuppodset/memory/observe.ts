@@ -1,5 +1,5 @@
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
-import type { NodeReport } from '../../api/node-report.ts'
+import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
@@ -9,12 +9,14 @@ import { diskCaveats } from './disk.ts'
 import { environmentCaveats } from './environment.ts'
 import { holderCaveats } from './holders.ts'
 import { mayRunOn, nodeFacts } from './may-run-on.ts'
-import { awayMs, observeSlot, type SetWithMemory, type SlotDeps } from './observe-slot.ts'
-import { type Reports, staleMs } from './reports.ts'
+import { nodeView } from './node-view.ts'
+import { observeSlot, type SlotDeps } from './observe-slot.ts'
 import type { Since } from './since.ts'
 import { foreignSlotsOf, slotLeasesOf } from './slot-leases.ts'
 import { stageOf } from './stage.ts'
 import type { MemoryView, NodeView, SlotMemory, Word } from './view.ts'
+
+type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
 
 /** The parts of a set's record that tell of its memory. */
 export interface MemoryRecord extends Pick<SlotDeps, 'handoverRequests'> {
@@ -52,7 +54,7 @@ export function observeMemory(
   const refusedAt = since('refused', refused !== undefined)
   const refusedForLong = refusedAt !== undefined && deps.clock.monotonic() - refusedAt >= refusalMs
   const pass = {
-    ...{ set, deps, podByUid, since, refusedForLong },
+    ...{ deps, podByUid, since, refusedForLong, intervalMs: set.memory.intervalMs },
     stageOf: deps.stageOf ?? stageOf,
     told: deps.reports.ofSet(`${set.namespace}/${set.name}`),
   }
@@ -95,21 +97,4 @@ function nodesFor(set: SetWithMemory, { reports, nodeOf }: MemoryDeps): Readonly
     return [name, { ...nodeView(report, reports), forbidden }] as const
   })
   return new Map(views.sort())
-}
-
-function nodeView(report: NodeReport, reports: Reports): NodeView {
-  const { name } = report.metadata
-  const failing = report.status?.checks.find(check => !check.ok)
-  const silent = reports.silentFor(name) > staleMs
-  return {
-    name,
-    ready: report.status?.ready === true && !silent,
-    away: (report.status?.ready !== true || silent) && reports.unableFor(name) < awayMs,
-    problem: silent
-      ? `its agent has been silent for more than ${staleMs / 1000} s: see the log of its pod`
-      : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
-    machine: report.status,
-    signer: report.status?.signs === true ? report.status.fingerprint : undefined,
-    diskTrouble: report.status?.disk?.reason,
-  }
 }

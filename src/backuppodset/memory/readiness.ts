@@ -1,7 +1,8 @@
 /** The condition CheckpointReady of a set that keeps memory. */
-import type { SlotStatus } from '../../api/backuppodset.ts'
+
 import { reasons } from '../../api/reasons.ts'
-import type { PodView } from '../snapshot.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import { isGone, usableOf } from './knowledge.ts'
 import type { MemoryView, NodeView, Word } from './view.ts'
 
@@ -22,7 +23,7 @@ interface Times {
  */
 export function checkpointReadiness(
   memory: MemoryView,
-  pods: readonly PodView[],
+  pods: readonly Candidate[],
   slots: readonly SlotStatus[],
   times: Times,
 ): Readiness {
@@ -95,7 +96,7 @@ function waitingSlot({ slots, giveUpAfterMs }: MemoryView): Word | undefined {
 /** Returns why no successor could continue with the memory of a slot. */
 function unprotectedSlot(
   memory: MemoryView,
-  pods: readonly PodView[],
+  pods: readonly Candidate[],
   { pod, slot, protection }: SlotStatus,
 ): Word | undefined {
   if (protection !== undefined && protection !== 'None') return undefined
@@ -133,7 +134,7 @@ const staleMs = 30_000
 /** Returns why no newer memory of a slot arrives. */
 function staleSlot(
   memory: MemoryView,
-  pods: readonly PodView[],
+  pods: readonly Candidate[],
   { pod, slot, savedAt, intervalSeconds = 0 }: SlotStatus,
   { monotonicNow, intervalMs }: Times,
 ): Word | undefined {

@@ -1,8 +1,8 @@
 import { labels } from '../../api/labels.ts'
-import type { ParsedSet } from '../../api/parse.ts'
 import { parseSetSlotLease, type SetSlotLease } from '../../api/set-slot.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import type { Owner } from '../act/owner.ts'
 
 /** Index of slot Leases by the set that their label names, `namespace/set`. */
 export const bySet = 'set'
@@ -51,7 +51,7 @@ export const abandonedLeases = (
     leasesNamed(leases, { namespace, name }).filter(lease => uid === undefined || isForeign(lease, { uid })),
   ).filter(({ lease: { policy } }) => policy?.paused === false)
 
-type SetName = Pick<ParsedSet, 'namespace' | 'name' | 'uid'>
+type SetName = Pick<Owner, 'namespace' | 'name' | 'uid'>
 
 const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'uid'>): readonly Lease[] =>
   leases.by(bySet, `${namespace}/${name}`)

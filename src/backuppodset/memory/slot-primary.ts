@@ -1,9 +1,9 @@
 /** The primary that a slot's Lease names, as far as its pod tells. */
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { isFinished } from '../lost-primaries.ts'
+import { isFinished } from '../pod/candidate.ts'
 import type { Reports } from './reports.ts'
 import type { Since } from './since.ts'
 import type { StageView } from './view.ts'
@@ -32,7 +32,7 @@ interface PrimaryDeps {
 export function isReplaced(
   pod: Pod | undefined,
   stage: StageView | undefined,
-  lease: SlotLease,
+  lease: SetSlotLease,
   restarts: number | undefined,
 ): boolean {
   if (pod === undefined || stage === undefined) return false

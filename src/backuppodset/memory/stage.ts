@@ -13,8 +13,8 @@ import { kindLabelOf, retired } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { natural } from '../pod/view.ts'
-import type { PodView } from '../snapshot.ts'
+import { natural } from '../pod/candidate.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { StageView } from './view.ts'
 
 /**
@@ -115,14 +115,14 @@ export const isUnpublished = ({ understudy, serving, selectable }: StageView): b
  * @param summons the Lease that names this pod as the slot's primary.
  * @param failed why the pod did not come on stage when this process last called it.
  */
-export function withStage(
+export function withStage<View extends Candidate>(
   pod: Pod,
-  view: PodView,
+  view: View,
   summons: SetSlotLease | undefined,
   failed: string | undefined,
   seen: Seen = {},
   stage: StageView = stageOf(pod),
-): PodView {
+): View {
   const label = kindLabelOf(pod)
   const isCalled = summons !== undefined && (label === 'hotbackup' || label === 'coldbackup')
   const ended = isCalled && stage.died ? 'its app has ended' : undefined

@@ -1,11 +1,6 @@
-import {
-  type BackupPodSetStatus,
-  limits,
-  type RetainedSlot,
-  type SlotStatus,
-} from '../../api/backuppodset.ts'
+import { type RetainedSlot, type RetainedSlots, type SlotStatus, slotLimits } from '../../api/slot-status.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import { newestOf, savedAt } from './age.ts'
 import type { MemoryView, SlotMemory } from './view.ts'
 
@@ -20,8 +15,8 @@ type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protecti
 /** Returns what the status says about a slot's memory: how new it is, and which pods could continue with it. */
 export function slotFacts(
   slot: SlotMemory | undefined,
-  primary: PodView,
-  pods: readonly PodView[],
+  primary: Candidate,
+  pods: readonly Candidate[],
   times: Times,
 ): SlotFacts {
   const copies = slot?.lease.holder.uid === primary.uid ? slot.copies : []
@@ -51,17 +46,14 @@ export function slotFacts(
     ...(intervalSeconds !== undefined && { intervalSeconds }),
     ...(intervalReason !== undefined && { intervalReason }),
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
-    usableOn: usable.map(({ node }) => node).slice(0, limits.usableOn),
-    ...(usable.length > limits.usableOn && { usableOnCount: usable.length }),
+    usableOn: usable.map(({ node }) => node).slice(0, slotLimits.usableOn),
+    ...(usable.length > slotLimits.usableOn && { usableOnCount: usable.length }),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }
 
 /** Returns the slots that the set has no place for and whose memory is kept. */
-export function retainedSlots({
-  slots,
-  retainMs = 0,
-}: MemoryView): Pick<BackupPodSetStatus, 'retainedSlots' | 'retainedSlotCount'> {
+export function retainedSlots({ slots, retainMs = 0 }: MemoryView): RetainedSlots {
   const retained = [...slots.values()].flatMap(({ lease, copies, unasked }): RetainedSlot[] => {
     const since = Date.parse(lease.retainedSince ?? '')
     if (Number.isNaN(since)) return []
@@ -73,15 +65,15 @@ export function retainedSlots({
         since: rfc3339(since),
         until: rfc3339(since + retainMs),
         generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
-        keptOn: nodes.slice(0, limits.usableOn),
-        ...(nodes.length > limits.usableOn && { keptOnCount: nodes.length }),
+        keptOn: nodes.slice(0, slotLimits.usableOn),
+        ...(nodes.length > slotLimits.usableOn && { keptOnCount: nodes.length }),
       },
     ]
   })
   if (retained.length === 0) return {}
   return {
-    retainedSlots: retained.sort((a, b) => a.slot - b.slot).slice(0, limits.listed),
-    ...(retained.length > limits.listed && { retainedSlotCount: retained.length }),
+    retainedSlots: retained.sort((a, b) => a.slot - b.slot).slice(0, slotLimits.listed),
+    ...(retained.length > slotLimits.listed && { retainedSlotCount: retained.length }),
   }
 }
 

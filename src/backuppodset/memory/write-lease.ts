@@ -1,12 +1,11 @@
 import { parseSetSlotLease, type SetSlotLease, setSlotLeaseBody, slotLeaseName } from '../../api/set-slot.ts'
 import { restartsAnnotation, slotAnnotations } from '../../api/slot-lease.ts'
 import { formatPolicy, type SlotPolicy } from '../../api/slot-policy.ts'
+import type { Api } from '../../kube/api.ts'
 import { isKubeError, KubeError } from '../../kube/errors.ts'
 import { type Lease, leases } from '../../kube/resources.ts'
-import type { ActContext } from '../act/context.ts'
-import { ownerOf } from '../pod/render.ts'
-
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal'>
+import { controllerReference } from '../act/owner.ts'
+import type { SlotPort } from '../act/slot-context.ts'
 
 const bodyOf = (lease: SetSlotLease, restarts: number) => {
   const { metadata, spec } = setSlotLeaseBody(lease)
@@ -26,17 +25,20 @@ const bodyOf = (lease: SetSlotLease, restarts: number) => {
  * @returns the Lease as written. @throws KubeError.
  */
 export async function writeLease(
-  context: Context,
+  context: SlotPort,
   lease: SetSlotLease,
   version: string | undefined,
   restarts: number,
 ): Promise<Lease> {
-  const { urgentApi, set, signal } = context
+  const { urgentApi, owner, signal } = context
   const written = bodyOf(lease, restarts)
   // Always set the owner: a Lease that a deleted set of this name left behind is ours from now on.
-  const body = { ...written, metadata: { ...written.metadata, ownerReferences: [ownerOf(set)] } }
+  const body = {
+    ...written,
+    metadata: { ...written.metadata, ownerReferences: [controllerReference(owner)] },
+  }
   const { name } = body.metadata
-  const ref = { namespace: set.namespace, name }
+  const ref = { namespace: owner.namespace, name }
   const swap = (resourceVersion: string) =>
     urgentApi.patch(
       leases,
@@ -46,13 +48,13 @@ export async function writeLease(
     )
   const create = async () => {
     try {
-      return await urgentApi.create(leases, body, { namespace: set.namespace, signal })
+      return await urgentApi.create(leases, body, { namespace: owner.namespace, signal })
     } catch (error) {
       if (!isKubeError(error, 'AlreadyExists')) throw error
       const existing = await urgentApi.get(leases, ref, { signal })
       // A Lease of another owner is left alone. A Lease that can be parsed is not in our cache yet, so that our write
       // was decided without it. Only a Lease that cannot be parsed any more, as after an edit by hand, is overwritten.
-      if (!existing.metadata.ownerReferences?.some(owner => owner.uid === set.uid)) throw error
+      if (!existing.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid)) throw error
       if (parseSetSlotLease(existing) !== undefined)
         throw new KubeError(
           'Conflict',
@@ -69,7 +71,7 @@ export async function writeLease(
  * @returns the Lease as written. @throws KubeError.
  */
 export const writePolicy = (
-  { api, signal }: Pick<ActContext, 'api' | 'signal'>,
+  { api, signal }: { readonly api: Pick<Api, 'patch'>; readonly signal: AbortSignal },
   ref: { readonly namespace: string; readonly name: string },
   resourceVersion: string,
   policy: SlotPolicy,
@@ -85,12 +87,12 @@ export const writePolicy = (
 
 /** Ends a slot's incarnation: nodes keep its memory only for as long as the Lease exists. */
 export async function deleteLease(
-  context: Pick<ActContext, 'urgentApi' | 'set' | 'signal'>,
+  context: SlotPort,
   slot: number,
   { uid, resourceVersion }: { readonly uid: string; readonly resourceVersion: string },
 ): Promise<void> {
-  const { urgentApi, set, signal } = context
-  const ref = { namespace: set.namespace, name: slotLeaseName(set.name, slot) }
+  const { urgentApi, owner, signal } = context
+  const ref = { namespace: owner.namespace, name: slotLeaseName(owner.name, slot) }
   try {
     await urgentApi.delete(leases, ref, { uid, resourceVersion }, { signal })
   } catch (error) {

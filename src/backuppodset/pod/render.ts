@@ -1,5 +1,4 @@
 import type { V1Pod, V1PodSpec } from '@kubernetes/client-node'
-import { backupPodSets } from '../../api/backuppodset.ts'
 import { type InjectedResources, injectedResources } from '../../api/injected-resources.ts'
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
@@ -7,7 +6,8 @@ import type { ParsedSet } from '../../api/parse.ts'
 import { successorAnnotation } from '../../api/pod-contract.ts'
 import { kindLabels } from '../../api/pod-kind.ts'
 import type { Wire } from '../../kube/object.ts'
-import { ownerReference } from '../../kube/owner.ts'
+import { controllerReference } from '../act/owner.ts'
+import { ownerOf } from '../owner.ts'
 import type { Action } from '../plan.ts'
 import { deriveToken, tokenDigest, type WakeKeys, wakeKeyId } from '../wake/token.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
@@ -65,14 +65,11 @@ export function renderPod(
         ...marks?.annotations,
         ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
       },
-      ownerReferences: [ownerOf(set)],
+      ownerReferences: [controllerReference(ownerOf(set))],
     },
     spec: kind === 'coldbackup' ? { ...made, initContainers: withGate(made, set, name, settings) } : made,
   }
 }
-
-/** The owner reference of a set's pods. */
-export const ownerOf = ({ name, uid }: ParsedSet) => ownerReference(backupPodSets, { name, uid })
 
 function forMemory(
   spec: Wire<V1PodSpec>,

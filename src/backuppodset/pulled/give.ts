@@ -7,9 +7,10 @@ import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { ReadPod } from '../act/read-pod.ts'
-import { isFinished } from '../lost-primaries.ts'
+import { isFinished } from '../pod/candidate.ts'
 import { containerOf } from './container.ts'
 import type { SavedState } from './states.ts'
+import type { GiveResult } from './view.ts'
 
 export interface GiveRequest {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }
@@ -17,14 +18,6 @@ export interface GiveRequest {
   readonly state: SavedState
   readonly signal: AbortSignal
 }
-
-export type GiveResult =
-  /** `restarts` and `ip`: those of the container that took the state. */
-  | { readonly type: 'taken'; readonly restarts: number; readonly ip: string }
-  /** The app runs and does not take the state. */
-  | { readonly type: 'refused'; readonly why: string }
-  /** The pod has changed or is gone: this says nothing about the state. */
-  | { readonly type: 'gone'; readonly why: string }
 
 /** Attempts at a ready pod; at a pod that is starting, attempts continue until the deadline. */
 const triesWhenReady = 3

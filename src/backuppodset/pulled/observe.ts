@@ -1,7 +1,7 @@
-import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { LostPrimary, PodView } from '../snapshot.ts'
+import type { Candidate, LostPrimary } from '../slot-snapshot.ts'
 import { containerOf } from './container.ts'
 import type { PulledView } from './view.ts'
 
@@ -12,13 +12,13 @@ const lateMs = 60_000
  * Returns the view of a pod of a set with pulled state. A primary whose container restarted has lost its state, and
  * counts as unready until it has the state again.
  */
-export function withPulled(
+export function withPulled<View extends Candidate>(
   pod: Pod,
-  view: PodView,
+  view: View,
   pull: ParsedPull,
   { slots }: PulledView,
   { refused, now }: { readonly refused: string | undefined; readonly now: number },
-): PodView {
+): View {
   const { restarts, running, startedAt } = containerOf(pod, pull.container)
   const held = view.slot === undefined ? undefined : slots.get(view.slot)
   const isEmptied =
@@ -39,8 +39,8 @@ export function withPulled(
  */
 export function withVacated(
   lost: ReadonlyMap<number, LostPrimary>,
-  status: BackupPodSetStatus | undefined,
-  live: readonly PodView[],
+  status: { readonly slots?: readonly SlotStatus[] } | undefined,
+  live: readonly Candidate[],
   monotonicNow: number,
 ): ReadonlyMap<number, LostPrimary> {
   const all = new Map(lost)

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
-import type { ParsedSet } from '../../api/parse.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom } from '../../kube/random.ts'
@@ -11,7 +10,8 @@ import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
 import { makePodObject } from '../testing/objects.ts'
 import { makePull } from '../testing/pulled.ts'
-import { makePod, makeSet, makeSnapshot } from '../testing/snapshots.ts'
+import { owner } from '../testing/slot-context.ts'
+import { makeCandidate } from '../testing/slots.ts'
 import { createStateBudget } from './budget.ts'
 import { createPulled, type PulledOfSet } from './pulled.ts'
 import { createStates } from './states.ts'
@@ -23,7 +23,7 @@ it('a blip of leadership keeps what was pulled; another leader in between makes 
   const following = store.run(stop.signal)
   const budget = createStateBudget(1_000)
   const common = { store, budget, clock, log: silentLog, changed: () => {} }
-  const set: ParsedSet = { ...makeSet(), uid: 'set' }
+  const set = { ...owner, uid: 'set', pull: undefined }
   const states = createStates({ ...common, random: seededRandom(1) })
   const holder = { name: 'a', uid: 'uid-a', epoch: 1, restarts: 0 }
   const bytes = Buffer.from('one')
@@ -80,8 +80,8 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
     const { signal } = new AbortController()
     const given = pulled
       .ofSet('set', signal)
-      .acts({ ...makeSet(), uid: 'set', pull }, signal)
-      .giveState(makePod('hot', 'hotbackup', { uid: 'hot' }), 0, false)
+      .acts({ ...owner, uid: 'set', pull }, signal)
+      .giveState(makeCandidate('hot', 'hotbackup', { uid: 'hot' }), 0, false)
     const over = given.then(({ result }) => {
       isOver = true
       // It got no state here; this only tested whether it was allowed to.
@@ -117,14 +117,13 @@ it('D10.names: a set that is deleted while its pass runs is not asked for states
       return undefined
     },
   })
-  const set: ParsedSet = { ...makeSet(), uid: 'set', pull: makePull() }
-  const primary = makePod('p', 'primary', {
+  const set = { ...owner, uid: 'set', pull: makePull() }
+  const primary = makeCandidate('p', 'primary', {
     ...{ slot: 0, epoch: 1 },
     pulled: { restarts: 0, running: true, emptied: false, refused: undefined },
   })
-  const snapshot = makeSnapshot(set, [primary])
   const askedAfter = async (ofSet: PulledOfSet) => {
-    ofSet.after(set, { snapshot, outcomes: [], pods: [primary], status: undefined })
+    ofSet.after(set, { lost: new Set(), released: [], pods: [primary], status: undefined })
     asked.length = 0
     await clock.advance(5_000)
     return asked.length

@@ -1,8 +1,8 @@
 import { Agent } from 'undici'
-import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
-import type { ParsedSet } from '../../api/parse.ts'
+import type { ParsedPull } from '../../api/memory.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { keyOfRef } from '../../kube/object.ts'
@@ -10,11 +10,10 @@ import type { Random } from '../../kube/random.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
-import type { ActContext } from '../act/context.ts'
-import type { Outcome } from '../act/outcome.ts'
 import type { ReadPod } from '../act/read-pod.ts'
-import { epochOf } from '../pod/view.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
+import type { StatePort } from '../act/slot-context.ts'
+import { epochOf } from '../pod/candidate.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { StateBudget } from './budget.ts'
 import { containerOf } from './container.ts'
 import { giveState } from './give.ts'
@@ -25,33 +24,41 @@ import { createStates } from './states.ts'
 import type { PulledFacts } from './status.ts'
 import type { PulledView, StateRef } from './view.ts'
 
-/** The pulled states of one set. */
+/** An owner whose slots have a state that is pulled; without `pull` it has none any more. */
+interface Pulling extends SetRef {
+  readonly pull: ParsedPull | undefined
+}
+
+interface SlotsStatus {
+  readonly slots?: readonly SlotStatus[]
+}
+
+/** The pulled states of one owner. */
 export interface PulledOfSet {
   /** Returns false while states of the previous operator are being loaded; once, and for two seconds at most. */
-  loaded(set: ParsedSet, status: BackupPodSetStatus | undefined): boolean
+  loaded(set: Pulling, status: SlotsStatus | undefined): boolean
   view(): PulledView
-  facts(set: ParsedSet): PulledFacts | undefined
-  acts(
-    set: ParsedSet,
-    signal: AbortSignal,
-  ): Pick<ActContext, 'giveState' | 'heldState' | 'refusedState' | 'beganAnew'>
+  facts(set: Pulling): PulledFacts | undefined
+  acts(set: Pulling, signal: AbortSignal): StatePort
   /**
    * Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. Does
    * nothing if the set was deleted during the pass: otherwise its primaries would be polled forever.
    */
   after(
-    set: ParsedSet,
+    set: Pulling,
     pass: {
-      readonly snapshot: Snapshot
-      readonly outcomes: readonly Outcome[]
+      /** Slots without a primary that are to have one again. */
+      readonly lost: ReadonlySet<number>
+      /** Slots that the owner has given up in this pass. */
+      readonly released: readonly number[]
       /** As they are after the pass. */
-      readonly pods: readonly PodView[]
-      readonly status: BackupPodSetStatus | undefined
+      readonly pods: readonly Candidate[]
+      readonly status: SlotsStatus | undefined
     },
   ): void
 }
 
-/** Everything about pulled state that the controller of sets needs. */
+/** Everything about pulled state that a controller of owners needs. */
 export interface Pulled {
   /** @param life fires when the set is deleted: nothing of it stays. */
   ofSet(setUid: string, life: AbortSignal): PulledOfSet
@@ -185,7 +192,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       refusedState: slot => states.refused(set.uid, slot),
       beganAnew: slot => states.drop(set.uid, [slot]),
     }),
-    after(set, { snapshot, outcomes, pods: views, status }) {
+    after(set, { lost, released, pods: views, status }) {
       if (life.aborted) return
       if (set.pull === undefined) {
         puller.stop(set.uid)
@@ -193,19 +200,12 @@ export function createPulled(deps: PulledDeps): Pulled {
         states.drop(set.uid)
         return
       }
-      for (const { type, action } of outcomes)
-        if (
-          type === 'done' &&
-          action.type === 'delete' &&
-          action.reason === 'Surplus' &&
-          action.pod.slot !== undefined
-        )
-          states.drop(set.uid, [action.pod.slot])
+      if (released.length > 0) states.drop(set.uid, released)
       const held = new Set(
         views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : [])),
       )
       const orphaned = [...states.view(set.uid).slots.keys()].filter(
-        slot => !held.has(slot) && !snapshot.lost.has(slot),
+        slot => !held.has(slot) && !lost.has(slot),
       )
       if (orphaned.length > 0) states.drop(set.uid, orphaned)
       puller.sync(setRef(set), set.pull, targetsOf(set, views, status, pods))
@@ -240,16 +240,16 @@ export function createPulled(deps: PulledDeps): Pulled {
   }
 }
 
-const setRef = ({ namespace, name, uid }: ParsedSet): SetRef => ({ namespace, name, uid })
+const setRef = ({ namespace, name, uid }: Pulling): SetRef => ({ namespace, name, uid })
 
 /** Returns the ready primaries whose takeover of their slot is complete. */
 function targetsOf(
-  set: ParsedSet,
-  views: readonly PodView[],
-  status: BackupPodSetStatus | undefined,
+  set: Pulling,
+  views: readonly Candidate[],
+  status: SlotsStatus | undefined,
   pods: Store<Pod>,
 ): Target[] {
-  const bySlot = new Map<number, PodView>()
+  const bySlot = new Map<number, Candidate>()
   for (const pod of views) {
     if (pod.kind !== 'primary' || pod.slot === undefined) continue
     const other = bySlot.get(pod.slot)

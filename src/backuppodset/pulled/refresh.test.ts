@@ -5,7 +5,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { makePull, makeState } from '../testing/pulled.ts'
-import { makePod } from '../testing/snapshots.ts'
+import { makeCandidate } from '../testing/slots.ts'
 import { createStateBudget } from './budget.ts'
 import { createRefresher, type Follower, followersOf } from './refresh.ts'
 
@@ -145,12 +145,12 @@ it('a state for which the budget has no room is not sent', async () => {
 it('backups that run and are ready follow the slots in turn', () => {
   const pulled = { restarts: 2, running: true, emptied: false, refused: undefined }
   const views = [
-    makePod('h3', 'hotbackup', { pulled }),
-    makePod('h1', 'hotbackup', { pulled }),
-    makePod('h2', 'hotbackup', { pulled, ready: false }),
-    makePod('h4', 'hotbackup', { pulled }),
-    makePod('p7', 'primary', { slot: 7, pulled }),
-    makePod('p2', 'primary', { slot: 2, pulled }),
+    makeCandidate('h3', 'hotbackup', { pulled }),
+    makeCandidate('h1', 'hotbackup', { pulled }),
+    makeCandidate('h2', 'hotbackup', { pulled, ready: false }),
+    makeCandidate('h4', 'hotbackup', { pulled }),
+    makeCandidate('p7', 'primary', { slot: 7, pulled }),
+    makeCandidate('p2', 'primary', { slot: 2, pulled }),
   ]
   expect(followersOf(views).map(({ name, slot, restarts }) => [name, slot, restarts])).toEqual([
     ['h1', 2, 2],

@@ -4,7 +4,7 @@ import type { ParsedPull } from '../../api/memory.ts'
 import { pushState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { StateBudget } from './budget.ts'
 import type { PullMetrics } from './metrics.ts'
 import type { SetRef } from './puller.ts'
@@ -74,7 +74,7 @@ interface Entry {
  * Assigns the ready backups, in order of their names, to the slots in turn: the numbers of backups differ by at most
  * one.
  */
-export function followersOf(views: readonly PodView[]): Follower[] {
+export function followersOf(views: readonly Candidate[]): Follower[] {
   const slots = [
     ...new Set(views.flatMap(pod => (pod.kind === 'primary' && pod.slot !== undefined ? [pod.slot] : []))),
   ].sort((a, b) => a - b)

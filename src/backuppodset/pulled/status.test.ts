@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { limits } from '../../api/backuppodset.ts'
-import type { PodView } from '../snapshot.ts'
+import { slotLimits } from '../../api/slot-status.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import { makePull, makeState } from '../testing/pulled.ts'
-import { makePod } from '../testing/snapshots.ts'
+import { makeCandidate } from '../testing/slots.ts'
 import { type PulledFacts, pulledSlotFacts } from './status.ts'
 
 /** The operator has the state of the primary `p0`. */
@@ -15,27 +15,27 @@ const saved: PulledFacts = {
 }
 
 it('a set with backups on hundreds of nodes has a status that can be stored', () => {
-  const primary = makePod('p0', 'primary', { slot: 0 })
+  const primary = makeCandidate('p0', 'primary', { slot: 0 })
   const backups = Array.from({ length: 300 }, (_, index) =>
-    makePod(`h${index}`, 'hotbackup', { node: `n${index}` }),
+    makeCandidate(`h${index}`, 'hotbackup', { node: `n${index}` }),
   )
   const { usableOn, usableOnCount, protection, savedAt } = pulledSlotFacts(saved, 0, primary, [
     primary,
     ...backups,
   ])
-  expect(usableOn).toHaveLength(limits.usableOn)
+  expect(usableOn).toHaveLength(slotLimits.usableOn)
   expect(usableOnCount).toBe(300)
   expect(protection).toBe('Warm')
   expect(savedAt).toBe('1970-01-01T00:00:00.000Z')
 })
 
 it('the protection by a pulled state is the best that a backup could do', () => {
-  const primary = makePod('p0', 'primary', { slot: 0 })
-  const protection = (pods: readonly PodView[], facts = saved) =>
+  const primary = makeCandidate('p0', 'primary', { slot: 0 })
+  const protection = (pods: readonly Candidate[], facts = saved) =>
     pulledSlotFacts(facts, 0, primary, [primary, ...pods]).protection
-  const cold = makePod('c0', 'coldbackup', { gate: 'waiting' })
-  expect(protection([makePod('h0', 'hotbackup'), cold])).toBe('Warm')
-  expect(protection([makePod('h0', 'hotbackup', { ready: false }), cold])).toBe('Cold')
+  const cold = makeCandidate('c0', 'coldbackup', { gate: 'waiting' })
+  expect(protection([makeCandidate('h0', 'hotbackup'), cold])).toBe('Warm')
+  expect(protection([makeCandidate('h0', 'hotbackup', { ready: false }), cold])).toBe('Cold')
   expect(protection([])).toBe('None')
   expect(protection([cold], { ...saved, stateOf: () => undefined })).toBe('None')
 })

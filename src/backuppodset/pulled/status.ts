@@ -1,9 +1,8 @@
-import type { SlotStatus } from '../../api/backuppodset.ts'
-import { limits } from '../../api/backuppodset.ts'
 import type { ParsedPull } from '../../api/memory.ts'
 import { reasons } from '../../api/reasons.ts'
+import { type SlotStatus, slotLimits } from '../../api/slot-status.ts'
 import type { Readiness } from '../memory/readiness.ts'
-import type { PodView } from '../snapshot.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { PullProblem, SavedState } from './states.ts'
 
 /** The operator's facts about pulled state at the end of a pass. */
@@ -24,8 +23,8 @@ type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protecti
 export function pulledSlotFacts(
   { pull, stateOf }: PulledFacts,
   slot: number,
-  primary: PodView,
-  pods: readonly PodView[],
+  primary: Candidate,
+  pods: readonly Candidate[],
 ): SlotFacts {
   const saved = stateOf(slot)
   const state = saved?.holder.uid === primary.uid ? saved : undefined
@@ -40,8 +39,8 @@ export function pulledSlotFacts(
       pipelineSeconds: state.seconds,
     }),
     intervalSeconds: pull.intervalMs / 1000,
-    usableOn: state === undefined ? [] : [...nodes].sort().slice(0, limits.usableOn),
-    ...(state && nodes.size > limits.usableOn && { usableOnCount: nodes.size }),
+    usableOn: state === undefined ? [] : [...nodes].sort().slice(0, slotLimits.usableOn),
+    ...(state && nodes.size > slotLimits.usableOn && { usableOnCount: nodes.size }),
     protection: state === undefined ? 'None' : hot.length > 0 ? 'Warm' : cold.length > 0 ? 'Cold' : 'None',
   }
 }

@@ -39,3 +39,12 @@ export interface PulledPod {
   /** Why it did not take the last state that it was given. */
   readonly refused: string | undefined
 }
+
+/** Result of giving a state to a pod. */
+export type GiveResult =
+  /** `restarts` and `ip`: those of the container that took the state. */
+  | { readonly type: 'taken'; readonly restarts: number; readonly ip: string }
+  /** The app runs and does not take the state. */
+  | { readonly type: 'refused'; readonly why: string }
+  /** The pod has changed or is gone: this says nothing about the state. */
+  | { readonly type: 'gone'; readonly why: string }

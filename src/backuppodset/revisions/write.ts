@@ -2,14 +2,14 @@ import { labels } from '../../api/labels.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { apiVersionOf, controllerRevisions } from '../../kube/resources.ts'
 import type { ActContext } from '../act/context.ts'
-import { ownerOf } from '../pod/render.ts'
+import { controllerReference } from '../act/owner.ts'
 import { type Revision, revisionName, type StoredRevision } from './revision.ts'
 
-type Context = Pick<ActContext, 'api' | 'set' | 'signal'>
+type Context = Pick<ActContext, 'api' | 'owner' | 'signal'>
 
 /** Stores a template. An existing revision of the same name is identical: its name is the hash of its content. */
 export async function record(
-  { api, set, signal }: Context,
+  { api, owner, signal }: Context,
   revision: Revision,
   number: number,
 ): Promise<void> {
@@ -17,20 +17,20 @@ export async function record(
     apiVersion: apiVersionOf(controllerRevisions),
     kind: controllerRevisions.kind,
     metadata: {
-      name: revisionName(set.name, revision),
-      namespace: set.namespace,
+      name: revisionName(owner.name, revision),
+      namespace: owner.namespace,
       labels: {
-        [labels.set]: set.name,
+        [labels.set]: owner.name,
         [labels.templateHash]: revision.templateHash,
         [labels.restoreHash]: revision.restoreHash,
       },
-      ownerReferences: [ownerOf(set)],
+      ownerReferences: [controllerReference(owner)],
     },
     data: { template: revision.template, containers: revision.containers },
     revision: number,
   }
   try {
-    await api.create(controllerRevisions, body, { namespace: set.namespace, signal })
+    await api.create(controllerRevisions, body, { namespace: owner.namespace, signal })
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
   }
@@ -38,13 +38,13 @@ export async function record(
 
 /** Deletes a template that no pod and no memory needs any more. */
 export async function prune(
-  { api, set, signal }: Context,
+  { api, owner, signal }: Context,
   { name, uid, resourceVersion }: StoredRevision,
 ): Promise<void> {
   try {
     await api.delete(
       controllerRevisions,
-      { namespace: set.namespace, name },
+      { namespace: owner.namespace, name },
       { uid, resourceVersion },
       { signal },
     )

@@ -1,4 +1,4 @@
-import type { ParsedSet } from '../../api/parse.ts'
+import type { ParsedService } from '../../api/memory.ts'
 import { slotLeaseName } from '../../api/set-slot.ts'
 import type { ServicePort } from './view.ts'
 
@@ -14,7 +14,7 @@ export interface WantedService {
 
 /** Returns the Services that a set with these slots should have. */
 export function wantedServices(
-  { name, service }: Pick<ParsedSet, 'name' | 'service'>,
+  { name, service }: { readonly name: string; readonly service: ParsedService | undefined },
   slots: Iterable<number>,
 ): readonly WantedService[] {
   if (service === undefined) return []

@@ -2,33 +2,32 @@ import { labels } from '../../api/labels.ts'
 import { slotLeaseName } from '../../api/set-slot.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endpointSlices, services } from '../../kube/resources.ts'
-import type { ActContext } from '../act/context.ts'
-import type { Action } from '../plan.ts'
-import { ownerOf } from '../pod/render.ts'
+import { controllerReference } from '../act/owner.ts'
+import type { EndpointPort } from '../act/slot-context.ts'
+import type { SlotActionOf } from '../slot-actions.ts'
 import { sliceView } from './observe.ts'
 import { familyOf, sliceName } from './shape.ts'
 import type { Endpoint, ServicePort } from './view.ts'
 
-type Serve = Extract<Action, { type: 'applyService' }>
-type Publish = Extract<Action, { type: 'applyEndpoints' }>
-type Withdraw = Extract<Action, { type: 'deleteService' }>
-type Context = Pick<ActContext, 'urgentApi' | 'set' | 'signal' | 'sliceOf'>
+type Serve = SlotActionOf<'applyService'>
+type Publish = SlotActionOf<'applyEndpoints'>
+type Withdraw = SlotActionOf<'deleteService'>
 
 const managedBy = 'endpointslice.kubernetes.io/managed-by'
 const serviceName = 'kubernetes.io/service-name'
 
 /** Creates or changes a Service without selector: only we manage its endpoints. @throws KubeError. */
-export async function serve(context: Context, { service, ports, slot, version }: Serve): Promise<void> {
-  const { urgentApi, set, signal } = context
-  const ref = { namespace: set.namespace, name: service }
+export async function serve(context: EndpointPort, { service, ports, slot, version }: Serve): Promise<void> {
+  const { urgentApi, owner, signal } = context
+  const ref = { namespace: owner.namespace, name: service }
   const metadata = {
     name: service,
-    labels: { [labels.set]: set.name, ...(slot === undefined ? {} : { [labels.slot]: String(slot) }) },
-    ownerReferences: [ownerOf(set)],
+    labels: { [labels.set]: owner.name, ...(slot === undefined ? {} : { [labels.slot]: String(slot) }) },
+    ownerReferences: [controllerReference(owner)],
   }
   const spec = { ports: ports.map(portBody) }
   if (version === undefined)
-    await urgentApi.create(services, { metadata, spec }, { namespace: set.namespace, signal })
+    await urgentApi.create(services, { metadata, spec }, { namespace: owner.namespace, signal })
   else {
     const body = { metadata: { resourceVersion: version }, spec }
     await urgentApi.patch(services, ref, { type: 'merge', body }, { signal })
@@ -43,12 +42,12 @@ const portBody = ({ name, port, targetPort, protocol }: ServicePort) => ({
 })
 
 /** Replaces all endpoints of a slice in one write. @throws KubeError. */
-export async function publish(context: Context, action: Publish): Promise<void> {
-  const { urgentApi, set, signal } = context
-  const ref = { namespace: set.namespace, name: action.slice }
+export async function publish(context: EndpointPort, action: Publish): Promise<void> {
+  const { urgentApi, owner, signal } = context
+  const ref = { namespace: owner.namespace, name: action.slice }
   const body = sliceBody(context, action)
   if (action.version === undefined)
-    await urgentApi.create(endpointSlices, body, { namespace: set.namespace, signal })
+    await urgentApi.create(endpointSlices, body, { namespace: owner.namespace, signal })
   else {
     const metadata = { ...body.metadata, resourceVersion: action.version }
     await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal })
@@ -56,7 +55,7 @@ export async function publish(context: Context, action: Publish): Promise<void> 
 }
 
 function sliceBody(
-  { set }: Pick<Context, 'set'>,
+  { owner }: Pick<EndpointPort, 'owner'>,
   {
     slice,
     service,
@@ -72,13 +71,13 @@ function sliceBody(
     kind: endpointSlices.kind,
     metadata: {
       name: slice,
-      namespace: set.namespace,
+      namespace: owner.namespace,
       labels: {
-        [labels.set]: set.name,
+        [labels.set]: owner.name,
         [serviceName]: service,
         [managedBy]: 'understudy.backup.example.com',
       },
-      ownerReferences: [ownerOf(set)],
+      ownerReferences: [controllerReference(owner)],
     },
     addressType: family,
     ports: ports.map(({ name, targetPort, protocol }) => ({ name: name ?? '', port: targetPort, protocol })),
@@ -88,15 +87,18 @@ function sliceBody(
       // Records the slot for us: the address of a deleted pod would not tell.
       hostname: `slot-${slot}`,
       ...(node === undefined ? {} : { nodeName: node }),
-      targetRef: { kind: 'Pod', namespace: set.namespace, name: pod, uid },
+      targetRef: { kind: 'Pod', namespace: owner.namespace, name: pod, uid },
     })),
   }
 }
 
 /** Deletes a Service or slice that is no longer wanted; success if it no longer exists. */
-export async function withdraw(context: Context, { what, name, resourceVersion }: Withdraw): Promise<void> {
-  const { urgentApi, set, signal } = context
-  const ref = { namespace: set.namespace, name }
+export async function withdraw(
+  context: EndpointPort,
+  { what, name, resourceVersion }: Withdraw,
+): Promise<void> {
+  const { urgentApi, owner, signal } = context
+  const ref = { namespace: owner.namespace, name }
   try {
     if (what === 'service') await urgentApi.delete(services, ref, { resourceVersion }, { signal })
     else await urgentApi.delete(endpointSlices, ref, { resourceVersion }, { signal })
@@ -111,21 +113,21 @@ const attempts = 5
  * Replaces a slot's endpoint by a new pod in every Service that leads to the slot: one PUT for each slice, in parallel.
  * A slice that does not exist yet is left to the pass that creates it. @throws KubeError.
  */
-export async function switchOver(context: Context, endpoint: Endpoint): Promise<void> {
-  const { name, service } = context.set
+export async function switchOver(context: EndpointPort, endpoint: Endpoint): Promise<void> {
+  const { owner, service } = context
   if (service === undefined) return
   const family = familyOf(endpoint.ip)
   const leadThere = [
     ...(service.name === undefined ? [] : [service.name]),
-    ...(service.perSlot ? [slotLeaseName(name, endpoint.slot)] : []),
+    ...(service.perSlot ? [slotLeaseName(owner.name, endpoint.slot)] : []),
   ]
   await Promise.all(
     leadThere.map(each => switchSlice(context, sliceName(each, endpoint.slot, family), endpoint)),
   )
 }
 
-async function switchSlice(context: Context, slice: string, endpoint: Endpoint): Promise<void> {
-  const { urgentApi, set, signal } = context
+async function switchSlice(context: EndpointPort, slice: string, endpoint: Endpoint): Promise<void> {
+  const { urgentApi, owner, signal } = context
   let current = context.sliceOf(slice)
   for (let attempt = 1; current !== undefined; attempt += 1) {
     const { service, family, ports, endpoints } = sliceView(current)
@@ -140,14 +142,14 @@ async function switchSlice(context: Context, slice: string, endpoint: Endpoint):
     })
     try {
       const metadata = { ...body.metadata, resourceVersion: version }
-      const ref = { namespace: set.namespace, name: slice }
+      const ref = { namespace: owner.namespace, name: slice }
       await urgentApi.replace(endpointSlices, ref, { ...body, metadata }, { signal })
       return
     } catch (error) {
       // After a conflict, read again: another slot in this slice has just been switched, and its change must stay.
       if (isKubeError(error, 'NotFound')) return
       if (!isKubeError(error, 'Conflict') || attempt === attempts) throw error
-      current = await urgentApi.get(endpointSlices, { namespace: set.namespace, name: slice }, { signal })
+      current = await urgentApi.get(endpointSlices, { namespace: owner.namespace, name: slice }, { signal })
     }
   }
 }

@@ -4,6 +4,7 @@ import type { SetSlotLease } from '../../api/set-slot.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { makeCopy, stage } from './slots.ts'
 import { makePod, makeSnapshot } from './snapshots.ts'
 
 export const parsedMemory: ParsedMemory = {
@@ -20,32 +21,6 @@ export const parsedMemory: ParsedMemory = {
   disk: true,
 }
 
-export const stage = (over: Partial<StageView> = {}): StageView => ({
-  keeps: true,
-  understudy: false,
-  successorOf: undefined,
-  died: false,
-  restarts: 0,
-  containers: undefined,
-  replaced: false,
-  serving: false,
-  unpublishedMs: undefined,
-  selectable: false,
-  promoting: false,
-  spoiled: false,
-  failed: undefined,
-  ip: '10.0.0.1',
-  restoreHash: undefined,
-  memory: undefined,
-  ...over,
-})
-
-/** @throws Error if the pod's set keeps no memory. */
-export function stageOf(pod: PodView): StageView {
-  if (pod.stage === undefined) throw new Error('a pod without stage')
-  return pod.stage
-}
-
 export const makePrimary = (
   name: string,
   slot: number,
@@ -55,73 +30,6 @@ export const makePrimary = (
 
 export const makeUnderstudy = (name: string, over: Partial<PodView> = {}, on: Partial<StageView> = {}) =>
   makePod(name, 'hotbackup', { node: `n-${name}`, ...over, stage: stage({ understudy: true, ...on }) })
-
-export const makeLease = (pod: PodView, over: Partial<SetSlotLease> = {}): SetSlotLease => ({
-  namespace: 'default',
-  name: `bps-${over.slot ?? pod.slot ?? 0}`,
-  incarnation: `0000000${pod.slot ?? 0}`,
-  group: 'bps',
-  slot: pod.slot ?? 0,
-  owner: 'set-uid',
-  holder: { name: pod.name, uid: pod.uid },
-  epoch: pod.epoch,
-  node: pod.node,
-  ip: undefined,
-  heir: undefined,
-  holders: [],
-  kept: [],
-  containers: undefined,
-  ending: undefined,
-  restoreHash: pod.stage?.restoreHash,
-  handover: undefined,
-  givenUpFor: undefined,
-  ...over,
-})
-
-/** A copy of the slot on the node of this pod: staged in the pod, or only stored on its node. */
-export const makeCopy = (
-  lease: SetSlotLease,
-  pod: PodView,
-  usable: 'Frozen' | 'Staged' | undefined,
-  over: Partial<Copy['report']> = {},
-): Copy => ({
-  node: pod.node ?? '',
-  seenAt: 500,
-  stale: false,
-  timely: true,
-  report: {
-    ...keyOf(lease),
-    role: 'holder',
-    generation: 3,
-    pipelineSeconds: 0.2,
-    ...(usable && { usable }),
-    ...(usable === 'Frozen' && { understudyUid: pod.uid }),
-    ...over,
-  },
-})
-
-const keptBy = ({ holders }: SetSlotLease, copies: readonly Copy[]) =>
-  holders.filter(holder => copies.some(({ node }) => node === holder))
-
-export const makeSlot = (
-  lease: SetSlotLease,
-  copies: readonly Copy[],
-  over: Partial<SlotMemory> = {},
-): SlotMemory => ({
-  lease: lease.kept?.length === 0 ? { ...lease, kept: keptBy(lease, copies) } : lease,
-  uid: `lease-${lease.slot}`,
-  resourceVersion: '1',
-  restarts: 0,
-  intervalMs: 3_000,
-  replacedSince: undefined,
-  vacantSince: undefined,
-  holderGoesBy: undefined,
-  unasked: [],
-  source: undefined,
-  sourceKeeps: false,
-  copies,
-  ...over,
-})
 
 export function makeMemorySnapshot(
   wish: Partial<Snapshot['set']>,

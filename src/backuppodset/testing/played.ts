@@ -3,16 +3,9 @@ import type { SlotMemory } from '../memory/view.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { StoredRevision } from '../revisions/revision.ts'
 import type { PodView, RetiredPod, Snapshot } from '../snapshot.ts'
-import {
-  makeMemorySnapshot,
-  makePrimary,
-  makeSlot,
-  makeUnderstudy,
-  stage,
-  staged,
-  templatesOf,
-} from './memory.ts'
-import { actionsOf, makePod } from './snapshots.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged, templatesOf } from './memory.ts'
+import { makeSlot, stage } from './slots.ts'
+import { actionsOf, makePod, viewIn } from './snapshots.ts'
 
 /** How the simulated cluster reacts to promotions: which pods get on stage. */
 export interface Answers {
@@ -65,18 +58,18 @@ function play(s: Snapshot, action: Action, comes: Answers['comes'], after: Playe
       pods.set(`uid-${action.name}`, created(s, action))
       break
     case 'convert':
-      pods.set(action.pod.uid, converted(action))
+      pods.set(action.pod.uid, converted(s, action))
       break
     case 'promote': {
       const { pod, role, lease } = action
       const present = slots.get(role.slot)
       if (present) slots.set(role.slot, { ...present, lease, restarts: 0, replacedSince: undefined })
-      pods.set(pod.uid, promoted(action, comes(pod)))
+      pods.set(pod.uid, promoted(s, action, comes(viewIn(s, pod))))
       break
     }
     case 'retire':
       pods.delete(action.pod.uid)
-      after.retired = [...after.retired, { ...action.pod, succeededAt: s.monotonicNow }]
+      after.retired = [...after.retired, { ...viewIn(s, action.pod), succeededAt: s.monotonicNow }]
       break
     case 'delete':
       pods.delete(action.pod.uid)
@@ -135,8 +128,8 @@ function created(s: Snapshot, { name, kind, role, revision, successorOf }: Of<'c
   return successorOf ? { ...made, ready: false, createdAt: s.now } : made
 }
 
-const converted = ({ pod, to, role }: Of<'convert'>): PodView => ({
-  ...pod,
+const converted = (s: Snapshot, { pod, to, role }: Of<'convert'>): PodView => ({
+  ...viewIn(s, pod),
   kind: to,
   slot: role?.slot ?? pod.slot,
   epoch: role?.epoch ?? pod.epoch,
@@ -144,8 +137,8 @@ const converted = ({ pod, to, role }: Of<'convert'>): PodView => ({
   gate: 'open',
 })
 
-const promoted = ({ pod, role }: Of<'promote'>, isThere: boolean): PodView => ({
-  ...pod,
+const promoted = (s: Snapshot, { pod, role }: Of<'promote'>, isThere: boolean): PodView => ({
+  ...viewIn(s, pod),
   kind: isThere ? 'primary' : pod.kind === 'coldbackup' ? 'coldbackup' : 'hotbackup',
   gate: pod.gate === 'none' ? 'none' : 'open',
   slot: isThere ? role.slot : undefined,

@@ -3,7 +3,9 @@ import { strategyKeys } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import type { Action, Plan } from '../plan.ts'
+import type { Candidate } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { makeCandidate } from './slots.ts'
 
 export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
   return {
@@ -34,24 +36,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
 
 /** A healthy pod of its kind. */
 export function makePod(name: string, kind: PodKind, over: Partial<PodView> = {}): PodView {
-  return {
-    name,
-    uid: `uid-${name}`,
-    resourceVersion: '1',
-    kind,
-    slot: undefined,
-    epoch: 0,
-    node: 'n1',
-    createdAt: 0,
-    ready: kind !== 'coldbackup',
-    unreadySince: kind === 'coldbackup' ? 0 : undefined,
-    served: kind !== 'coldbackup',
-    crashLooping: false,
-    gate: kind === 'coldbackup' ? 'waiting' : 'none',
-    waking: false,
-    templateHash: 'now',
-    ...over,
-  }
+  return { ...makeCandidate(name, kind), crashLooping: false, templateHash: 'now', ...over }
 }
 
 /** P primaries in slots from 0, H hot and C cold backups, all healthy. */
@@ -85,6 +70,13 @@ export function makeSnapshot(
   })
 }
 
+/** Returns the pod of an action with the fields that rules of slots do not know. */
+export const viewIn = ({ pods }: Snapshot, pod: Candidate): PodView => ({
+  ...makePod(pod.name, pod.kind),
+  ...pods.find(({ uid }) => uid === pod.uid),
+  ...pod,
+})
+
 export const actionsOf = (plan: Plan): readonly Action[] => plan.tiers.flatMap(tier => tier.actions)
 
 /** Returns the state of the cluster after all actions of the plan, with every pod healthy. */
@@ -104,7 +96,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
         break
       case 'convert':
         pods.set(action.pod.uid, {
-          ...action.pod,
+          ...viewIn(s, action.pod),
           kind: action.to,
           slot: action.role?.slot,
           epoch: action.role?.epoch ?? action.pod.epoch,
@@ -114,7 +106,12 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
         })
         break
       case 'wake':
-        pods.set(action.pod.uid, { ...action.pod, gate: 'open', ready: true, unreadySince: undefined })
+        pods.set(action.pod.uid, {
+          ...viewIn(s, action.pod),
+          gate: 'open',
+          ready: true,
+          unreadySince: undefined,
+        })
         break
       case 'delete':
         pods.delete(action.pod.uid)

@@ -1,4 +1,5 @@
-import { type BackupPodSet, defaults, type SlotStatus } from '../../api/backuppodset.ts'
+import { type BackupPodSet, defaults } from '../../api/backuppodset.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import { CliError } from '../failure.ts'
 
 /**

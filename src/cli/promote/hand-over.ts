@@ -1,5 +1,6 @@
-import type { BackupPodSet, SlotStatus } from '../../api/backuppodset.ts'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations } from '../../api/labels.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { SlotStatus } from '../../api/backuppodset.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
 import { saveNow } from '../checkpoint/checkpoint.ts'

@@ -1,5 +1,6 @@
-import type { BackupPodSet, LastFailover, SlotStatus } from '../../api/backuppodset.ts'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { conditionTypes } from '../../api/reasons.ts'
+import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { type Saved, savedLine, saveNow } from '../checkpoint/checkpoint.ts'

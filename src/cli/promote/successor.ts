@@ -1,4 +1,5 @@
-import type { BackupPodSet, LastFailover, SlotStatus } from '../../api/backuppodset.ts'
+import type { BackupPodSet } from '../../api/backuppodset.ts'
+import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import type { CliError } from '../failure.ts'
 import type { Session } from '../session.ts'
 import type { FollowedWorld, World } from '../world.ts'

@@ -1,14 +1,9 @@
 /** The facts about one set that a user needs. Plain data: `-o json` prints it as it is. */
-import {
-  type BackupPodSet,
-  defaults,
-  type HotBackupMode,
-  type LastFailover,
-  type SlotStatus,
-} from '../../api/backuppodset.ts'
+import { type BackupPodSet, defaults, type HotBackupMode } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import { slotLeaseName, slotNumberIn } from '../../api/set-slot.ts'
+import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { keptBy } from '../checkpoint/slots.ts'

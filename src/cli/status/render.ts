@@ -1,4 +1,4 @@
-import type { LastFailover, SlotFailover } from '../../api/backuppodset.ts'
+import type { LastFailover, SlotFailover } from '../../api/slot-status.ts'
 import { table } from '../../terminal/table.ts'
 import { age, ageOf, bytes, duration } from '../output/quantities.ts'
 import type { Paint } from '../terminal.ts'

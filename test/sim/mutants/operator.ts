@@ -175,7 +175,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a primary that an exchanged agent has stopped once more is ended for the time that the first one took',
     mutations: [
       {
-        file: 'src/backuppodset/decide/handover.ts',
+        file: 'src/backuppodset/decide/turns.ts',
         find: 's.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY)',
         replace: 'primary.slot !== undefined',
       },
