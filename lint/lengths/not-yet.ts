@@ -12,8 +12,6 @@ export const notYet: { readonly since: string; readonly files: readonly string[]
     'src/agent/duties/promote.ts',
     'src/agent/duties/slot-reports.ts',
     'src/agent/duties/testing/node.ts',
-    'src/backuppodset/controller.ts',
-    'src/backuppodset/reconcile.ts',
     'src/kube/api.test.ts',
     'src/kube/controller.test.ts',
     'src/kube/controller.ts',

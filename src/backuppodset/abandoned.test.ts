@@ -6,10 +6,9 @@ import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
 import type { Lease } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
-import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
+import { makeObject } from '../kube/testing/fake-api.ts'
 import { leaseIndexes } from './memory/slot-leases.ts'
 import { reconcile } from './reconcile.ts'
-import { createReporter } from './report.ts'
 import { makePrimary } from './testing/memory.ts'
 import { makeMemoryDeps, makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
 import { makeLease } from './testing/slots.ts'
@@ -52,9 +51,9 @@ async function paused(
     )
   const slots: (number | undefined)[] = []
   const deps = makeReconcileDeps({
-    ...{ sets, clock, reporter: createReporter(() => fakeApi({}), clock) },
+    ...{ sets, clock },
     // The pass ends there, for a set that stays.
-    terminatingNamespaces: { has: () => true, note: () => undefined },
+    record: { namespace: { isKnown: () => true, ask: async () => true, note: () => undefined } },
     memory: makeMemoryDeps(store, clock),
     writePolicy: async (_: string, object: Lease, to: SlotPolicy) => {
       if (fails) throw fails

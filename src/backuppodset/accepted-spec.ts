@@ -18,26 +18,24 @@ export type SpecInForce =
     }
 
 /**
- * A spec that this version cannot read blocks changes but disowns nothing: a later version may have stored it, or a
- * rule has become stricter since.
+ * The accepted spec of one set. A spec that this version cannot read blocks changes but disowns nothing: a later
+ * version may have stored it, or a rule has become stricter since.
  */
-export interface AcceptedSpecs {
+export interface AcceptedSpec {
   read(current: BackupPodSet): SpecInForce
-  forget(uid: string): void
 }
 
-export function createAcceptedSpecs(): AcceptedSpecs {
-  const accepted = new Map<string, ParsedSet>()
+export function createAcceptedSpec(): AcceptedSpec {
+  let known: ParsedSet | undefined
   return {
     read(current) {
-      const { uid, generation = 0 } = current.metadata
-      const known = accepted.get(uid)
+      const { generation = 0 } = current.metadata
       // Each change of the spec increments the generation; other writes to a set do not.
       if (known !== undefined && known.generation === current.metadata.generation)
         return { type: 'asWritten', set: known }
       const parsed = parseSet(current)
       if (parsed.ok) {
-        accepted.set(uid, parsed.set)
+        known = parsed.set
         return { type: 'asWritten', set: parsed.set }
       }
       const { code, message, legible } = parsed
@@ -47,6 +45,5 @@ export function createAcceptedSpecs(): AcceptedSpecs {
         return { type: 'asBefore', set: { ...known, generation, paused }, code, message }
       return { type: 'legible', set: legible && { ...legible, paused }, code, message }
     },
-    forget: uid => accepted.delete(uid),
   }
 }

@@ -15,34 +15,34 @@ it('counts each kind of action by itself: what always fails delays nothing else'
   const retries = createActionRetries(clock)
   let pause = 0
   for (let i = 0; i < 20; i += 1) {
-    pause = retries.note('ns/a', [failed('create')]) ?? 0
+    pause = retries.note([failed('create')]) ?? 0
     await clock.advance(pause)
   }
   expect(pause).toBe(30_000)
-  expect(retries.note('ns/a', [failed('convert'), failed('create')])).toBe(5)
-  expect(retries.note('ns/b', [failed('create')])).toBe(5)
-  expect(retries.note('ns/a', [done('convert'), done('status')])).toBeUndefined()
+  expect(retries.note([failed('convert'), failed('create')])).toBe(5)
+  expect(retries.note([done('convert'), done('status')])).toBeUndefined()
 })
 
 it('a pass that an event has brought before its time counts no further failure', async () => {
   const clock = createFakeClock()
   const retries = createActionRetries(clock)
-  retries.note('ns/a', [failed('create')])
+  retries.note([failed('create')])
   await clock.advance(5)
-  expect(retries.note('ns/a', [failed('create')])).toBe(10)
-  for (let i = 0; i < 50; i += 1) expect(retries.note('ns/a', [failed('create')])).toBe(10)
+  expect(retries.note([failed('create')])).toBe(10)
+  for (let i = 0; i < 50; i += 1) expect(retries.note([failed('create')])).toBe(10)
   await clock.advance(4)
-  expect(retries.note('ns/a', [failed('create')])).toBe(6)
+  expect(retries.note([failed('create')])).toBe(6)
 })
 
 it('begins again after a success, and waits as long as the server asks', async () => {
   const clock = createFakeClock()
   const retries = createActionRetries(clock)
-  retries.note('ns/a', [failed('create')])
+  retries.note([failed('create')])
   await clock.advance(5)
-  retries.note('ns/a', [failed('create'), done('delete')])
-  retries.note('ns/a', [done('create')])
-  expect(retries.note('ns/a', [failed('create')])).toBe(5)
+  retries.note([failed('create'), done('delete')])
+  retries.note([done('create')])
+  expect(retries.note([failed('create')])).toBe(5)
+  retries.note([done('create')])
   const throttled = new KubeError('Throttled', 'busy', { retryAfterMs: 2000 })
-  expect(retries.note('ns/c', [failed('create', throttled)])).toBe(2000)
+  expect(retries.note([failed('create', throttled)])).toBe(2000)
 })

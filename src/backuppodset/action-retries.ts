@@ -9,13 +9,12 @@ export type Attempt =
   | { readonly what: ActionType | 'status'; readonly type: 'done' }
 
 /**
- * Counts consecutive failures of each kind of action, for each set. An action that always fails, such as a creation
+ * Counts consecutive failures of each kind of action, for one set. An action that always fails, such as a creation
  * over quota, must delay neither the first retry of another kind nor anything that a set does at a set time.
  */
 export interface ActionRetries {
   /** @returns ms until the next retry; undefined: nothing has failed. */
-  note(setKey: string, attempts: readonly Attempt[]): number | undefined
-  forget(setKey: string): void
+  note(attempts: readonly Attempt[]): number | undefined
 }
 
 /** The longest pause is the resync interval of an idle set. */
@@ -31,10 +30,9 @@ interface Known {
 }
 
 export function createActionRetries(clock: Clock): ActionRetries {
-  const sets = new Map<string, Map<Attempt['what'], Known>>()
+  const known = new Map<Attempt['what'], Known>()
   return {
-    note(setKey, attempts) {
-      const known = sets.get(setKey) ?? new Map<Attempt['what'], Known>()
+    note(attempts) {
       const now = clock.monotonic()
       const failed = new Map<Attempt['what'], number>()
       for (const { what, ...attempt } of attempts)
@@ -48,12 +46,9 @@ export function createActionRetries(clock: Clock): ActionRetries {
         const pauseMs = Math.max(backoffMs(count - 1, failurePauses), atLeastMs)
         known.set(what, { count, until: now + pauseMs })
       }
-      if (known.size === 0) sets.delete(setKey)
-      else sets.set(setKey, known)
       const times = [...failed.keys()].flatMap(what => known.get(what)?.until ?? [])
       return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - now)
     },
-    forget: setKey => sets.delete(setKey),
   }
 }
 

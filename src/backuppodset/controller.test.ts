@@ -16,7 +16,7 @@ import { createSetController } from './controller.ts'
 import { reportIndexes } from './memory/reports.ts'
 import { leaseIndexes } from './memory/slot-leases.ts'
 import type { SetName } from './named-sets.ts'
-import { podIndexes } from './observe.ts'
+import { podIndexes } from './pod-indexes.ts'
 import { revisionIndexes } from './revisions/observe.ts'
 import { serviceIndexes, sliceIndexes } from './services/observe.ts'
 

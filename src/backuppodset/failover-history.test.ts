@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import { createFailoverHistory } from './failover-history.ts'
+import { createTerms } from './term.ts'
 
 it('a store that never came keeps nothing waiting after the term', async () => {
   const clock = createFakeClock()
@@ -10,11 +11,15 @@ it('a store that never came keeps nothing waiting after the term', async () => {
     throw new Error('no Redis')
   }
   const store = { store: { durable: true, get }, keep() {}, drop() {} }
-  const failoverHistory = createFailoverHistory(store, { clock, changed: () => {} })
-  failoverHistory.open('uid', undefined)
+  const terms = createTerms()
+  const term = terms.begin()
+  const life = new AbortController().signal
+  const failoverHistory = createFailoverHistory('uid', { store, clock, terms, life, changed: () => {} })
+  failoverHistory.open(undefined)
   await clock.advance(5_000)
   expect([reads, clock.sleepers()]).toEqual([6, 1])
-  failoverHistory.clear()
+  term.stopLeading()
+  term.end()
   await clock.advance(60_000)
   expect([reads, clock.sleepers()]).toEqual([6, 0])
 })

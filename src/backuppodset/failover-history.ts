@@ -2,22 +2,29 @@ import { type BackupPodSetStatus, limits } from '../api/backuppodset.ts'
 import type { LastFailover, SlotFailover } from '../api/slot-status.ts'
 import { type Clock, elapses } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
+import { perTerm, type Terms } from './term.ts'
 
 /**
- * The history of each set for display: failovers with the restored generation. It continues the previous operator's
+ * The history of one set for display: failovers with the restored generation. It continues the previous operator's
  * history as far as the status or the state store still has it. Only one decision uses it: the delay before a slot
  * whose primaries keep failing gets another one.
  */
 export interface FailoverHistory {
-  /** Call before the first status is written. Reads the store once, in the background. */
-  open(setUid: string, status: BackupPodSetStatus | undefined): void
-  note(setUid: string, failovers: readonly LastFailover[]): void
+  /** Call before the first status is written. Reads the store once a term, in the background. */
+  open(status: BackupPodSetStatus | undefined): void
+  note(failovers: readonly LastFailover[]): void
   /** Newest first. */
-  of(setUid: string): readonly LastFailover[]
-  /** The set no longer exists. */
-  forget(setUid: string): void
-  /** A term begins or ends: drops all entries and cancels reads in progress. */
-  clear(): void
+  of(): readonly LastFailover[]
+}
+
+export interface FailoverHistoryOptions {
+  readonly store: Pick<WriteBehind, 'store' | 'keep' | 'drop'>
+  readonly clock: Clock
+  readonly terms: Pick<Terms, 'current'>
+  /** Fires when the set is deleted: the store has no more use for its history. */
+  readonly life: AbortSignal
+  /** The store had more entries. */
+  readonly changed: () => void
 }
 
 const retryMs = 1_000
@@ -25,64 +32,58 @@ const retryMs = 1_000
 const mostEntries = 100
 
 export function createFailoverHistory(
-  store: Pick<WriteBehind, 'store' | 'keep' | 'drop'>,
-  { clock, changed }: { readonly clock: Clock; readonly changed: (setUid: string) => void },
+  setUid: string,
+  { store, clock, terms, life, changed }: FailoverHistoryOptions,
 ): FailoverHistory {
-  const sets = new Map<string, readonly LastFailover[]>()
-  // Sets whose stored entries have been read; before that they must not be overwritten.
-  const read = new Set<string>()
-  const keyOf = (setUid: string) => `understudy:${setUid}:ledger`
-  const add = (setUid: string, entries: readonly LastFailover[]): boolean => {
-    const before = sets.get(setUid) ?? []
-    const after = merged(before, entries)
-    sets.set(setUid, after)
-    return after.length !== before.length
+  const key = `understudy:${setUid}:ledger`
+  const ofTerm = perTerm(terms, ({ lasts }) => ({
+    lasts,
+    isOpen: false,
+    /** The stored entries have been read; before that they must not be overwritten. */
+    isRead: false,
+    entries: [] as readonly LastFailover[],
+  }))
+  type State = ReturnType<typeof ofTerm>
+  const isOver = ({ lasts }: State) => lasts.aborted || life.aborted
+  const add = (state: State, entries: readonly LastFailover[]): boolean => {
+    const before = state.entries
+    state.entries = merged(before, entries)
+    return state.entries.length !== before.length
   }
-  const keep = (setUid: string) => {
-    if (!read.has(setUid) || !sets.get(setUid)?.length) return
-    store.keep(keyOf(setUid), () => {
-      const entries = sets.get(setUid)
-      return entries && Buffer.from(JSON.stringify(entries))
-    })
+  const keep = (state: State) => {
+    if (isOver(state) || !state.isRead || state.entries.length === 0) return
+    store.keep(key, () => Buffer.from(JSON.stringify(state.entries)))
   }
-  let term = new AbortController()
-  const load = async (setUid: string, { signal }: AbortController): Promise<void> => {
-    while (sets.has(setUid) && !signal.aborted)
+  const load = async (state: State): Promise<void> => {
+    while (!isOver(state))
       try {
-        const bytes = await store.store.get(keyOf(setUid))
-        if (!sets.has(setUid) || signal.aborted) return
-        read.add(setUid)
-        if (add(setUid, parseEntries(bytes))) changed(setUid)
-        keep(setUid)
+        const bytes = await store.store.get(key)
+        if (isOver(state)) return
+        state.isRead = true
+        if (add(state, parseEntries(bytes))) changed()
+        keep(state)
         return
       } catch {
         // The store is down and reports that itself; no pass waits for this read.
-        await elapses(clock, retryMs, signal)
+        await elapses(clock, retryMs, state.lasts)
       }
   }
+  life.addEventListener('abort', () => store.drop(key), { once: true })
   return {
-    open(setUid, status) {
-      if (sets.has(setUid)) return
-      add(setUid, status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : []))
-      if (store.store.durable) void load(setUid, term)
+    open(status) {
+      const state = ofTerm()
+      if (state.isOpen) return
+      state.isOpen = true
+      add(state, status?.failovers ?? (status?.lastFailover ? [status.lastFailover] : []))
+      if (store.store.durable) void load(state)
     },
-    note(setUid, failovers) {
+    note(failovers) {
       if (failovers.length === 0) return
-      add(setUid, failovers)
-      keep(setUid)
+      const state = ofTerm()
+      add(state, failovers)
+      keep(state)
     },
-    of: setUid => sets.get(setUid) ?? [],
-    forget(setUid) {
-      sets.delete(setUid)
-      read.delete(setUid)
-      store.drop(keyOf(setUid))
-    },
-    clear() {
-      term.abort()
-      term = new AbortController()
-      sets.clear()
-      read.clear()
-    },
+    of: () => ofTerm().entries,
   }
 }
 

@@ -7,8 +7,8 @@ import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import type { SetEvent } from './action-events.ts'
-import { podIndexes } from './observe.ts'
 import { createPendingDeletions } from './pending-deletions.ts'
+import { podIndexes } from './pod-indexes.ts'
 import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
 import { makeContext } from './testing/context.ts'
@@ -50,7 +50,6 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   const clock = createFakeClock()
   const writes: string[] = []
   const notices: SetEvent[] = []
-  const pulled: string[] = []
   const api = fakeApi({
     create: async (_, body) => {
       const { metadata, spec } = body as Pod
@@ -81,14 +80,10 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
   const nothing = () => undefined
   const pendingDeletions = createPendingDeletions(nothing)
   const deps = makeReconcileDeps({
-    ...{ sets, pods: cache, clock, reporter: createReporter(() => api, clock) },
-    pulled: {
-      ...{ loaded: () => true, facts: nothing, after: () => void pulled.push('after') },
-      ...{ view: () => ({ slots: new Map() }), refusal: nothing },
-    },
+    ...{ sets, pods: cache, clock, record: { reporter: createReporter(api, clock) } },
     isDeleted: pendingDeletions.has,
     notify: (_, told) => notices.push(...told),
-    actContext: set =>
+    actContext: ({ set }) =>
       makeContext({
         ...{ set, api, urgentApi: api, pendingDeletions },
         podOf: uid => pods.find(({ metadata }) => metadata.uid === uid),
@@ -100,7 +95,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
       .get('default/web')
       ?.status?.conditions?.map(({ type, status, reason }) => `${type} ${status} ${reason}`)
   const pass = () => reconcile(deps, 'default/web', makeReconcileContext())
-  return { sets, cache, clock, writes, notices, pulled, conditions, pass }
+  return { sets, cache, clock, writes, notices, conditions, pass }
 }
 
 const running = { observedGeneration: 1, replicas: 2, hotbackups: 1, coldbackups: 0 }
@@ -147,14 +142,4 @@ describe('a set whose spec is refused while its primaries run', () => {
     await pass()
     expect(conditions()).toContain('Degraded True TemplateMissing')
   })
-})
-
-it('D10.names: a set that is deleted while its pass runs is not asked for states any more', async () => {
-  const { pass, pulled, sets } = world([podOf('p0', 'primary', 0)], setOf(good, 1, running))
-  await pass()
-  expect(pulled).toEqual(['after'])
-  const passing = pass()
-  sets.remove('default/web')
-  await passing
-  expect(pulled).toEqual(['after'])
 })

@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
-import { createAcceptedSpecs } from './accepted-spec.ts'
+import { createAcceptedSpec } from './accepted-spec.ts'
 import type { Action, Plan } from './plan.ts'
 
 /** Why the operator does not follow a set's spec. */
@@ -23,19 +23,18 @@ export type InForce =
   | { readonly type: 'nothing'; readonly refusal: RefusedSpec }
 
 /**
- * A spec that this version cannot read blocks changes but not failovers. A later version may have stored it, or it may
- * be older than a rule that became stricter; its primaries run all the same.
+ * The spec of one set. A spec that this version cannot read blocks changes but not failovers. A later version may have
+ * stored it, or it may be older than a rule that became stricter; its primaries run all the same.
  */
-export interface Specs {
+export interface Spec {
   inForce(current: BackupPodSet): InForce
-  forget(uid: string): void
 }
 
-export function createSpecs(): Specs {
-  const specs = createAcceptedSpecs()
+export function createSpec(): Spec {
+  const accepted = createAcceptedSpec()
   return {
     inForce(current) {
-      const read = specs.read(current)
+      const read = accepted.read(current)
       if (read.type === 'asWritten') return read
       const { type, set, code, message } = read
       if (type === 'asBefore') {
@@ -52,7 +51,6 @@ export function createSpecs(): Specs {
       // If `replicas` is unreadable, its default may be less than the number of slots that exist.
       return { type: 'takeovers', set: { ...set, replicas: Math.max(set.replicas, replicas) }, refusal }
     },
-    forget: specs.forget,
   }
 }
 

@@ -27,29 +27,24 @@ const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
 })
 const deleted = (object: Pod) => ({ type: 'deleted', object, old: object, initial: false }) as const
 const added = (object: Pod) => ({ type: 'added', object, initial: false }) as const
-const make = () =>
-  createLostPrimaries(
-    createFakeClock(),
-    () => false,
-    key => (key === 'default/bps' ? 'live' : undefined),
-  )
+const make = () => createLostPrimaries({ key: 'default/bps', uid: 'live' }, createFakeClock(), () => false)
 
 describe('losses', () => {
   it('are those of the set that lives, not of a namesake before it or of another owner', () => {
     const losses = make()
     losses.note(deleted(primary('theirs', 9, 'dead')))
-    expect(losses.of('default/bps').size).toBe(0)
+    expect(losses.of().size).toBe(0)
     losses.note(deleted(primary('ours', 3)))
-    expect(losses.of('default/bps').get(0)).toMatchObject({ name: 'ours', epoch: 3, reason: 'PodDeleted' })
+    expect(losses.of().get(0)).toMatchObject({ name: 'ours', epoch: 3, reason: 'PodDeleted' })
   })
 
   it('are repaired by a later epoch of the slot, whoever promoted it; an older one repairs nothing', () => {
     const losses = make()
     losses.note(deleted(primary('lost', 3)))
     losses.note(added(primary('older', 2)))
-    expect(losses.of('default/bps').size).toBe(1)
+    expect(losses.of().size).toBe(1)
     losses.note(added(primary('successor', 4)))
-    expect(losses.of('default/bps').size).toBe(0)
+    expect(losses.of().size).toBe(0)
   })
 })
 
@@ -58,6 +53,6 @@ it('a pod that the cache has let go already gets no pending deletion: nothing wo
   pendingDeletions.add({ namespace: 'default', name: 'gone', uid: 'gone' })
   pendingDeletions.add({ namespace: 'default', name: 'shown', uid: 'shown' })
   expect([pendingDeletions.has('gone'), pendingDeletions.has('shown')]).toEqual([false, true])
-  pendingDeletions.note(deleted(primary('shown', 1)))
+  pendingDeletions.forget('shown')
   expect(pendingDeletions.has('shown')).toBe(false)
 })

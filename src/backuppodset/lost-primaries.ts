@@ -9,52 +9,49 @@ import { epochOf, isFinished, slotOf } from './pod/candidate.ts'
 import type { LossReason, LostPrimary } from './slot-snapshot.ts'
 
 /**
- * Remembers which primary a slot lost and when this process first saw the loss, to report the takeover as a failover
- * with its duration. For display only: a new leader that knows less makes the same decisions.
+ * Remembers which primary each slot of one set lost and when this process first saw the loss, to report the takeover as
+ * a failover with its duration. For display only: a new leader that knows less makes the same decisions.
  */
 export interface LostPrimaries {
-  /** Call with every change of a pod, before the pass that repairs it. */
+  /** Call with every change of a pod that names or named the set, before the pass that repairs it. */
   note(change: Change<Pod>): void
-  of(setKey: string): ReadonlyMap<number, LostPrimary>
+  of(): ReadonlyMap<number, LostPrimary>
   /** The slot has a primary again. */
-  repaired(setKey: string, slot: number): void
-  /** The set has all its primaries, or no longer exists: the remaining entries were releases, not losses. */
-  forget(setKey: string): void
+  repaired(slot: number): void
+  /** The set has all its primaries: the remaining entries were releases, not losses. */
+  clear(): void
 }
 
 /**
+ * @param set only this set's own pods count, not those of an earlier set of the same name or of another client that
+ *   uses our labels.
  * @param isOurs true for the uid of a pod that the operator deletes itself: a release, not a loss.
- * @param setUid uid of the set that exists under a key. Only that set's own pods count, not those of an earlier set of
- *   the same name or of another client that uses our labels.
  */
 export function createLostPrimaries(
+  set: { readonly key: string; readonly uid: string },
   clock: Clock,
   isOurs: (uid: string) => boolean,
-  setUid: (setKey: string) => string | undefined,
 ): LostPrimaries {
-  const bySet = new Map<string, Map<number, LostPrimary>>()
+  // Replaced and not cleared: a running pass has the previous one in its snapshot.
+  let slots = new Map<number, LostPrimary>()
+  const isNamed = ({ metadata: { namespace, labels: own } }: Pod) =>
+    `${namespace}/${own?.[labels.set]}` === set.key
   // Based on watched changes, not only on our own actions: a new leader must not count losses that others repaired.
   const repair = ({ type, object }: Change<Pod>) => {
     const slot = slotOf(object)
-    if (type === 'deleted' || slot === undefined || isGoing(object)) return
+    if (type === 'deleted' || slot === undefined || isGoing(object) || !isNamed(object)) return
     if (kindLabelOf(object) !== 'primary') return
-    const slots = bySet.get(`${object.metadata.namespace}/${object.metadata.labels?.[labels.set]}`)
-    const lost = slots?.get(slot)
-    if (lost !== undefined && epochOf(object) > lost.epoch) slots?.delete(slot)
+    const lost = slots.get(slot)
+    if (lost !== undefined && epochOf(object) > lost.epoch) slots.delete(slot)
   }
   return {
     note(change) {
       repair(change)
       const reason = lossIn(change)
       const pod = change.type === 'updated' ? change.old : change.object
-      const set = pod.metadata.labels?.[labels.set]
       const slot = slotOf(pod)
-      if (reason === undefined || set === undefined || slot === undefined || isOurs(pod.metadata.uid)) return
-      const key = `${pod.metadata.namespace}/${set}`
-      const owner = controllerOf(pod)?.uid
-      if (owner === undefined || owner !== setUid(key)) return
-      const slots = bySet.get(key) ?? new Map<number, LostPrimary>()
-      bySet.set(key, slots)
+      if (reason === undefined || slot === undefined || !isNamed(pod) || isOurs(pod.metadata.uid)) return
+      if (controllerOf(pod)?.uid !== set.uid) return
       // It died first and was deleted later: the loss dates from its death.
       if (slots.get(slot)?.name === pod.metadata.name) return
       slots.set(slot, {
@@ -65,9 +62,11 @@ export function createLostPrimaries(
         seenAt: clock.monotonic(),
       })
     },
-    of: setKey => bySet.get(setKey) ?? new Map(),
-    repaired: (setKey, slot) => bySet.get(setKey)?.delete(slot),
-    forget: setKey => bySet.delete(setKey),
+    of: () => slots,
+    repaired: slot => slots.delete(slot),
+    clear() {
+      slots = new Map()
+    },
   }
 }
 

@@ -4,7 +4,6 @@ import { createFakeClock } from '../kube/clock.ts'
 import { RetryLater } from '../kube/controller.ts'
 import { createStore } from '../kube/store.ts'
 import { fakeApi } from '../kube/testing/fake-api.ts'
-import { createSince } from './memory/since.ts'
 import type { Missing } from './missing.ts'
 import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
@@ -36,12 +35,15 @@ function world(set: BackupPodSet) {
   class Begun extends Error {}
   const nothing = () => undefined
   const deps = makeReconcileDeps({
-    ...{ sets, clock, since: createSince(clock), reporter: createReporter(() => api, clock) },
+    ...{ sets, clock },
     missingForMemory: () => missing,
-    failoverHistory: {
-      ...{ note: nothing, of: () => [] },
-      open() {
-        throw new Begun()
+    record: {
+      reporter: createReporter(api, clock),
+      failoverHistory: {
+        ...{ note: nothing, of: () => [] },
+        open() {
+          throw new Begun()
+        },
       },
     },
   })

@@ -4,20 +4,20 @@ import { holdInitContainer, memoryAnnotation, memoryKept, podConditions } from '
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
-import { createSince } from './memory/since.ts'
-import { observe, podIndexes } from './observe.ts'
+import { observe } from './observe.ts'
+import { podIndexes } from './pod-indexes.ts'
+import { makeRecord } from './testing/record.ts'
 import { makeSet } from './testing/snapshots.ts'
 
-const deps = {
+const makeDeps = (clock = createFakeClock()) => ({
   pods: createStore<Pod>({ indexes: podIndexes }),
-  clock: createFakeClock(),
-  lostPrimaries: { note: () => {}, of: () => new Map(), repaired: () => {}, forget: () => {} },
+  ...{ clock, record: makeRecord(clock) },
   isDeleted: () => false,
-  wakening: () => undefined,
-}
+  ...{ wakening: () => undefined, setbackOf: () => undefined },
+})
 
 it('R31: a set that was paused or refused when it was made is new until it has pods', () => {
-  const isNew = (status: BackupPodSetStatus) => observe(makeSet(), status, deps).snapshot.isNew
+  const isNew = (status: BackupPodSetStatus) => observe(makeSet(), status, makeDeps()).snapshot.isNew
   const times = { lastTransitionTime: '2026-01-01T00:00:00Z', observedGeneration: 1, message: '' }
   const paused = { ...times, type: 'Paused', status: 'True', reason: 'Paused' } as const
   const none = { observedGeneration: 1, replicas: 0, hotbackups: 0, coldbackups: 0 }
@@ -31,7 +31,7 @@ it('the epoch of a primary that vanished while nobody led is known from the last
   const { snapshot } = observe(
     makeSet(),
     { observedGeneration: 1, slots: [{ slot: 2, pod: 'gone', epoch: 5, ready: true }] },
-    deps,
+    makeDeps(),
   )
   expect(snapshot.epochs.get(2)).toBe(5)
 })
@@ -61,9 +61,9 @@ it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
       },
       status: { conditions: [{ type: 'Ready', status, lastTransitionTime: time }] },
     })
-    const since = createSince(clock)
+    const deps = { ...makeDeps(clock), pods }
     const unreadyMs = () => {
-      const { now, pods: seen } = observe(set, undefined, { ...deps, clock, pods, since }).snapshot
+      const { now, pods: seen } = observe(set, undefined, deps).snapshot
       const at = seen[0]?.unreadySince
       return at === undefined ? undefined : now - at
     }
@@ -107,8 +107,8 @@ it('of a set that keeps no memory any more a promoted pod whose app has ended se
       containerStatuses: [{ name: 'app', containerID, image: '', imageID: '', ready: true, restartCount: 0 }],
     },
   })
-  const since = createSince(clock)
-  const seen = () => observe(set, undefined, { ...deps, clock, pods, since }).snapshot.pods[0]
+  const deps = { ...makeDeps(clock), pods }
+  const seen = () => observe(set, undefined, deps).snapshot.pods[0]
   pods.upsert(podWith('1', 'c://1'))
   expect(seen()).toMatchObject({ ready: true, unreadySince: undefined })
   // No probe fails and no agent reports a death: the container status itself shows it.

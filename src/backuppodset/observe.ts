@@ -8,43 +8,25 @@ import type { Clock } from '../kube/clock.ts'
 import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import type { FailoverHistory } from './failover-history.ts'
-import type { LostPrimaries } from './lost-primaries.ts'
-import { type MemoryDeps, observeMemory } from './memory/observe.ts'
+import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
 import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
-import type { Since } from './memory/since.ts'
 import { slotLeasesOf } from './memory/slot-leases.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from './memory/stage.ts'
 import type { MemoryView } from './memory/view.ts'
 import { epochOf, isFinished, slotOf, type Wakening } from './pod/candidate.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { viewOf } from './pod/view.ts'
+import { byController, bySetLabel } from './pod-indexes.ts'
 import { withPulled, withVacated } from './pulled/observe.ts'
 import type { PulledView } from './pulled/view.ts'
 import { createReadings, type Readings } from './readings.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import { observeServices, type ServicesDeps } from './services/observe.ts'
+import type { SetRecord } from './set-record.ts'
 import type { PodRef } from './slot-snapshot.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import type { UnlabelledPods } from './unlabelled-pods.ts'
-
-/** Index of pods by the set that their label names, `namespace/set`. */
-export const bySetLabel = 'set'
-/** Index of pods by the uid of their controller. */
-export const byController = 'controller'
-
-/** The indexes that the pod store needs. */
-export const podIndexes: Readonly<Record<string, (pod: Pod) => readonly string[]>> = {
-  [bySetLabel]: pod => {
-    const set = pod.metadata.labels?.[labels.set]
-    return set === undefined ? [] : [`${pod.metadata.namespace}/${set}`]
-  },
-  [byController]: pod => {
-    const uid = controllerOf(pod)?.uid
-    return uid === undefined ? [] : [uid]
-  },
-}
 
 export interface Observed {
   readonly snapshot: Snapshot
@@ -54,36 +36,31 @@ export interface Observed {
   readonly pods: ReadonlyMap<string, Pod>
 }
 
+/** The parts of a set's record that a pass reads. */
+export type ObservedRecord = Pick<
+  SetRecord,
+  'lostPrimaries' | 'failoverHistory' | 'claims' | 'handoverRequests' | 'pulled' | 'since'
+>
+
 export interface ObserveDeps {
   readonly pods: Store<Pod>
   readonly clock: Clock
-  readonly lostPrimaries: Pick<LostPrimaries, 'of'>
+  readonly record: ObservedRecord
   /** True for a pod whose deletion the API server accepted from us but that the cache may still show as alive. */
   readonly isDeleted: (uid: string) => boolean
   readonly wakening: (uid: string) => Wakening | undefined
+  /** Why a pod did not get on stage, or did not take a state, when this process last tried it. */
+  readonly setbackOf: (uid: string) => string | undefined
   /** Cached views from earlier passes. Absent: each pass computes all of them. */
   readonly readings?: Readings
-  /** Absent in tests that do not depend on time. */
-  readonly since?: Pick<Since, 'pass'>
   /** Absent in tests that do not depend on memory. */
-  readonly memory?: MemoryDeps & {
-    /** Why a pod did not get on stage when this process last tried it. */
-    readonly failedOnStage: (uid: string) => string | undefined
-    readonly retirementDelay: RetirementDelay
-  }
+  readonly memory?: Omit<MemoryDeps, keyof MemoryRecord> & { readonly retirementDelay: RetirementDelay }
   /** Pods without our label that still name a set as their owner; absent in tests of other things. */
   readonly unlabelledPods?: Pick<UnlabelledPods, 'of'>
-  readonly failoverHistory?: Pick<FailoverHistory, 'of'>
   /** As in `Snapshot`. */
   readonly isSpecPartial?: boolean
   readonly services?: ServicesDeps
   readonly revisions?: RevisionsDeps
-  /** Absent in tests that do not depend on pulled state. */
-  readonly pulled?: {
-    readonly view: (setUid: string) => PulledView
-    /** Why a pod did not take the last state that the operator gave it. */
-    readonly refusal: (podUid: string) => string | undefined
-  }
 }
 
 /** The change of ownership that a pod needs. */
@@ -105,26 +82,19 @@ export function claimOf(set: Pick<ParsedSet, 'name' | 'uid'>, pod: Pod): Claim {
 
 /** Performs all reads of a pass, from the caches only. */
 export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: ObserveDeps): Observed {
-  const key = `${set.namespace}/${set.name}`
+  const { record } = deps
   const readings = deps.readings ?? createReadings()
   const candidates = candidatesOf(set, deps)
-  const memory =
-    set.memory && deps.memory
-      ? observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), {
-          ...deps.memory,
-          stageOf: readings.stageOf,
-        })
-      : undefined
-  const pulled = set.pull && deps.pulled?.view(set.uid)
+  const memory = memoryOf(set, deps, candidates, readings)
+  const pulled = set.pull && record.pulled.view()
   const view = viewer(set, deps, readings, memory, pulled)
   // The status still has the epoch of a primary that vanished while there was no leader.
   const epochs = new Map(status?.slots?.map(({ slot, epoch }) => [slot, epoch]))
   const saw = (slot: number, epoch: number) => epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
   const { live, retiring, orphans, strays, finished } = sorted(set, deps, candidates.values(), view, saw)
   for (const { lease } of memory?.slots.values() ?? []) saw(lease.slot, lease.epoch)
-  const lost = pulled
-    ? withVacated(deps.lostPrimaries.of(key), status, live, deps.clock.monotonic())
-    : deps.lostPrimaries.of(key)
+  const noted = record.lostPrimaries.of()
+  const lost = pulled ? withVacated(noted, status, live, deps.clock.monotonic()) : noted
   for (const { slot, epoch } of lost.values()) saw(slot, epoch)
   const former = formerSlots(set, deps)
   const revisions = deps.revisions && observeRevisions(set, deps.revisions)
@@ -145,7 +115,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     epochs,
     lost,
     isNew: isNew(status),
-    failovers: deps.failoverHistory?.of(set.uid) ?? [],
+    failovers: record.failoverHistory.of(),
     now: deps.clock.now(),
     monotonicNow: deps.clock.monotonic(),
     ...(memory && { memory }),
@@ -155,6 +125,20 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     ...(retired.length > 0 && { retired }),
   }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
+}
+
+function memoryOf(
+  set: ParsedSet,
+  { memory, record }: ObserveDeps,
+  candidates: ReadonlyMap<string, Pod>,
+  { stageOf }: Readings,
+): MemoryView | undefined {
+  if (!set.memory || !memory) return undefined
+  const { claims, handoverRequests } = record
+  return observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), {
+    ...{ ...memory, claims, handoverRequests, stageOf },
+    since: record.since.memory,
+  })
 }
 
 /** Returns the pods that belong to the set, or might, by uid. */
@@ -180,15 +164,15 @@ function viewer(
   pulled: PulledView | undefined,
 ): (pod: Pod) => PodView | undefined {
   const summons = new Map([...(memory?.slots.values() ?? [])].map(({ lease }) => [lease.holder.uid, lease]))
-  const since = deps.since?.pass(`pods/${set.namespace}/${set.name}`)
+  const since = deps.record.since.pods.pass()
   // Durations use our own clock, since clocks of nodes may be wrong. If the reported time changes, the pod became
   // unready again, and the count restarts.
   const unreadySince = (uid: string, told: number | undefined) => {
-    const at = since?.(`unready/${uid}/${told}`, told !== undefined)
+    const at = since(`unready/${uid}/${told}`, told !== undefined)
     return at === undefined ? told : deps.clock.now() - (deps.clock.monotonic() - at)
   }
   const seenOf = (pod: Pod) => {
-    const at = since?.(pod.metadata.uid, isUnpublished(readings.stageOf(pod)))
+    const at = since(pod.metadata.uid, isUnpublished(readings.stageOf(pod)))
     const node = pod.spec?.nodeName
     return {
       unpublishedMs: at === undefined ? undefined : deps.clock.monotonic() - at,
@@ -209,13 +193,12 @@ function viewer(
             pod,
             seen,
             summons.get(uid),
-            deps.memory?.failedOnStage(uid),
+            deps.memory && deps.setbackOf(uid),
             seenOf(pod),
             readings.stageOf(pod),
           )
     if (!set.pull || !pulled || !known) return known
-    const refused = deps.pulled?.refusal(uid)
-    return withPulled(pod, known, set.pull, pulled, { refused, now: deps.clock.now() })
+    return withPulled(pod, known, set.pull, pulled, { refused: deps.setbackOf(uid), now: deps.clock.now() })
   }
 }
 

@@ -1,6 +1,3 @@
-import type { Pod } from '../kube/resources.ts'
-import type { Change } from '../kube/store.ts'
-
 /**
  * Pods whose deletion we have requested, kept until the cache shows it. Without them, a pass that runs before the watch
  * event would count such a pod as alive, and a release would look like a loss.
@@ -11,8 +8,8 @@ export interface PendingDeletions {
   /** The API server rejected the deletion: the pod lives. */
   remove(uid: string): void
   has(uid: string): boolean
-  /** Call with every change of a pod, after all users of `has` have seen the change. */
-  note(change: Change<Pod>): void
+  /** The pod has left the cache, and all users of `has` have seen that; its deletionTimestamp alone is not the end. */
+  forget(uid: string): void
 }
 
 /** @param cachedUid uid of the pod in the cache under a name. A pod that is not in the cache needs no entry. */
@@ -26,9 +23,6 @@ export function createPendingDeletions(
     },
     remove: uid => uids.delete(uid),
     has: uid => uids.has(uid),
-    // The entry stays until the pod has left the cache; its deletionTimestamp alone is not the end.
-    note: change => {
-      if (change.type === 'deleted') uids.delete(change.object.metadata.uid)
-    },
+    forget: uid => void uids.delete(uid),
   }
 }

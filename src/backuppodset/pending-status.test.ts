@@ -12,16 +12,16 @@ const promoted = (name: string): Outcome => ({
 
 it('keeps what happened until a status has told exactly that', () => {
   const pendingStatus = createPendingStatus(createFakeClock())
-  pendingStatus.note('set', [promoted('a')])
-  const news = pendingStatus.of('set')
+  pendingStatus.note([promoted('a')])
+  const news = pendingStatus.of()
   expect(news.lastTransition).toMatchObject({ pod: 'a', from: 'hotbackup', to: 'primary' })
   // A pass without actions, as after a conflict of the status write, removes nothing.
-  pendingStatus.note('set', [])
-  expect(pendingStatus.of('set')).toBe(news)
+  pendingStatus.note([])
+  expect(pendingStatus.of()).toBe(news)
   // The next status write reports a wake-up that ends during this one.
-  pendingStatus.note('set', [promoted('b')])
-  pendingStatus.told('set', news)
-  expect(pendingStatus.of('set').lastTransition?.pod).toBe('b')
-  pendingStatus.told('set', pendingStatus.of('set'))
-  expect(pendingStatus.of('set').lastTransition).toBeUndefined()
+  pendingStatus.note([promoted('b')])
+  pendingStatus.told(news)
+  expect(pendingStatus.of().lastTransition?.pod).toBe('b')
+  pendingStatus.told(pendingStatus.of())
+  expect(pendingStatus.of().lastTransition).toBeUndefined()
 })

@@ -11,41 +11,37 @@ export interface PendingNews {
 }
 
 /**
- * Keeps the news of a set until a status with it is written: a write may meet a conflict, and a wake-up may end after
+ * Keeps the news of one set until a status with it is written: a write may meet a conflict, and a wake-up may end after
  * its pass.
  */
 export interface PendingStatus {
   /** @returns the failovers in `outcomes`, in order. */
-  note(setKey: string, outcomes: readonly Outcome[]): readonly LastFailover[]
-  of(setKey: string): PendingNews
+  note(outcomes: readonly Outcome[]): readonly LastFailover[]
+  of(): PendingNews
   /** A status with exactly this news is written; news that arrived since stays. */
-  told(setKey: string, news: PendingNews): void
-  forget(setKey: string): void
+  told(news: PendingNews): void
 }
 
 const none: PendingNews = Object.freeze({ lastTransition: undefined, lastFailover: undefined })
 
 export function createPendingStatus(clock: Clock): PendingStatus {
-  const bySet = new Map<string, PendingNews>()
-  const of = (setKey: string): PendingNews => bySet.get(setKey) ?? none
+  let pending = none
   return {
-    note(setKey, outcomes) {
+    note(outcomes) {
       const transition = lastTransition(outcomes, clock)
       const all = failoversIn(outcomes, clock)
       const failover = all.at(-1)
       if (transition === undefined && failover === undefined) return all
-      const before = of(setKey)
-      bySet.set(setKey, {
-        lastTransition: transition ?? before.lastTransition,
-        lastFailover: failover ?? before.lastFailover,
-      })
+      pending = {
+        lastTransition: transition ?? pending.lastTransition,
+        lastFailover: failover ?? pending.lastFailover,
+      }
       return all
     },
-    of,
-    told: (setKey, news) => {
-      if (bySet.get(setKey) === news) bySet.delete(setKey)
+    of: () => pending,
+    told: news => {
+      if (pending === news) pending = none
     },
-    forget: setKey => bySet.delete(setKey),
   }
 }
 

@@ -12,7 +12,7 @@ const slot: SlotStatus = {
 it('R16: what goes on in every interval of a checkpoint is written once a minute, a first one and its protection sooner', async () => {
   const clock = createFakeClock()
   const api = fakeApi({ replace: async (_, __, set) => makeObject(set) })
-  const reporter = createReporter(() => api, clock)
+  const reporter = createReporter(api, clock)
   let current: BackupPodSet = {
     metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1' },
     spec: {} as BackupPodSet['spec'],

@@ -3,7 +3,6 @@ import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../ap
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isEqual } from '../kube/equal.ts'
-import { keyOf } from '../kube/object.ts'
 
 /** How long to hold back a change that only updates counts of pods. */
 const softIntervalMs = 3_000
@@ -22,19 +21,18 @@ export interface Report {
 
 export interface Reporter {
   report(current: BackupPodSet, next: BackupPodSetStatus, signal: AbortSignal): Promise<Report>
-  forget(uid: string): void
 }
 
 /**
- * Writes a set's status at most once a pass, and only if it changed. Changes of pods, their kinds and conditions are
+ * Writes the status of one set at most once a pass, and only if it changed. Changes of pods, their kinds and conditions are
  * written at once. Progress of pods on their way to Ready is batched: otherwise the start of 300 pods would cause 300
  * writes.
  */
-export function createReporter(apiFor: (key: string) => Pick<Api, 'replace'>, clock: Clock): Reporter {
-  const lastWrite = new Map<string, number>()
+export function createReporter(api: Pick<Api, 'replace'>, clock: Clock): Reporter {
+  let lastWrite = Number.NEGATIVE_INFINITY
   return {
     async report(current, next, signal) {
-      const { uid, name, namespace = '' } = current.metadata
+      const { name, namespace = '' } = current.metadata
       const before = current.status ?? {}
       const keys = new Set([...Object.keys(before), ...Object.keys(next)]) as Set<keyof BackupPodSetStatus>
       const changed = [...keys].filter(key => !isEqual(before[key], next[key]))
@@ -46,7 +44,7 @@ export function createReporter(apiFor: (key: string) => Pick<Api, 'replace'>, cl
           if (next[key] === undefined) delete draft[key]
           else Object.assign(draft, { [key]: next[key] })
       })
-      const sinceLast = clock.monotonic() - (lastWrite.get(uid) ?? Number.NEGATIVE_INFINITY)
+      const sinceLast = clock.monotonic() - lastWrite
       const mayWaitMs = !isEqual(hard(before), hard(status))
         ? 0
         : isEqual(withoutProgress(before), withoutProgress(status))
@@ -55,16 +53,15 @@ export function createReporter(apiFor: (key: string) => Pick<Api, 'replace'>, cl
       if (sinceLast < mayWaitMs) return { written: undefined, againAfterMs: mayWaitMs - sinceLast }
       // PUT with the version that we decided from: if another client has written the status since, the next pass reads
       // that first.
-      const written = await apiFor(keyOf(current)).replace(
+      const written = await api.replace(
         backupPodSets,
         { namespace, name },
         { ...current, apiVersion: 'backup.example.com/v1alpha1', kind: backupPodSets.kind, status },
         { subresource: 'status', signal },
       )
-      lastWrite.set(uid, clock.monotonic())
+      lastWrite = clock.monotonic()
       return { written, againAfterMs: undefined }
     },
-    forget: uid => lastWrite.delete(uid),
   }
 }
 

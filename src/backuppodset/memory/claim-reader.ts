@@ -17,7 +17,7 @@ const patienceMs = 1_000
 const requestMs = 5_000
 
 /**
- * The claims of templates that keep memory, read one by one and by name: a watch would need a right on all claims of
+ * The claims of one set that keeps memory, read one by one and by name: a watch would need a right on all claims of
  * the cluster, and a copy of them, for the few that matter.
  */
 export interface ClaimReader {
@@ -29,10 +29,9 @@ export interface ClaimReader {
   of(set: Wanted): readonly Claim[]
   /** Returns when to read missing or unread claims again, ms; undefined if there are none. */
   againAfterMs(set: Wanted): number | undefined
-  forget(setKey: string): void
 }
 
-type Wanted = Pick<ParsedSet, 'namespace' | 'name' | 'template'>
+type Wanted = Pick<ParsedSet, 'namespace' | 'template'>
 
 interface Known {
   readonly state: ClaimState
@@ -43,34 +42,30 @@ interface Known {
 export interface ClaimReaderOptions {
   readonly api: Pick<Api, 'get'>
   readonly clock: Clock
-  /** Pods that hold slots of this set, `namespace/set`. */
-  readonly primariesOf: (setKey: string) => readonly Pick<Pod, 'spec'>[]
-  /** Called when the state of a claim of this set has changed: the set is to be reconciled. */
-  readonly changed: (setKey: string) => void
+  /** Pods that hold slots of the set. */
+  readonly primaries: () => readonly Pick<Pod, 'spec'>[]
+  /** Called when the state of a claim has changed: the set is to be reconciled. */
+  readonly changed: () => void
 }
 
-export function createClaimReader({ api, clock, primariesOf, changed }: ClaimReaderOptions): ClaimReader {
-  const bySet = new Map<string, Map<string, Known>>()
-  /** Requests in progress, by set and claim. */
+export function createClaimReader({ api, clock, primaries, changed }: ClaimReaderOptions): ClaimReader {
+  const claims = new Map<string, Known>()
+  /** Requests in progress, by claim. */
   const reading = new Map<string, Promise<void>>()
 
-  const read = (key: string, namespace: string, name: string): Promise<void> => {
-    const id = `${key} ${name}`
+  const read = (namespace: string, name: string): Promise<void> => {
     const running =
-      reading.get(id) ??
+      reading.get(name) ??
       readState(api, { namespace, name })
         .then(state => {
-          const claims = bySet.get(key)
-          // The set was forgotten meanwhile.
-          if (claims === undefined) return
           const before = claims.get(name)?.state
           // A busy API server does not invalidate a known state.
           const next = state.type === 'unread' && before?.type === 'there' ? before : state
           claims.set(name, { state: next, at: clock.monotonic() })
-          if (JSON.stringify(before) !== JSON.stringify(next)) changed(key)
+          if (JSON.stringify(before) !== JSON.stringify(next)) changed()
         })
-        .finally(() => reading.delete(id))
-    reading.set(id, running)
+        .finally(() => reading.delete(name))
+    reading.set(name, running)
     return running
   }
 
@@ -79,38 +74,29 @@ export function createClaimReader({ api, clock, primariesOf, changed }: ClaimRea
 
   const wantedOf = (set: Wanted): readonly Omit<Claim, 'state'>[] => {
     const own = claimsOf(set.template)
-    const primaries = primariesOf(keyOf(set)).map(({ spec }) =>
+    const ofPrimaries = primaries().map(({ spec }) =>
       claimsOf({ spec: { containers: [], volumes: spec?.volumes ?? [] } }),
     )
-    if (primaries.length === 0) return own
-    const used = new Map(primaries.flat().map(claim => [claim.name, claim]))
+    if (ofPrimaries.length === 0) return own
+    const used = new Map(ofPrimaries.flat().map(claim => [claim.name, claim]))
     const unused = own.filter(({ name }) => !used.has(name)).map(claim => ({ ...claim, unused: true }))
     return [...used.values(), ...unused]
   }
 
-  const of = (set: Wanted): readonly Claim[] => {
-    const known = bySet.get(keyOf(set))
-    return wantedOf(set).map(claim => ({
+  const of = (set: Wanted): readonly Claim[] =>
+    wantedOf(set).map(claim => ({
       ...claim,
-      state: known?.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
+      state: claims.get(claim.name)?.state ?? { type: 'unread', why: 'no answer yet' },
     }))
-  }
 
   return {
     async look(set, signal) {
-      const key = keyOf(set)
       const names = wantedOf(set).map(({ name }) => name)
-      if (names.length === 0) {
-        bySet.delete(key)
-        return
-      }
-      const claims = bySet.get(key) ?? new Map<string, Known>()
-      bySet.set(key, claims)
       for (const name of claims.keys()) if (!names.includes(name)) claims.delete(name)
       const unknown = names.flatMap(name => {
         const known = claims.get(name)
         if (known !== undefined && !isOld(known)) return []
-        const running = read(key, set.namespace, name)
+        const running = read(set.namespace, name)
         return known === undefined ? [running] : []
       })
       if (unknown.length === 0) return
@@ -121,7 +107,6 @@ export function createClaimReader({ api, clock, primariesOf, changed }: ClaimRea
     },
     of,
     againAfterMs: set => (of(set).some(({ state }) => state.type !== 'there') ? awaitedMs : undefined),
-    forget: key => bySet.delete(key),
   }
 }
 
@@ -137,5 +122,3 @@ async function readState(
     return { type: 'unread', why: isKubeError(error) ? error.code : String(error) }
   }
 }
-
-const keyOf = ({ namespace, name }: Wanted) => `${namespace}/${name}`

@@ -15,9 +15,6 @@ it('D7.consent: a process knows the time of the handovers that it has requested 
     { ...lease, handover: undefined },
     { ...lease, life: 'ffffffff' },
     { ...lease, slot: 1 },
-    { ...lease, set: 'other' },
   ])
     expect(requests.requestedAt(other)).toBeUndefined()
-  requests.forget('default/bps')
-  expect(requests.requestedAt(lease)).toBeUndefined()
 })

@@ -1,7 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 
 /**
- * The handovers that this process has requested, by its own clock. The primary of a handover is stopped for a limited
+ * The handovers of one set that this process has requested, by its own clock. The primary of a handover is stopped for a limited
  * time, which begins after the request. Only its writer knows a bound for that moment: a watch may show a request late,
  * and another leader may have written it long ago.
  */
@@ -15,25 +15,20 @@ export interface HandoverRequests {
   wrote(lease: SlotLease, at: number): void
   /** Returns that time for the handover that the Lease requests; undefined: this process has not requested it. */
   requestedAt(lease: SlotLease): number | undefined
-  forget(setKey: string): void
 }
 
 export function createHandoverRequests(): HandoverRequests {
-  /** By set and slot: the last request of this process. */
-  const bySet = new Map<string, Map<number, { readonly of: string; readonly at: number }>>()
-  const setOf = ({ namespace, set }: SlotLease) => `${namespace}/${set}`
+  /** By slot: the last request of this process. */
+  const slots = new Map<number, { readonly of: string; readonly at: number }>()
   const of = ({ life, holder, handover, handovers }: SlotLease) =>
     `${life} ${holder.uid} ${handover} ${handovers}`
   return {
     wrote(lease, at) {
-      const slots = bySet.get(setOf(lease)) ?? new Map()
-      bySet.set(setOf(lease), slots)
       slots.set(lease.slot, { of: of(lease), at })
     },
     requestedAt(lease) {
-      const last = bySet.get(setOf(lease))?.get(lease.slot)
+      const last = slots.get(lease.slot)
       return lease.handover !== undefined && last?.of === of(lease) ? last.at : undefined
     },
-    forget: setKey => void bySet.delete(setKey),
   }
 }

@@ -18,14 +18,18 @@ import type { MemoryView, NodeView, SlotMemory, Word } from './view.ts'
 
 type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
 
-export interface MemoryDeps extends SlotDeps {
+/** The parts of a set's record that tell of its memory. */
+export interface MemoryRecord extends Pick<SlotDeps, 'handoverRequests'> {
+  readonly claims: Pick<ClaimReader, 'of'>
+  readonly since: Pick<Since, 'pass'>
+}
+
+export interface MemoryDeps extends SlotDeps, MemoryRecord {
   readonly leases: Store<Lease>
   /** Undefined: there is no such node, or not yet. An agent that reports from it has no labels and taints then. */
   readonly nodeOf: (name: string) => Node | undefined
-  readonly claims: Pick<ClaimReader, 'of'>
   /** True if an administrator allows memory in this namespace. */
   readonly isPermitted: (namespace: string) => boolean
-  readonly since: Pick<Since, 'pass'>
 }
 
 /**
@@ -40,8 +44,7 @@ export function observeMemory(
   podByUid: (uid: string) => Pod | undefined,
   deps: MemoryDeps & { readonly stageOf?: typeof stageOf },
 ): MemoryView {
-  const setKey = `${set.namespace}/${set.name}`
-  const since = deps.since.pass(setKey)
+  const since = deps.since.pass()
   const ours = slotLeasesOf(deps.leases, set)
   const claims = deps.claims.of(set)
   const isAssigned = ours.some(({ lease }) => lease.holders.length > 0)
@@ -53,7 +56,7 @@ export function observeMemory(
   const pass = {
     ...{ deps, podByUid, since, refusedForLong, intervalMs: set.memory.intervalMs },
     stageOf: deps.stageOf ?? stageOf,
-    told: deps.reports.ofSet(setKey),
+    told: deps.reports.ofSet(`${set.namespace}/${set.name}`),
   }
   const slots = ours.map(each => observeSlot(each, pass)).sort((a, b) => a.lease.slot - b.lease.slot)
   const nodes = nodesFor(set, deps)

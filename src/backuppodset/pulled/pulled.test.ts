@@ -8,11 +8,12 @@ import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { createMemoryStore } from '../../state-store/memory.ts'
 import { createWriteBehind } from '../../state-store/write-behind.ts'
+import { makePodObject } from '../testing/objects.ts'
 import { makePull } from '../testing/pulled.ts'
 import { owner } from '../testing/slot-context.ts'
 import { makeCandidate } from '../testing/slots.ts'
 import { createStateBudget } from './budget.ts'
-import { createPulled } from './pulled.ts'
+import { createPulled, type PulledOfSet } from './pulled.ts'
 import { createStates } from './states.ts'
 
 it('a blip of leadership keeps what was pulled; another leader in between makes it worthless', async () => {
@@ -40,9 +41,10 @@ it('a blip of leadership keeps what was pulled; another leader in between makes 
   })
   pulled.begin(false)
   const status = { slots: [{ slot: 0, pod: 'a', epoch: 1, ready: true }] }
-  pulled.loaded(set, status)
+  const ofSet = pulled.ofSet('set', new AbortController().signal)
+  ofSet.loaded(set, status)
   await clock.advance(100)
-  const slots = () => [...pulled.view('set').slots.keys()]
+  const slots = () => [...ofSet.view().slots.keys()]
   expect(slots()).toEqual([0])
 
   await pulled.end()
@@ -77,6 +79,7 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
     let isOver = false
     const { signal } = new AbortController()
     const given = pulled
+      .ofSet('set', signal)
       .acts({ ...owner, uid: 'set', pull }, signal)
       .giveState(makeCandidate('hot', 'hotbackup', { uid: 'hot' }), 0, false)
     const over = given.then(({ result }) => {
@@ -97,5 +100,40 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
   // No other process has led since: this process knows what it has sent.
   pulled.begin(true)
   expect(await answered(true)).toBe(true)
+  await pulled.close()
+})
+
+it('D10.names: a set that is deleted while its pass runs is not asked for states any more', async () => {
+  const clock = createFakeClock()
+  const store = createWriteBehind(createMemoryStore(clock), { clock, log: silentLog })
+  const pods = createStore<Pod>()
+  pods.upsert({ ...makePodObject('p'), status: { podIP: '10.0.0.1' } })
+  const asked: string[] = []
+  const pulled = createPulled({
+    ...{ store, clock, log: silentLog, pods, budget: createStateBudget(1_000), random: seededRandom(1) },
+    ...{ changed: () => {}, isDeleted: () => false },
+    read: async ({ name }) => {
+      asked.push(name)
+      return undefined
+    },
+  })
+  const set = { ...owner, uid: 'set', pull: makePull() }
+  const primary = makeCandidate('p', 'primary', {
+    ...{ slot: 0, epoch: 1 },
+    pulled: { restarts: 0, running: true, emptied: false, refused: undefined },
+  })
+  const askedAfter = async (ofSet: PulledOfSet) => {
+    ofSet.after(set, { lost: new Set(), released: [], pods: [primary], status: undefined })
+    asked.length = 0
+    await clock.advance(5_000)
+    return asked.length
+  }
+  pulled.begin(false)
+  const life = new AbortController()
+  const ofSet = pulled.ofSet('set', life.signal)
+  expect(await askedAfter(ofSet)).toBeGreaterThan(0)
+  life.abort()
+  expect(await askedAfter(ofSet)).toBe(0)
+  await pulled.end()
   await pulled.close()
 })

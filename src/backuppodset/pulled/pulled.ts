@@ -33,14 +33,17 @@ interface SlotsStatus {
   readonly slots?: readonly SlotStatus[]
 }
 
-/** Everything about pulled state that a controller of owners needs. */
-export interface Pulled {
+/** The pulled states of one owner. */
+export interface PulledOfSet {
   /** Returns false while states of the previous operator are being loaded; once, and for two seconds at most. */
   loaded(set: Pulling, status: SlotsStatus | undefined): boolean
-  view(setUid: string): PulledView
+  view(): PulledView
   facts(set: Pulling): PulledFacts | undefined
   acts(set: Pulling, signal: AbortSignal): StatePort
-  /** Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. */
+  /**
+   * Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. Does
+   * nothing if the set was deleted during the pass: otherwise its primaries would be polled forever.
+   */
   after(
     set: Pulling,
     pass: {
@@ -53,7 +56,12 @@ export interface Pulled {
       readonly status: SlotsStatus | undefined
     },
   ): void
-  forget(setUid: string): void
+}
+
+/** Everything about pulled state that the controller of sets needs. */
+export interface Pulled {
+  /** @param life fires when the set is deleted: nothing of it stays. */
+  ofSet(setUid: string, life: AbortSignal): PulledOfSet
   /**
    * This process becomes the leader. `goesOn`: no other process has led since its last term, so its states are still
    * the newest.
@@ -132,7 +140,7 @@ export function createPulled(deps: PulledDeps): Pulled {
     changed: (set, isNew) => deps.changed(set.uid, isNew),
     committed: refresher.offer,
   })
-  return {
+  const ofSet = (setUid: string, life: AbortSignal): PulledOfSet => ({
     loaded(set, status) {
       const slots = (status?.slots ?? []).map(({ slot }) => slot)
       const container = set.pull?.container ?? ''
@@ -145,7 +153,7 @@ export function createPulled(deps: PulledDeps): Pulled {
         )
       })
     },
-    view: states.view,
+    view: () => states.view(setUid),
     facts: ({ uid, pull }) =>
       pull && {
         pull,
@@ -185,6 +193,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       beganAnew: slot => states.drop(set.uid, [slot]),
     }),
     after(set, { lost, released, pods: views, status }) {
+      if (life.aborted) return
       if (set.pull === undefined) {
         puller.stop(set.uid)
         refresher.stop(set.uid)
@@ -203,10 +212,16 @@ export function createPulled(deps: PulledDeps): Pulled {
       const followers = set.pull.push.everyInterval ? followersOf(views) : []
       refresher.sync(setRef(set), set.pull, followers, new Set(views.map(({ uid }) => uid)))
     },
-    forget(setUid) {
-      puller.stop(setUid)
-      refresher.stop(setUid)
-      states.drop(setUid)
+  })
+  return {
+    ofSet(setUid, life) {
+      const forget = () => {
+        puller.stop(setUid)
+        refresher.stop(setUid)
+        states.drop(setUid)
+      }
+      life.addEventListener('abort', forget, { once: true })
+      return ofSet(setUid, life)
     },
     begin(goesOn) {
       if (goesOn) {

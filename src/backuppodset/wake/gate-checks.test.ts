@@ -3,13 +3,14 @@ import { expect, it, vi } from 'vitest'
 import { gateContainerName, gatePort } from '../../api/gate.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { createGateChecks } from './gate-checks.ts'
+import { createTerms } from '../term.ts'
+import { createCheckLimit, createGateChecks } from './gate-checks.ts'
 import { type ReachRequest, reach } from './reach.ts'
 import { deriveToken, tokenDigest } from './token.ts'
 
 const wakeKey = new Uint8Array(32).fill(1)
 const before = new Uint8Array(32).fill(2)
-const set = { key: 'shop/web', uid: 'u' }
+const set = { uid: 'u' }
 
 interface Over {
   readonly gateId?: string
@@ -48,24 +49,26 @@ const cold = (name: string, over: Over = {}): Pod => {
 function onStage(answers: (request: ReachRequest) => Promise<string | undefined>) {
   const clock = createFakeClock()
   const asked: ReachRequest[] = []
-  const changed: string[] = []
+  const changed: number[] = []
+  const terms = createTerms()
+  const life = new AbortController()
   const checks = createGateChecks({
-    ...{ clock, wakeKeys: [wakeKey, before] },
+    ...{ setUid: set.uid, clock, wakeKeys: [wakeKey, before] },
+    ...{ limit: createCheckLimit(), terms, life: life.signal },
     reach: request => {
       asked.push(request)
       return answers(request)
     },
-    changed: (key, afterMs) => changed.push(`${key} ${afterMs}`),
+    changed: afterMs => changed.push(afterMs),
   })
-  const term = new AbortController()
-  checks.begin(term.signal)
+  const term = terms.begin()
   const look = async (...pods: Pod[]) => {
-    const problems = checks.look(set, pods)
+    const problems = checks.look(pods)
     // Lets the pending checks end.
     await new Promise(resolve => setImmediate(resolve))
     return problems
   }
-  return { clock, asked, changed, checks, term, look }
+  return { clock, asked, changed, terms, term, life, look }
 }
 
 it('R20: a gate that cannot be reached is told after the second try, and no more once it can', async () => {
@@ -75,11 +78,11 @@ it('R20: a gate that cannot be reached is told after the second try, and no more
   expect(asked).toMatchObject([{ host: '10.0.0.1', port: gatePort }])
   // A single failure is not reported, but leads to an early retry.
   expect(await look(cold('c'))).toEqual([])
-  expect([asked.length, changed[0]]).toEqual([1, 'shop/web 5000'])
+  expect([asked.length, changed[0]]).toEqual([1, 5000])
   // A timer that fires early is set again.
   await clock.advance(4_999)
   await look(cold('c'))
-  expect([asked.length, changed.at(-1)]).toEqual([1, 'shop/web 1'])
+  expect([asked.length, changed.at(-1)]).toEqual([1, 1])
   await clock.advance(1)
   await look(cold('c'))
   expect(await look(cold('c'))).toEqual(['the gate of c cannot be reached: no answer within 2000 ms'])
@@ -87,7 +90,7 @@ it('R20: a gate that cannot be reached is told after the second try, and no more
   await clock.advance(5_000)
   await look(cold('c'))
   expect(await look(cold('c'))).toEqual([])
-  expect([asked.length, changed.at(-1)]).toEqual([3, 'shop/web 0'])
+  expect([asked.length, changed.at(-1)]).toEqual([3, 0])
 })
 
 it('R20: one that answers is tried again after an hour, and when it is another gate', async () => {
@@ -128,9 +131,29 @@ it('few are tried at once, and the others soon', async () => {
   const { asked, changed, look, term } = onStage(() => new Promise(() => {}))
   await look(...Array.from({ length: 20 }, (_, i) => cold(`c${i}`)))
   expect([asked.length, changed.length]).toEqual([8, 1])
-  term.abort()
+  term.stopLeading()
   await look(cold('another'))
   expect(asked).toHaveLength(8)
+})
+
+it('a check that ends after its set or its term says nothing, and the next term tries every gate', async () => {
+  const answers: ((why: string) => void)[] = []
+  const { changed, asked, look, terms, term, life } = onStage(
+    () => new Promise(resolve => answers.push(resolve)),
+  )
+  const answer = async () => {
+    answers.at(-1)?.('no answer')
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  await look(cold('c'))
+  term.stopLeading()
+  await answer()
+  terms.begin()
+  await look(cold('c'))
+  expect([asked.length, changed]).toEqual([2, []])
+  life.abort()
+  await answer()
+  expect(changed).toEqual([])
 })
 
 const listening = (server: Server) =>

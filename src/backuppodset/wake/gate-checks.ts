@@ -5,32 +5,42 @@ import type { Clock } from '../../kube/clock.ts'
 import { createMemo } from '../../kube/memo.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { gateIdOf } from '../pod/candidate.ts'
+import { perTerm, type Terms } from '../term.ts'
 import type { reach } from './reach.ts'
 import { tokenOf, type WakeKeys } from './token.ts'
 
 /**
- * Tests whether cold backups could be woken, before they are needed. The kubelet considers a gate healthy even if the
- * operator cannot reach it, for example because a policy drops its port, or if it has the digest of another set's
- * token.
+ * Tests whether the cold backups of one set could be woken, before they are needed. The kubelet considers a gate healthy
+ * even if the operator cannot reach it, for example because a policy drops its port, or if it has the digest of another
+ * set's token.
  */
 export interface GateChecks {
   /**
-   * Call once a pass with the live pods of a set; connects in the background when a check is due.
+   * Call once a pass with the live pods of the set; connects in the background when a check is due.
    * @returns the problems of gates, for display, ordered by pod name.
    */
-  look(set: { readonly key: string; readonly uid: string }, pods: Iterable<Pod>): readonly string[]
-  /** Enables checks until the signal fires. */
-  begin(signal: AbortSignal): void
-  forget(setKey: string): void
+  look(pods: Iterable<Pod>): readonly string[]
 }
 
 export interface GateChecksOptions {
+  readonly setUid: string
   readonly clock: Clock
   readonly wakeKeys: WakeKeys
   readonly reach: typeof reach
-  /** The results for this set have changed, or will. */
-  readonly changed: (setKey: string, afterMs: number) => void
+  readonly limit: CheckLimit
+  readonly terms: Pick<Terms, 'current'>
+  /** Fires when the set is deleted. */
+  readonly life: AbortSignal
+  /** The results have changed, or will after this time, ms. */
+  readonly changed: (afterMs: number) => void
 }
+
+/** The checks that run now, of all sets together. */
+export interface CheckLimit {
+  running: number
+}
+
+export const createCheckLimit = (): CheckLimit => ({ running: 0 })
 
 interface Check {
   readonly gateId: string | undefined
@@ -49,47 +59,55 @@ const timeoutMs = 2_000
 /** Limit for all sets together. */
 const atOnce = 8
 
-export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecksOptions): GateChecks {
-  const bySet = new Map<string, Map<string, Check>>()
-  let signal: AbortSignal | undefined
-  let running = 0
+export function createGateChecks(options: GateChecksOptions): GateChecks {
+  const { setUid, clock, wakeKeys, limit, terms, life, changed } = options
+  const ofTerm = perTerm(terms, ({ leads }) => ({ leads, checks: new Map<string, Check>() }))
   // Cached for each pod version: a pass looks at all pods, and computing a digest takes longer than most of the pass.
-  const knownOf = createMemo((_: Pod) => new Map<string, boolean>())
-  const opensTo = (pod: Pod, setUid: string): boolean => {
-    const known = knownOf(pod)
-    const opens =
-      known.get(setUid) ?? tokenOf(wakeKeys, setUid, pod.metadata.name, gateDigestOf(pod)) !== undefined
-    known.set(setUid, opens)
-    return opens
-  }
+  const opensTo = createMemo(
+    (pod: Pod) => tokenOf(wakeKeys, setUid, pod.metadata.name, gateDigestOf(pod)) !== undefined,
+  )
 
-  const tryOnce = async (key: string, pod: Pod, host: string, failures: number, until: AbortSignal) => {
+  const tryOnce = async (pod: Pod, host: string, failures: number) => {
+    const state = ofTerm()
     const gateId = gateIdOf(pod)
-    running += 1
-    const why = await reach({ host, port: gatePort, timeoutMs, signal: until, clock })
+    limit.running += 1
+    const why = await options
+      .reach({ host, port: gatePort, timeoutMs, signal: state.leads, clock })
       .catch(() => undefined)
       .finally(() => {
-        running -= 1
+        limit.running -= 1
       })
-    const known = bySet.get(key)
+    const { uid } = pod.metadata
     // The set, the pod or this gate no longer exists, or the term has ended.
-    if (until.aborted || known?.get(pod.metadata.uid)?.gateId !== gateId) return
+    if (state.leads.aborted || life.aborted || state.checks.get(uid)?.gateId !== gateId) return
     const now = why === undefined ? 0 : failures + 1
-    known?.set(pod.metadata.uid, { gateId, at: clock.monotonic(), failures: now, why })
-    if (why !== undefined) changed(key, now === 1 ? failedMs : 0)
-    else if (failures > 0) changed(key, 0)
+    state.checks.set(uid, { gateId, at: clock.monotonic(), failures: now, why })
+    if (why !== undefined) changed(now === 1 ? failedMs : 0)
+    else if (failures > 0) changed(0)
+  }
+
+  /** @returns true if the check is due, and too many others run. */
+  const tryIfDue = (pod: Pod, host: string, check: Check, checks: Map<string, Check>): boolean => {
+    if (check.at === undefined) return false
+    const pauseMs = check.failures === 0 ? againMs : failedMs
+    const leftMs = check.at + pauseMs - clock.monotonic()
+    if (leftMs > 0) {
+      // A timer may fire early, and the next resync is far away.
+      if (check.failures > 0) changed(leftMs)
+      return false
+    }
+    if (limit.running >= atOnce || terms.current().leads.aborted) return true
+    checks.set(pod.metadata.uid, { ...check, at: undefined })
+    void tryOnce(pod, host, check.failures)
+    return false
   }
 
   return {
-    begin(until) {
-      signal = until
-      bySet.clear()
-    },
-    forget: key => void bySet.delete(key),
-    look({ key, uid }, pods) {
-      const before = bySet.get(key)
+    look(pods) {
+      const state = ofTerm()
+      const before = state.checks
       const checks = new Map<string, Check>()
-      bySet.set(key, checks)
+      state.checks = checks
       const problems: string[] = []
       let isLeft = false
       const byName = [...pods].sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
@@ -98,36 +116,23 @@ export function createGateChecks({ clock, wakeKeys, reach, changed }: GateChecks
         const command = gateCommandOf(pod)
         const host = podAddress(pod.status?.podIP, 'pod')
         if (!host || !command) continue
-        const { name, uid: podUid } = pod.metadata
-        if (!opensTo(pod, uid)) {
+        const { name, uid } = pod.metadata
+        if (!opensTo(pod)) {
           problems.push(`the gate of ${name} accepts no token of this set`)
           continue
         }
         // The node's agent can open it in another way.
         if (command.includes('--socket')) continue
-        const known = before?.get(podUid)
+        const known = before.get(uid)
         const check: Check =
           known !== undefined && known.gateId === gateIdOf(pod)
             ? known
             : { gateId: gateIdOf(pod), at: Number.NEGATIVE_INFINITY, failures: 0, why: undefined }
-        checks.set(podUid, check)
+        checks.set(uid, check)
         if (check.failures > 1) problems.push(`the gate of ${name} cannot be reached: ${check.why}`)
-        const pauseMs = check.failures === 0 ? againMs : failedMs
-        if (check.at === undefined) continue
-        const leftMs = check.at + pauseMs - clock.monotonic()
-        if (leftMs > 0) {
-          // A timer may fire early, and the next resync is far away.
-          if (check.failures > 0) changed(key, leftMs)
-          continue
-        }
-        if (running >= atOnce || signal === undefined || signal.aborted) {
-          isLeft = true
-          continue
-        }
-        checks.set(podUid, { ...check, at: undefined })
-        void tryOnce(key, pod, host, check.failures, signal)
+        if (tryIfDue(pod, host, check, checks)) isLeft = true
       }
-      if (isLeft && signal?.aborted === false) changed(key, timeoutMs)
+      if (isLeft && !state.leads.aborted) changed(timeoutMs)
       return problems
     },
   }

@@ -1,0 +1,96 @@
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
+import type { Api } from '../kube/api.ts'
+import type { Clock } from '../kube/clock.ts'
+import { keyOf } from '../kube/object.ts'
+import { lowPriority, type Queue } from '../kube/queue.ts'
+import type { Pod } from '../kube/resources.ts'
+import type { Store } from '../kube/store.ts'
+import type { WriteBehind } from '../state-store/write-behind.ts'
+import { type ActionRetries, createActionRetries } from './action-retries.ts'
+import { createFailoverHistory, type FailoverHistory } from './failover-history.ts'
+import { createSpec, type Spec } from './in-force.ts'
+import { createLostPrimaries, type LostPrimaries } from './lost-primaries.ts'
+import { type ClaimReader, createClaimReader } from './memory/claim-reader.ts'
+import { createHandoverRequests, type HandoverRequests } from './memory/handover-requests.ts'
+import { createSince, type Since } from './memory/since.ts'
+import { createPendingStatus, type PendingStatus } from './pending-status.ts'
+import { bySetLabel } from './pod-indexes.ts'
+import type { Pulled, PulledOfSet } from './pulled/pulled.ts'
+import { createReporter, type Reporter } from './report.ts'
+import type { Terms } from './term.ts'
+import { createTerminatingNamespace, type TerminatingNamespace } from './terminating-namespace.ts'
+import { type CheckLimit, createGateChecks, type GateChecks } from './wake/gate-checks.ts'
+import type { reach } from './wake/reach.ts'
+import type { WakeKeys } from './wake/token.ts'
+
+/** Everything that this process remembers of one set from pass to pass. It ends with the set; see `Records`. */
+export interface SetRecord {
+  readonly spec: Spec
+  readonly lostPrimaries: LostPrimaries
+  readonly pendingStatus: PendingStatus
+  readonly failoverHistory: FailoverHistory
+  readonly actionRetries: ActionRetries
+  readonly reporter: Reporter
+  readonly namespace: TerminatingNamespace
+  readonly gates: GateChecks
+  readonly claims: ClaimReader
+  readonly handoverRequests: HandoverRequests
+  readonly pulled: PulledOfSet
+  /** Conditions of the memory of its slots, of its pods, and of the caches that it needs. */
+  readonly since: { readonly memory: Since; readonly pods: Since; readonly caches: Since }
+}
+
+export interface SetRecordDeps {
+  readonly api: Api
+  readonly urgentApi: Api
+  /** Returns a client that notes its writes for the set with this key. */
+  readonly trackedFor: (key: string, client: Api) => Api
+  readonly pods: Pick<Store<Pod>, 'by'>
+  readonly isDeleted: (podUid: string) => boolean
+  readonly wakeKeys: WakeKeys
+  readonly reach: typeof reach
+  readonly checkLimit: CheckLimit
+  readonly stateStore: WriteBehind
+  readonly pulled: Pulled
+  readonly terms: Terms
+  readonly queue: Pick<Queue, 'add'>
+  readonly clock: Clock
+}
+
+export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: AbortSignal): SetRecord {
+  const { api, clock, terms, pods } = deps
+  const { uid, namespace = '' } = set.metadata
+  const key = keyOf(set)
+  const changed: Queue['add'] = (...added) => {
+    if (!life.aborted) deps.queue.add(...added)
+  }
+  return {
+    spec: createSpec(),
+    lostPrimaries: createLostPrimaries({ key, uid }, clock, deps.isDeleted),
+    pendingStatus: createPendingStatus(clock),
+    failoverHistory: createFailoverHistory(uid, {
+      ...{ store: deps.stateStore, clock, terms, life },
+      changed: () => changed(key),
+    }),
+    actionRetries: createActionRetries(clock),
+    reporter: createReporter(deps.trackedFor(key, api), clock),
+    namespace: createTerminatingNamespace(deps.urgentApi, namespace),
+    gates: createGateChecks({
+      ...{ setUid: uid, clock, terms, life, wakeKeys: deps.wakeKeys },
+      ...{ reach: deps.reach, limit: deps.checkLimit },
+      changed: afterMs => changed(key, { afterMs, priority: lowPriority }),
+    }),
+    claims: createClaimReader({
+      ...{ api, clock },
+      primaries: () => pods.by(bySetLabel, key).filter(isPrimary),
+      changed: () => changed(key),
+    }),
+    handoverRequests: createHandoverRequests(),
+    pulled: deps.pulled.ofSet(uid, life),
+    since: { memory: createSince(clock), pods: createSince(clock), caches: createSince(clock) },
+  }
+}
+
+const isPrimary = (pod: Pod): boolean =>
+  kindLabelOf(pod) === 'primary' && pod.metadata.deletionTimestamp === undefined

@@ -1,0 +1,31 @@
+/** The record of a set, for tests that observe or reconcile one. */
+import type { Clock } from '../../kube/clock.ts'
+import { createActionRetries } from '../action-retries.ts'
+import { createSpec } from '../in-force.ts'
+import { createHandoverRequests } from '../memory/handover-requests.ts'
+import { createSince } from '../memory/since.ts'
+import { createPendingStatus } from '../pending-status.ts'
+import type { SetRecord } from '../set-record.ts'
+import { makeContext } from './context.ts'
+
+const nothing = () => undefined
+
+/** What an operator remembers of a set that it has just seen. Its status cannot be written unless a test says how. */
+export const makeRecord = (clock: Clock, over: Partial<SetRecord> = {}): SetRecord => ({
+  spec: createSpec(),
+  lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, clear: nothing },
+  pendingStatus: createPendingStatus(clock),
+  failoverHistory: { open: nothing, note: nothing, of: () => [] },
+  actionRetries: createActionRetries(clock),
+  reporter: { report: () => Promise.reject(new Error('this test writes no status')) },
+  namespace: { isKnown: () => false, ask: async () => false, note: nothing },
+  gates: { look: () => [] },
+  claims: { look: async () => {}, of: () => [], againAfterMs: nothing },
+  handoverRequests: createHandoverRequests(),
+  pulled: {
+    ...{ loaded: () => true, facts: nothing, after: nothing, acts: () => makeContext() },
+    view: () => ({ slots: new Map() }),
+  },
+  since: { memory: createSince(clock), pods: createSince(clock), caches: createSince(clock) },
+  ...over,
+})
