@@ -16,11 +16,12 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
   'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
   'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/kube'] },
+  'src/probe': { is: 'probes over HTTP, TCP and gRPC, as the kubelet runs them', uses: ['src/kube'] },
   'src/checkpoint': { is: 'generations: manifest, store, delta, CRIU images', uses: ['src/api', 'src/kube'] },
   'src/succession': { is: 'rules of slots: copies, ages, matching, assignment', uses: ['src/api'] },
   'src/agent': {
     is: 'DaemonSet: dumps, replicates and restores memory on its node',
-    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/probe', 'src/succession'],
     // Agents know slots, and no kind that owns them.
     not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/'],
   },

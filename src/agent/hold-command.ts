@@ -2,10 +2,10 @@ import { isAgentError } from '../api/agent-errors.ts'
 import { holdDirectory } from '../api/pod-contract.ts'
 import { type BackoffPolicy, backoffMs } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
+import { failure, type ProbeResult, success } from '../probe/result.ts'
 import type { LocatedContainer } from './discover/container.ts'
 import type { ProcFs } from './discover/process.ts'
 import { type HoldOrder, orderHold } from './hold.ts'
-import { failure, type ProbeResult, success } from './probe/result.ts'
 
 export type CommandRunner = (
   container: Pick<LocatedContainer, 'init' | 'name'>,

@@ -13,7 +13,7 @@ import {
 } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { Probe } from '../probe/probe.ts'
+import type { Probe } from '../../probe/probe.ts'
 import {
   createFakeCluster,
   createFakeMemory,

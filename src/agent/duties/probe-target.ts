@@ -1,4 +1,4 @@
-import type { ProbeTarget } from '../probe/probe.ts'
+import type { ProbeTarget } from '../../probe/probe.ts'
 import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 

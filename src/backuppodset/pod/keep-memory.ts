@@ -7,6 +7,20 @@ import { preferStage, requireStage } from './stage-affinity.ts'
 
 type PodSpec = Wire<V1PodSpec>
 
+/** Choices for an understudy that is made for the memory of one running pod. */
+export interface UnderstudyOptions {
+  /**
+   * Omits the init containers that end: they have run for the memory that the pod is to get. Sidecars stay. Containers
+   * without saved memory then start without them, too.
+   */
+  readonly skipInit?: boolean
+  /**
+   * `default`: `RuntimeDefault` unless `spec` has a profile. `asSource`: as in `spec`, which is that of the pod whose
+   * memory it is to get. If no profile confines that pod, the agent does not restore its memory under one.
+   */
+  readonly seccomp?: 'default' | 'asSource'
+}
+
 /** Returns a primary whose memory is saved: the template as given, preferably on a node whose agent can save memory. */
 export const savedPrimary = (spec: PodSpec): PodSpec => ({
   ...withSeccomp(spec),
@@ -25,10 +39,11 @@ export function understudy(
   spec: PodSpec,
   saved: readonly string[],
   waker: { readonly image: string; readonly resources: InjectedResources } | undefined,
+  { skipInit = false, seccomp = 'default' }: UnderstudyOptions = {},
 ): PodSpec {
-  const init = spec.initContainers ?? []
+  const init = (spec.initContainers ?? []).filter(it => !skipInit || it.restartPolicy === 'Always')
   return {
-    ...withSeccomp(spec),
+    ...(seccomp === 'default' ? withSeccomp(spec) : spec),
     affinity: requireStage(spec.affinity),
     initContainers: [
       ...(waker === undefined

@@ -15,7 +15,7 @@ import { gateContainer } from './gate-container.ts'
 import { installPaths, mount } from './hold-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
-import { excludeNode, preferNodes } from './stage-affinity.ts'
+import { withPlacement } from './stage-affinity.ts'
 import { templateHash } from './template-hash.ts'
 
 /** Settings for the operator's additions to the pods of every set. */
@@ -39,8 +39,7 @@ export function renderPod(
   const { metadata, spec } = set.template
   // A pod created as a successor gets the anti-affinity of a primary.
   const distant = withAntiAffinity(spec.affinity, set, successorOf ? 'primary' : kind, strategy)
-  const placedNear = successorOf ? preferNodes(distant, successorOf.near) : distant
-  const affinity = successorOf?.notOn === undefined ? placedNear : excludeNode(placedNear, successorOf.notOn)
+  const affinity = successorOf ? withPlacement(distant, successorOf) : distant
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)

@@ -12,9 +12,30 @@ const onStage = { key: stageLabel, operator: 'In', values: [stageReady] }
 export const requireStage = (affinity: Affinity | undefined): Affinity =>
   require(affinity, { matchExpressions: [onStage] })
 
-/** Excludes this node. */
-export const excludeNode = (affinity: Affinity | undefined, node: string): Affinity =>
-  require(affinity, { matchFields: [{ key: 'metadata.name', operator: 'NotIn', values: [node] }] })
+/** The nodes for a pod that is made to take over. */
+export interface Placement {
+  /** Nodes that are preferred, the best first. */
+  readonly near?: readonly string[] | undefined
+  /** The only node that it may run on. */
+  readonly on?: string | undefined
+  /** The node that it must not run on. */
+  readonly notOn?: string | undefined
+}
+
+/** Adds a placement to what the affinity already prefers and requires. */
+export function withPlacement(
+  affinity: Affinity | undefined,
+  { near, on, notOn }: Placement,
+): Affinity | undefined {
+  const preferred = near === undefined ? affinity : preferNodes(affinity, near)
+  const required = on === undefined ? preferred : require(preferred, named('In', on))
+  return notOn === undefined ? required : require(required, named('NotIn', notOn))
+}
+
+/** By field, since the hostname label may differ from the node's name. */
+const named = (operator: 'In' | 'NotIn', node: string): Term => ({
+  matchFields: [{ key: 'metadata.name', operator, values: [node] }],
+})
 
 function require(affinity: Affinity | undefined, also: Term): Affinity {
   const own = affinity?.nodeAffinity
@@ -44,13 +65,12 @@ function both(term: Term, also: Term): Term {
 }
 
 /** Prefers these nodes, in this order. */
-export const preferNodes = (affinity: Affinity | undefined, nodes: readonly string[]): Affinity =>
+const preferNodes = (affinity: Affinity | undefined, nodes: readonly string[]): Affinity =>
   prefer(
     affinity,
     nodes.slice(0, 5).map((name, index) => ({
       weight: 100 - 10 * index,
-      // By field, since the hostname label may differ from the node's name.
-      preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: [name] }] },
+      preference: named('In', name),
     })),
   )
 

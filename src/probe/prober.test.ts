@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createFakeClock } from '../../kube/clock.ts'
+import { createFakeClock } from '../kube/clock.ts'
 import type { ParsedProbe } from './handler.ts'
 import type { Probe } from './probe.ts'
 import { createProber, type ProberEvent, type ProberOptions } from './prober.ts'

@@ -1,5 +1,5 @@
 /** Runs one probe once. */
-import { type Clock, systemClock } from '../../kube/clock.ts'
+import { type Clock, systemClock } from '../kube/clock.ts'
 import { probeGrpc } from './grpc.ts'
 import type { Handler } from './handler.ts'
 import { probeHttp } from './http.ts'

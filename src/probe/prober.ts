@@ -1,6 +1,6 @@
 /** Probes the readiness and liveness of one container until it is cancelled. */
-import { unlessAborted } from '../../kube/abort.ts'
-import type { Clock } from '../../kube/clock.ts'
+import { unlessAborted } from '../kube/abort.ts'
+import type { Clock } from '../kube/clock.ts'
 import type { ParsedProbe } from './handler.ts'
 import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
 

@@ -3,7 +3,7 @@
 import { type IncomingMessage, type OutgoingHttpHeaders, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isIP } from 'node:net'
-import { messageOf } from '../../kube/errors.ts'
+import { messageOf } from '../kube/errors.ts'
 import type { HttpHandler } from './handler.ts'
 import { failure, type ProbeResult, success } from './result.ts'
 

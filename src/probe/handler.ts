@@ -1,6 +1,6 @@
 /** Parses a template's probes once: fills in defaults, resolves names of ports, and converts times to milliseconds. */
 import type { V1Container, V1Probe } from '@kubernetes/client-node'
-import type { Wire } from '../../kube/object.ts'
+import type { Wire } from '../kube/object.ts'
 
 export interface HttpHandler {
   readonly type: 'http'

@@ -6,7 +6,7 @@ import { createServer as createHttp2, type Http2Server, type ServerHttp2Stream }
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { afterEach, describe, expect, test, vi } from 'vitest'
-import { testCertificate, testKey } from '../../kube/testing/certificate.ts'
+import { testCertificate, testKey } from '../kube/testing/certificate.ts'
 import { encodeHealthRequest } from './grpc-frame.ts'
 import type { Handler, HttpHandler } from './handler.ts'
 import { probe } from './probe.ts'

@@ -1,7 +1,7 @@
 import { createServer as createHttp } from 'node:http'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createFakeClock } from '../../kube/clock.ts'
+import { createFakeClock } from '../kube/clock.ts'
 import { waitUntilAnswering } from './answering.ts'
 import { failure, success } from './result.ts'
 

@@ -1,8 +1,8 @@
 /** Waits for the first answer of a pod that has just been resumed. */
 import type { V1Container } from '@kubernetes/client-node'
-import { type BackoffPolicy, backoffMs } from '../../kube/backoff.ts'
-import { type Clock, systemClock } from '../../kube/clock.ts'
-import type { Wire } from '../../kube/object.ts'
+import { type BackoffPolicy, backoffMs } from '../kube/backoff.ts'
+import { type Clock, systemClock } from '../kube/clock.ts'
+import type { Wire } from '../kube/object.ts'
 import { type Handler, parseProbe } from './handler.ts'
 import { type Probe, type ProbeTarget, probe as runProbe } from './probe.ts'
 import type { ProbeResult } from './result.ts'
