@@ -7,7 +7,7 @@ import { until as waitUntil } from '../playground/until.ts'
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../src/api/node-report.ts'
-import { parseSlotLease, slotLeaseName } from '../src/api/slot-lease.ts'
+import { parseSetSlotLease, slotLeaseName } from '../src/api/set-slot.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
 import type { Specimen } from './specimens.ts'
@@ -113,7 +113,9 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   const killedAt = performance.now()
   kill(pid, 'SIGKILL')
   const after = await until(stage, `a successor of ${before.metadata.name}`, async () => {
-    const lease = parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(specimen.name, 0) }))
+    const lease = parseSetSlotLease(
+      await api.get(leases, { namespace, name: slotLeaseName(specimen.name, 0) }),
+    )
     if (lease === undefined || lease.holder.uid === before.metadata.uid) return undefined
     return api.get(pods, { namespace, name: lease.holder.name })
   })
@@ -148,7 +150,7 @@ function usable(stage: Stage, name: string, isMeant: (report: Usable) => boolean
   return until(stage, `a saved state of ${name} in an understudy`, async () =>
     (await api.list(nodeReports, {})).items
       .flatMap(({ status }) => status?.slots ?? [])
-      .filter(slot => slot.namespace === namespace && slot.set === name)
+      .filter(slot => slot.namespace === namespace && slot.name === slotLeaseName(name, 0))
       .find((slot): slot is Usable => isUsable(slot) && isMeant(slot)),
   )
 }

@@ -5,7 +5,7 @@ import { type Patience, until } from '../playground/until.ts'
 import { type BackupPodSetSpec, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports } from '../src/api/node-report.ts'
-import { parseSlotLease, type SlotLease } from '../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../src/api/set-slot.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
 import { specimen } from './specimens.ts'
@@ -39,18 +39,18 @@ export const createCounters = ({ api, namespace, name }: CounterSet, spec: Parti
   )
 
 /** Returns the Leases of a set's slots, by slot. */
-export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SlotLease[]> {
+export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SetSlotLease[]> {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
-  return items.flatMap(lease => parseSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
+  return items.flatMap(lease => parseSetSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
 }
 
-export const holderOf = ({ api, namespace }: CounterSet, { holder }: SlotLease): Promise<Pod> =>
+export const holderOf = ({ api, namespace }: CounterSet, { holder }: SetSlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
 /** Waits until an understudy of every slot has memory saved after this call. */
 export async function saved(set: CounterSet): Promise<void> {
   const since = Date.now()
-  const lives = (await slotsOf(set)).map(({ life }) => life)
+  const lives = (await slotsOf(set)).map(({ incarnation }) => incarnation)
   await until(
     `memory of now for ${lives.length} slots`,
     async () => {
@@ -59,7 +59,7 @@ export async function saved(set: CounterSet): Promise<void> {
         .flatMap(({ status }) => status?.slots ?? [])
         .filter(({ usable }) => usable === 'Frozen' || usable === 'Staged')
         .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
-        .map(({ life }) => life)
+        .map(({ incarnation }) => incarnation)
       return lives.every(life => ready.includes(life))
     },
     patience,
@@ -100,15 +100,18 @@ export async function killAgents(api: Api): Promise<void> {
 }
 
 /** Waits for the next epoch of a slot. */
-export const promoted = (set: CounterSet, before: SlotLease): Promise<SlotLease> =>
+export const promoted = (set: CounterSet, before: SetSlotLease): Promise<SetSlotLease> =>
   until(
     `a successor in slot ${before.slot}`,
-    async () => (await slotsOf(set)).find(({ life, epoch }) => life === before.life && epoch > before.epoch),
+    async () =>
+      (await slotsOf(set)).find(
+        ({ incarnation, epoch }) => incarnation === before.incarnation && epoch > before.epoch,
+      ),
     patience,
   )
 
 /** Resolves with the first number that a client reads from a slot's primary. */
-export const readSlot = (set: CounterSet, lease: SlotLease): Promise<number> =>
+export const readSlot = (set: CounterSet, lease: SetSlotLease): Promise<number> =>
   until(
     `an answer of slot ${lease.slot}`,
     async () => {

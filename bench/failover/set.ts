@@ -3,7 +3,7 @@ import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
 import { podConditions } from '../../src/api/pod-contract.ts'
-import { parseSlotLease, type SlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../src/api/set-slot.ts'
 import type { SlotStatus } from '../../src/api/slot-status.ts'
 import { type Lease, leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
@@ -98,7 +98,7 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
   await until('two refreshes', async () => (await generation(bench)) >= enough)
   await prober.steady(50, 0, timeoutMs)
   await slices.quiet(proxyRestMs)
-  const lease = demand([...orders.live.values()].map(parseSlotLease)[0], 'the Lease of slot 0')
+  const lease = demand([...orders.live.values()].map(parseSetSlotLease)[0], 'the Lease of slot 0')
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
   const direct = clientOf(context, primary)
   try {
@@ -126,7 +126,7 @@ interface Failover {
   readonly serving: Stamped<Pod>
 }
 
-async function killPrimary(bench: Bench, primary: Pod, lease: SlotLease): Promise<Failover> {
+async function killPrimary(bench: Bench, primary: Pod, lease: SetSlotLease): Promise<Failover> {
   const { context, scene, orders, until } = bench
   const { clock } = context
   const { pods, slices, prober } = scene
@@ -181,7 +181,7 @@ function tell(
 /** Reads the reports: the set's status is refreshed only once a minute. */
 async function reports({ context, name }: Bench) {
   const { items } = await context.api.list(nodeReports, {})
-  return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.set === name)
+  return items.flatMap(({ status }) => status?.slots ?? []).filter(it => it.name === slotLeaseName(name, 0))
 }
 
 const generation = async (bench: Bench) => Math.max(0, ...(await reports(bench)).map(it => it.generation))

@@ -1,7 +1,7 @@
 import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { type NodeReport, nodeReports, type SlotReport } from '../../src/api/node-report.ts'
-import { parseSlotLease, type SlotLease, slotLeaseName } from '../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../src/api/set-slot.ts'
 import { leases, services } from '../../src/kube/resources.ts'
 import { redisPort } from '../../zoo/redis.ts'
 import { type BenchContext, demand } from '../bench.ts'
@@ -23,7 +23,7 @@ export interface Loaded {
   readonly name: string
   /** Address of its slot's Service. */
   readonly address: string
-  lease(): Promise<SlotLease>
+  lease(): Promise<SetSlotLease>
   /** Returns the nodes' newest reports about its slot: those of a source and its holders. */
   reports(): Promise<readonly SlotReport[]>
   /** Waits until it can lose its primary and has been saved twice more since. */
@@ -71,7 +71,9 @@ export async function loadedSet(
   )
   const reports = async (): Promise<readonly SlotReport[]> => {
     const { items } = await api.list(nodeReports, {})
-    return items.flatMap(({ status }: NodeReport) => status?.slots ?? []).filter(it => it.set === name)
+    return items
+      .flatMap(({ status }: NodeReport) => status?.slots ?? [])
+      .filter(it => it.name === slotLeaseName(name, 0))
   }
   const isProtected = async () => {
     const { status } = await api.get(backupPodSets, ref)
@@ -82,7 +84,10 @@ export async function loadedSet(
     name,
     address: demand(service.spec?.clusterIP, 'a cluster IP'),
     lease: async () =>
-      demand(parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })), 'a Lease'),
+      demand(
+        parseSetSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })),
+        'a Lease',
+      ),
     reports,
     async protected() {
       await untilLoaded(context, `${name} protected`, isProtected)

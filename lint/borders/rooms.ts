@@ -17,13 +17,17 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
   'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/kube'] },
   'src/probe': { is: 'probes over HTTP, TCP and gRPC, as the kubelet runs them', uses: ['src/kube'] },
-  'src/checkpoint': { is: 'generations: manifest, store, delta, CRIU images', uses: ['src/api', 'src/kube'] },
+  'src/checkpoint': {
+    is: 'generations: manifest, store, delta, CRIU images',
+    uses: ['src/api', 'src/kube'],
+    not: ['src/api/set-slot.ts'],
+  },
   'src/succession': { is: 'rules of slots: copies, ages, matching, assignment', uses: ['src/api'] },
   'src/agent': {
     is: 'DaemonSet: dumps, replicates and restores memory on its node',
     uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/probe', 'src/succession'],
     // Agents know slots, and no kind that owns them.
-    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/'],
+    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/', 'src/api/set-slot.ts'],
   },
   'src/backuppodset': {
     is: 'controller of BackupPodSets: observe, decide, act, report',

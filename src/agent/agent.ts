@@ -2,22 +2,17 @@ import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
-import { labels } from '../api/labels.ts'
 import {
   type Budget,
   type NodeCheck,
   type NodeReport,
   nodeReports,
+  parseReport,
   retireRequested,
   type SlotReport,
 } from '../api/node-report.ts'
-import {
-  parseSlotLease,
-  type SlotKey,
-  type SlotLease,
-  slotAnnotations,
-  slotLeaseName,
-} from '../api/slot-lease.ts'
+import type { SlotKey } from '../api/slot-key.ts'
+import { groupSelector, parseSlotLease, type SlotLease, slotAnnotations } from '../api/slot-lease.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
 import { slotName } from '../checkpoint/manifest.ts'
 import { createSigner, signerOf } from '../checkpoint/signature.ts'
@@ -194,15 +189,20 @@ export async function runAgent(
       ...common,
       resource: podResource,
       store: stores.pods,
-      query: { fieldSelector: `spec.nodeName=${options.node}`, labelSelector: labels.set },
+      query: { fieldSelector: `spec.nodeName=${options.node}`, labelSelector: groupSelector },
     }),
     leases: createReflector({
       ...common,
       resource: leaseResource,
       store: stores.leases,
-      query: { labelSelector: labels.set },
+      query: { labelSelector: groupSelector },
     }),
-    reports: createReflector({ ...common, resource: nodeReports, store: stores.reports }),
+    reports: createReflector({
+      ...common,
+      resource: nodeReports,
+      store: stores.reports,
+      transform: parseReport,
+    }),
   }
 
   using eventLoop = eventLoopCheck(eventLoopLimitMs)
@@ -624,17 +624,21 @@ export async function runAgent(
   }
 
   /**
-   * Slots whose memory may be on disks; undefined: a Lease names no life, so not all slots are known.
+   * Slots whose memory may be on disks; undefined: a Lease names no incarnation, so not all slots are known.
    */
   function slotsOnDisk({ slots }: Snapshot): readonly SlotLease[] | undefined {
-    if (stores.leases.list().some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined))
+    if (
+      stores.leases
+        .list()
+        .some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)
+    )
       return undefined
     const isOurs = ({ node, holders }: SlotLease) => node === options.node || holders.includes(options.node)
     return slots.filter(lease => isOurs(lease) && lease.policy?.disk !== false)
   }
 
-  function leaseOf({ namespace, set, slot }: SlotKey): SlotLease | undefined {
-    const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
+  function leaseOf({ namespace, name }: SlotKey): SlotLease | undefined {
+    const lease = stores.leases.get(`${namespace}/${name}`)
     return lease && parseSlotLease(lease)
   }
 }

@@ -162,7 +162,7 @@ function canaryManifest(dumped: Awaited<ReturnType<MemoryDriver['dump']>>): Mani
   return {
     ...dumped,
     version: 1,
-    slot: { namespace: 'cells', set: 'canary', slot: 0, life: '00000000' },
+    slot: { namespace: 'cells', name: 'canary-0', incarnation: '00000000' },
     epoch: 1,
     generation: 1,
     source: { pod: 'canary', podUid: 'canary', node: 'canary' },

@@ -1,13 +1,14 @@
 /** Questions to the API server itself: a cache may be stale, and the actions that follow cannot be taken back. */
-import { parseSlotLease, type SlotKey, type SlotLease, slotLeaseName } from '../api/slot-lease.ts'
+import type { SlotKey } from '../api/slot-key.ts'
+import { parseSlotLease, type SlotLease } from '../api/slot-lease.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError } from '../kube/errors.ts'
 import { leases, pods } from '../kube/resources.ts'
 
 export interface Inquiry {
-  /** The Lease of a slot, of any life; undefined: there is none that can be read. @throws KubeError. */
-  lease(key: Pick<SlotKey, 'namespace' | 'set' | 'slot'>, signal: AbortSignal): Promise<SlotLease | undefined>
+  /** The Lease of a slot, of any incarnation; undefined: there is none that can be read. @throws KubeError. */
+  lease(key: Pick<SlotKey, 'namespace' | 'name'>, signal: AbortSignal): Promise<SlotLease | undefined>
   /** Whether this very pod exists and is not being deleted. @throws KubeError. */
   isThere(
     pod: { readonly namespace: string; readonly name: string; readonly uid: string },
@@ -33,9 +34,8 @@ const renewalMs = 1_000
 
 export function createInquiry({ api, node, election, clock }: InquiryOptions): Inquiry {
   return {
-    async lease({ namespace, set, slot }, signal) {
-      const ref = { namespace, name: slotLeaseName(set, slot) }
-      const lease = await unlessMissing(api.get(leases, ref, { signal, timeoutMs }))
+    async lease({ namespace, name }, signal) {
+      const lease = await unlessMissing(api.get(leases, { namespace, name }, { signal, timeoutMs }))
       return lease && parseSlotLease(lease)
     },
     async isThere({ namespace, name, uid }, signal) {

@@ -3,7 +3,7 @@ import type { SlotReport } from '../api/node-report.ts'
 import { type KeptFacts, keptCheck } from './kept-check.ts'
 
 const slot = (generation: number): SlotReport => ({
-  ...{ namespace: 'default', set: 'web', slot: 0, life: '0123abcd' },
+  ...{ namespace: 'default', name: 'web-0', incarnation: '0123abcd' },
   ...{ role: 'holder', generation },
 })
 const well = { name: 'canary', ok: true, message: 'restored' }

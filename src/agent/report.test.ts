@@ -7,7 +7,7 @@ import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { hasNothing } from '../succession/kept.ts'
 import { createReportWriter, type ReportContent } from './report.ts'
 
-const slot = { namespace: 'default', set: 'web', slot: 0, life: '0123abcd', role: 'holder' } as const
+const slot = { namespace: 'default', name: 'web-0', incarnation: '0123abcd', role: 'holder' } as const
 const content = (generation: number, usable?: 'Frozen' | 'Staged'): ReportContent => ({
   version: '1',
   address: 'a:1',
@@ -147,20 +147,71 @@ describe('the report of a node', () => {
     await end()
   })
 
+  it('names slots so that operators and agents of the version before read them, too', async () => {
+    const { clock, writer, writes, end } = stand()
+    const other = { ...slot, name: 'web-0.kind', generation: 1 }
+    writer.update({ ...content(1), slots: [{ ...slot, generation: 1 }, other] })
+    await clock.advance(0)
+    expect(writes[0]?.slots).toEqual([
+      {
+        ...{ namespace: 'default', set: 'web', slot: 0, life: '0123abcd' },
+        ...{ name: 'web-0', incarnation: '0123abcd', role: 'holder', generation: 1 },
+      },
+      other,
+    ])
+    await end()
+  })
+
+  it('D10.bounds: the longest report fits into an object of etcd', async () => {
+    const { clock, writer, writes, end } = stand()
+    const takenAt = '2030-01-01T00:00:00.000000Z'
+    const slots = Array.from(
+      { length: reportLimits.slots },
+      (_, index): SlotReport => ({
+        ...{
+          namespace: 'n'.repeat(63),
+          name: `${'s'.repeat(50)}-${999_999_000 + index}`,
+          incarnation: '0123abcd',
+        },
+        ...{ role: 'holder', generation: 1e15, epoch: 1e15, signed: true, takenAt, bytes: 1e12 },
+        ...{ frozenSeconds: 123.456789, pipelineSeconds: 123.456789, usable: 'Staged', final: true },
+        ...{ understudyUid: '8f2f5e9c-7d0e-4f57-a3a6-2b8d8f2c7f01', onDisk: { generation: 1e15, takenAt } },
+        ...{ reason: 'r'.repeat(32), message: 'x'.repeat(5_000) },
+      }),
+    )
+    const cpuFeatures = Array.from({ length: 700 }, (_, index) => `feature_${index}`)
+    const check = { name: 'c'.repeat(63), ok: false, message: 'm'.repeat(256), cure: 'c'.repeat(256) }
+    const checks = Array.from({ length: reportLimits.checks }, () => check)
+    writer.update({ ...content(1), slots, cpuFeatures, checks })
+    await clock.advance(0)
+    expect(Buffer.byteLength(JSON.stringify(writes[0]))).toBeLessThan(1.5 * 2 ** 20)
+    await end()
+  })
+
   it('D10.bounds: what has no room for all slots counts them, and what it does not name is not known to be gone', async () => {
     const { clock, writer, writes, end } = stand()
     const many = reportLimits.slots + 3
-    const holders = Array.from({ length: many }, (_, index) => ({ ...slot, slot: index, generation: 1 }))
+    const holders = Array.from({ length: many }, (_, index) => ({
+      ...slot,
+      name: `web-${index}`,
+      generation: 1,
+    }))
     // The slots that may be needed soon come last here, and stay.
-    const source = { ...slot, slot: many, role: 'source', generation: 1, message: 'x'.repeat(5_000) } as const
-    const usable = { ...slot, slot: many + 1, generation: 1, usable: 'Cold' } as const
+    const source = {
+      ...slot,
+      name: `web-${many}`,
+      role: 'source',
+      generation: 1,
+      message: 'x'.repeat(5_000),
+    } as const
+    const usable = { ...slot, name: `web-${many + 1}`, generation: 1, usable: 'Cold' } as const
     writer.update({ ...content(1), slots: [...holders, usable, source] })
     await clock.advance(0)
     const [cut] = writes
     expect(cut).toMatchObject({ slotsKnown: true, slotCount: many + 2 })
     expect(cut?.slots).toHaveLength(reportLimits.slots)
-    expect(cut?.slots[0]).toMatchObject({ slot: many, message: expect.stringMatching(/^x{1023}…$/) })
-    expect(cut?.slots[1]).toMatchObject({ slot: many + 1 })
+    expect(cut?.slots[0]).toMatchObject({ name: `web-${many}`, message: expect.stringMatching(/^x{1023}…$/) })
+    expect(cut?.slots[1]).toMatchObject({ name: `web-${many + 1}` })
     expect(hasNothing(cut, undefined)).toBe(false)
     expect(hasNothing(cut, { ...slot, generation: 0 })).toBe(true)
     writer.update({ ...content(1), slots: holders.slice(0, reportLimits.slots) })
@@ -172,7 +223,12 @@ describe('the report of a node', () => {
 
   describe('D10.bounds: of 2,000 slots', () => {
     const slots = (count: number, more: Partial<SlotReport>, from = 0) =>
-      Array.from({ length: count }, (_, index) => ({ ...slot, slot: from + index, generation: 0, ...more }))
+      Array.from({ length: count }, (_, index) => ({
+        ...slot,
+        name: `web-${from + index}`,
+        generation: 0,
+        ...more,
+      }))
     const written = async (list: readonly SlotReport[]) => {
       const { clock, writer, writes, end } = stand()
       writer.update({ ...content(1), slots: list })
@@ -189,7 +245,7 @@ describe('the report of a node', () => {
       const onDisk = slots(200, { onDisk: { generation: 3, takenAt: '2026-01-01T00:00:00Z' } }, 100)
       const unread = slots(200, { reason: diskUnreadReason }, 300)
       const said = await written([...nothing, ...slots(300, kept, 500), ...unread, ...onDisk, ...sources])
-      expect(said?.slots.filter(({ slot }) => slot < 800)).toHaveLength(800)
+      expect(said?.slots.filter(({ name }) => Number(name.slice('web-'.length)) < 800)).toHaveLength(800)
       expect(hasNothing(said, undefined)).toBe(true)
     })
 

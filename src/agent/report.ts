@@ -5,6 +5,7 @@ import {
   nodeReports,
   reportLimits,
   type SlotReport,
+  writtenSlots,
 } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -205,15 +206,17 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
  * here. A slot that is left out without any memory here does not count: the operator takes a slot for empty that the
  * report does not name, unless the count says that there are more.
  */
-function listed(slots: readonly SlotReport[]): Pick<NodeReportStatus, 'slots' | 'slotCount'> {
+function listed(slots: readonly SlotReport[]) {
   const rank = (slot: SlotReport) =>
     slot.role === 'source' ? 0 : slot.usable !== undefined ? 1 : mayBeKept(slot) ? 2 : 3
   const isWhole = slots.length <= reportLimits.slots
   const sorted = isWhole ? slots : [...slots].sort((a, b) => rank(a) - rank(b))
   const room = sorted.slice(0, reportLimits.slots)
   return {
-    slots: room.map(slot =>
-      slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+    slots: writtenSlots(
+      room.map(slot =>
+        slot.message === undefined ? slot : { ...slot, message: cutTo(slot.message, reportLimits.message) },
+      ),
     ),
     slotCount: room.length + sorted.slice(reportLimits.slots).filter(mayBeKept).length,
   }
@@ -236,9 +239,8 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
   slots: slots?.map(
     ({
       namespace,
-      set,
-      slot,
-      life,
+      name,
+      incarnation,
       role,
       generation,
       usable,
@@ -249,7 +251,7 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
       handoverPaused,
       reason,
     }: SlotReport) => ({
-      ...{ namespace, set, slot, life, role, usable, understudyUid, answeredRequest },
+      ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
       ...{ final, standsForHandover, handoverPaused, reason },
       any: generation > 0,
       // A primary is stopped until its successor has this one.

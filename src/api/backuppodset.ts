@@ -142,7 +142,7 @@ export interface CheckpointSpec {
   /** Number of generations that each of these nodes keeps. */
   readonly keep?: number
   /**
-   * A slot without primary begins a new life if its memory is kept but could not be restored for this time. 0: never.
+   * A slot without primary begins a new incarnation if its memory is kept but could not be restored for this time. 0: never.
    */
   readonly giveUpAfterSeconds?: number
   /**

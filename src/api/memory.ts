@@ -11,7 +11,7 @@ export interface ParsedMemory {
   /** Holders are only nodes where the template may run. */
   readonly matchingHolders: boolean
   readonly keep: number
-  /** After this time a slot whose memory is kept but cannot be restored begins a new life. Undefined: never. */
+  /** After this time a slot whose memory is kept but cannot be restored begins a new incarnation. Undefined: never. */
   readonly giveUpAfterMs: number | undefined
   /** How long to keep the memory of a slot for which the set has become too small. 0: not at all. */
   readonly retainMs: number

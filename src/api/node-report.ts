@@ -6,7 +6,7 @@
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import { prefix } from './labels.ts'
-import type { SlotKey } from './slot-lease.ts'
+import { type SlotFields, type SlotKey, slotFieldsOf, slotKeyIn } from './slot-key.ts'
 
 export interface NodeCheck {
   /** `criu`, `canary`, `sentinel`, ... */
@@ -157,6 +157,32 @@ export const reportLimits = Object.freeze({
 
 export interface NodeReport extends KubeObject {
   readonly status?: NodeReportStatus
+}
+
+/** An entry as the API server has it: agents of the version before name the slot by other fields. */
+export type WrittenSlotReport = Omit<SlotReport, keyof SlotKey> &
+  Pick<SlotKey, 'namespace'> &
+  Partial<Omit<SlotFields, 'namespace'>>
+
+/** Returns entries that agents and operators of the version before read, too; a later version omits this. */
+export const writtenSlots = (slots: readonly SlotReport[]): readonly WrittenSlotReport[] =>
+  slots.map(slot => ({ ...slot, ...slotFieldsOf(slot) }))
+
+/**
+ * Returns a report in the form that this version reads, without `managedFields`. Every reader of the API server's reports
+ * needs it: agents of the version before name slots by other fields. An entry that names none, or two, is left out; then
+ * `slotCount` says that slots are missing.
+ */
+export function parseReport(report: NodeReport): NodeReport {
+  const { managedFields: _, ...metadata } = report.metadata
+  const { status } = report
+  if (status === undefined) return { ...report, metadata }
+  const slots = status.slots.flatMap((written: WrittenSlotReport): readonly SlotReport[] => {
+    const { set: _set, slot: _slot, life: _life, ...rest } = written
+    const key = slotKeyIn(written)
+    return key === undefined ? [] : [{ ...rest, ...key }]
+  })
+  return { ...report, metadata, status: { ...status, slots } }
 }
 
 export const nodeReports: Resource<NodeReport> = Object.freeze({

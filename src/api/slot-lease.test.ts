@@ -5,9 +5,9 @@ import { parseSlotLease, type SlotLease, slotAnnotations, slotLeaseBody } from '
 
 const lease: SlotLease = {
   namespace: 'default',
-  set: 'web',
-  slot: 0,
-  life: '0123abcd',
+  name: 'web-0',
+  incarnation: '0123abcd',
+  group: 'web',
   holder: { name: 'p', uid: 'u' },
   epoch: 3,
   ip: undefined,

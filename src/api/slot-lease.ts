@@ -4,16 +4,8 @@
  */
 import type { Lease } from '../kube/resources.ts'
 import { labels, prefix } from './labels.ts'
+import { formatSlotKey, numberedName, type SlotKey } from './slot-key.ts'
 import { formatPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
-
-/** Identifies the memory of one slot. A slot number that is used again begins another life and inherits no memory. */
-export interface SlotKey {
-  readonly namespace: string
-  readonly set: string
-  readonly slot: number
-  /** 8 hex digits, drawn when the slot starts with an empty memory. */
-  readonly life: string
-}
 
 export interface PodName {
   readonly name: string
@@ -41,6 +33,8 @@ export interface Least {
 }
 
 export interface SlotLease extends SlotKey {
+  /** See `groupOf`. */
+  readonly group: string | undefined
   /** Uid of the object that owns the slot. Absent: none yet, or none any more; then it may be any. */
   readonly owner?: string
   /** Absent: unknown, as in Leases of earlier versions, and in those of a later version with another form. */
@@ -56,13 +50,13 @@ export interface SlotLease extends SlotKey {
   /** Nodes that are to keep the slot's generations, the heir's first. Never the primary's own. */
   readonly holders: readonly string[]
   /**
-   * Nodes that have reported a copy of this life. Such a node counts until it reports that it has none: silence or an
+   * Nodes that have reported a copy of this incarnation. Such a node counts until it reports that it has none: silence or an
    * incomplete report changes nothing. A former holder stays listed as long as it reports a copy, which may be the only
    * one left. Undefined in Leases of earlier versions: each of `holders` and `node` may have a copy.
    */
   readonly kept?: readonly string[] | undefined
   /**
-   * Containers of the primary with the memory of this life, in the form of `containerIdsOf`: if another container runs,
+   * Containers of the primary with the memory of this incarnation, in the form of `containerIdsOf`: if another container runs,
    * that memory has ended. Undefined until all of them run, and in Leases of earlier versions.
    */
   readonly containers?: string | undefined
@@ -73,7 +67,7 @@ export interface SlotLease extends SlotKey {
   /** Uid of the understudy for whose handover the primary is to be stopped with its last generation saved. */
   readonly handover?: string | undefined
   /**
-   * Number of handovers requested in this life, including the current one: reports about an earlier handover do not
+   * Number of handovers requested in this incarnation, including the current one: reports about an earlier handover do not
    * count. Absent: none yet, or a Lease of an earlier version.
    */
   readonly handovers?: number
@@ -93,7 +87,7 @@ export interface SlotLease extends SlotKey {
    */
   readonly retainedSince?: string
   /**
-   * Half of the encryption key for this life's generations on disks, 64 hex digits; the other half is in the agents'
+   * Half of the encryption key for this incarnation's generations on disks, 64 hex digits; the other half is in the agents'
    * Secret. When the Lease is deleted, they become unreadable. Absent: agents write nothing to disks.
    */
   readonly seal?: string
@@ -102,7 +96,7 @@ export interface SlotLease extends SlotKey {
 }
 
 export const slotAnnotations = {
-  life: `${prefix}life`,
+  incarnation: `${prefix}life`,
   policy: `${prefix}policy`,
   pod: `${prefix}pod`,
   node: `${prefix}node`,
@@ -127,8 +121,8 @@ export const slotAnnotations = {
 } as const
 
 /**
- * Restarts of the primary's containers when its life began, in addition to a `SlotLease`: one more restart ends the
- * life.
+ * Restarts of the primary's containers when its incarnation began, in addition to a `SlotLease`: one more restart ends
+ * the incarnation.
  */
 export const restartsAnnotation = `${prefix}restarts`
 
@@ -138,17 +132,33 @@ export function restartsOf({ metadata }: Lease): number | undefined {
   return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : undefined
 }
 
-export const slotLeaseName = (set: string, slot: number): string => `${set}-${slot}`
+type Labelled = Pick<Lease['metadata'], 'labels'>
+
+/**
+ * Returns the group of a pod or Lease; undefined: it has none. A pod may have only slots of its own group. For a set, the
+ * group is the set's name; only the owner has to know that.
+ */
+export const groupOf = ({ labels: given }: Labelled): string | undefined => given?.[labels.set]
+
+/** Selects pods and Leases that have a group. */
+export const groupSelector = labels.set
+
+/** Returns the name of the slot that a pod has, or had, by its labels; undefined: it has none. The Lease has the last word. */
+export function slotOfPod({ labels: given }: Labelled): string | undefined {
+  const { [labels.set]: group, [labels.slot]: number = '' } = given ?? {}
+  if (group === undefined || !/^(0|[1-9]\d{0,8})$/.test(number)) return undefined
+  return numberedName(group, Number(number))
+}
 
 /** Returns the content of a slot's Lease, without its owner. */
 export function slotLeaseBody(lease: SlotLease) {
   return {
     metadata: {
-      name: slotLeaseName(lease.set, lease.slot),
+      name: lease.name,
       namespace: lease.namespace,
-      labels: { [labels.set]: lease.set, [labels.slot]: String(lease.slot) },
+      labels: lease.group === undefined ? {} : { [labels.set]: lease.group },
       annotations: {
-        [slotAnnotations.life]: lease.life,
+        [slotAnnotations.incarnation]: lease.incarnation,
         [slotAnnotations.pod]: lease.holder.name,
         ...(lease.policy && { [slotAnnotations.policy]: formatPolicy(lease.policy) }),
         // Empty and not absent: a merge patch must be able to clear a value.
@@ -186,14 +196,14 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const { metadata, spec } = lease
   const note = (key: keyof typeof slotAnnotations) =>
     metadata.annotations?.[slotAnnotations[key]] || undefined
-  const set = metadata.labels?.[labels.set]
-  const slot = metadata.labels?.[labels.slot]
-  const life = note('life')
+  const key = {
+    namespace: metadata.namespace ?? '',
+    name: metadata.name,
+    incarnation: note('incarnation') ?? '',
+  }
   const name = note('pod')
   const uid = spec?.holderIdentity
-  if (set === undefined || slot === undefined || !/^(0|[1-9]\d{0,8})$/.test(slot)) return undefined
-  if (life === undefined || !/^[0-9a-f]{8}$/.test(life) || name === undefined || !uid) return undefined
-  if (metadata.name !== slotLeaseName(set, Number(slot))) return undefined
+  if (formatSlotKey(key) === undefined || name === undefined || !uid) return undefined
   const heirName = note('heir')
   const heirUid = note('heirUid')
   const seal = note('seal')
@@ -204,10 +214,8 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
-    namespace: metadata.namespace ?? '',
-    set,
-    slot: Number(slot),
-    life,
+    ...key,
+    group: groupOf(metadata),
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
     holder: { name, uid },

@@ -59,9 +59,9 @@ it.each([
 const lease = {
   ...{
     namespace: 'default',
-    set: 'web',
-    slot: 0,
-    life: '0123abcd',
+    name: 'web-0',
+    incarnation: '0123abcd',
+    group: 'web',
     holder: { name: 'p', uid: 'u' },
     epoch: 3,
   },
@@ -76,7 +76,7 @@ it('D7.policy: a Lease whose policy cannot be read is a Lease all the same', () 
   expect(said({})?.policy).toEqual(policy)
   const { annotations } = slotLeaseBody({ ...lease, policy }).metadata
   const torn = said({ annotations: { ...annotations, [slotAnnotations.policy]: edited({ v: 2 }) } })
-  expect(torn).toMatchObject({ life: '0123abcd', holders: ['b'] })
+  expect(torn).toMatchObject({ incarnation: '0123abcd', holders: ['b'] })
   expect(torn).not.toHaveProperty('policy')
   // A merge patch without a policy leaves the policy of the Lease as it is.
   expect(slotLeaseBody(lease).metadata.annotations).not.toHaveProperty([slotAnnotations.policy])

@@ -1,5 +1,5 @@
 /** The actions on slots, as data: what the rules decide and `act` carries out. */
-import type { SlotLease } from '../api/slot-lease.ts'
+import type { SetSlotLease } from '../api/set-slot.ts'
 import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { OriginOfMemory } from '../api/slot-status.ts'
 import type { StateRef } from './pulled/view.ts'
@@ -24,8 +24,8 @@ export interface Role {
   readonly replaces: LostPrimary | undefined
   /** The successor starts with an empty memory, and why. */
   readonly startsEmpty?: EmptyStart
-  /** The life that this ends because no node has a copy. The API server must confirm that before the action. */
-  readonly ends?: SlotLease
+  /** The incarnation that this ends because no node has a copy. The API server must confirm that before the action. */
+  readonly ends?: SetSlotLease
 }
 
 /** The saved state that a promotion is expected to restore, as known in advance. */
@@ -46,7 +46,7 @@ export interface Origin {
 /** A primary that is stopped for its successor. */
 export interface Standing {
   /** The Lease that names it. */
-  readonly lease: SlotLease
+  readonly lease: SetSlotLease
   /** Monotonic ms; after that it may run again. */
   readonly until: number
 }
@@ -58,7 +58,7 @@ export type SlotAction =
       readonly type: 'promote'
       readonly pod: Candidate
       readonly role: Role
-      readonly lease: SlotLease
+      readonly lease: SetSlotLease
       /** Version of the Lease to swap; undefined: the Lease already names this pod, and only the later steps remain. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
@@ -87,7 +87,7 @@ export type SlotAction =
   /** Writes the next state of a slot's Lease. */
   | {
       readonly type: 'writeSlot'
-      readonly lease: SlotLease
+      readonly lease: SetSlotLease
       /** Undefined: the Lease does not exist yet. */
       readonly version: string | undefined
       /** Restart count of the primary's containers so far. */
@@ -100,7 +100,7 @@ export type SlotAction =
       /** The Lease requests a handover with this write, and not since an earlier one of this process. */
       readonly requestsHandover?: true
       /** As in `Role`. */
-      readonly ends?: SlotLease
+      readonly ends?: SetSlotLease
       /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
@@ -112,12 +112,12 @@ export type SlotAction =
       readonly version: string
       readonly policy: SlotPolicy
     }
-  /** Ends the life of a slot that no pod has or will take. */
+  /** Ends the incarnation of a slot that no pod has or will take. */
   | {
       readonly type: 'deleteSlot'
       readonly slot: number
       /** As in `Role`. */
-      readonly ends?: SlotLease
+      readonly ends?: SetSlotLease
       /** The event to send about it. */
       readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }

@@ -252,7 +252,7 @@ test('a delta of another slot or generation is not taken', async () => {
   const next = await add(source, 2, { a: 'x' })
   for (const [slot, generation] of [
     [slotKey, 3],
-    [{ ...slotKey, life: 'ffffffff' }, 2],
+    [{ ...slotKey, incarnation: 'ffffffff' }, 2],
   ] as const)
     await expect(
       applyDelta(encodeDelta(undefined, next), undefined, await holder.begin(slot, generation)),

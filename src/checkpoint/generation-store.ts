@@ -1,5 +1,5 @@
 /** The generations on a node, as the rest of its agent sees them. */
-import type { SlotKey } from '../api/slot-lease.ts'
+import type { SlotKey } from '../api/slot-key.ts'
 import type { GenerationFile, Manifest } from './manifest.ts'
 import type { Stored } from './stored.ts'
 

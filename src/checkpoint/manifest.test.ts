@@ -1,14 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isCheckpointError } from './errors.ts'
-import {
-  formatManifest,
-  isGenerationPath,
-  type Manifest,
-  parseManifest,
-  parseSlotName,
-  slotName,
-} from './manifest.ts'
+import { formatManifest, isGenerationPath, type Manifest, parseManifest } from './manifest.ts'
 import { manifestOf, slotKey } from './testing/generation.ts'
 
 const manifest: Manifest = {
@@ -30,6 +23,9 @@ test.each([
   ['a list', '[]', 'the manifest is not an object'],
   ['another version', { version: 2 }, 'version is not 1'],
   ['no slot', { slot: undefined }, 'slot is not an object'],
+  ['a name with a way up', { slot: { ...slotKey, name: '../x' } }, 'is not a name of a slot'],
+  ['a name that is a path', { slot: { ...slotKey, name: 'a/b-0' } }, 'is not a name of a slot'],
+  ['two slots', { slot: { ...slotKey, set: 'carts', slot: 1, life: '0a1b2c3d' } }, 'is not a name of a slot'],
   ['a slot that is a path', { slot: { ...slotKey, namespace: '../..' } }, 'is not a name of a slot'],
   ['a generation that is none', { generation: 0 }, 'generation is not at least 1'],
   ['a time that is none', { takenAt: 'yesterday' }, 'takenAt is not a time'],
@@ -76,18 +72,6 @@ test('paths never leave the generation, nor meet the files of the store', () => 
     expect(isGenerationPath(path), path).toBe(false)
   for (const path of ['a', 'containers/app/criu/pages-1.img', 'volumes/a b.tar', '..a', 'a/manifest.json'])
     expect(isGenerationPath(path), path).toBe(true)
-})
-
-test('distinct slots have distinct names, which can be read back', () => {
-  expect(slotName(slotKey)).toBe('shop.carts.0.0a1b2c3d')
-  const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?$/)
-  const key = fc.record({
-    namespace: label,
-    set: fc.array(label, { minLength: 1, maxLength: 3 }).map(parts => parts.join('.')),
-    slot: fc.nat(99_999),
-    life: fc.stringMatching(/^[0-9a-f]{8}$/),
-  })
-  fc.assert(fc.property(key, it => void expect(parseSlotName(slotName(it))).toEqual(it)))
 })
 
 test('whatever is in a manifest, it is read or refused by name', () => {

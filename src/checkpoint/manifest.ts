@@ -1,5 +1,5 @@
 /** The description of one generation: a JSON file beside its data. Manifests also come from other nodes. */
-import type { SlotKey } from '../api/slot-lease.ts'
+import { formatSlotKey, type SlotKey, slotFieldsOf, slotKeyIn } from '../api/slot-key.ts'
 import { CheckpointError } from './errors.ts'
 import { type Credentials, capabilitySets, type Ids, seccompModes } from './images/credentials.ts'
 
@@ -30,7 +30,7 @@ export interface Manifest {
   readonly version: 1
   readonly slot: SlotKey
   readonly epoch: number
-  /** Counts from 1 within each life of the slot. */
+  /** Counts from 1 within each incarnation of the slot. */
   readonly generation: number
   readonly source: {
     readonly pod: string
@@ -80,7 +80,7 @@ export const manifestName = 'manifest.json'
 export const arrivalName = 'arrival.json'
 
 /**
- * Orders generations of one life, newest first. A later epoch counts more: the primary of an earlier epoch may have
+ * Orders generations of one incarnation, newest first. A later epoch counts more: the primary of an earlier epoch may have
  * kept running by itself.
  */
 export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.generation - a.generation
@@ -94,31 +94,23 @@ export function isGenerationPath(path: string): boolean {
 }
 
 /**
- * Returns a name that is one part of a path, and distinct for distinct slots: namespaces have no dots, and slot and
- * life come last.
+ * Returns the key as text: see `formatSlotKey`.
  * @throws CheckpointError BadManifest when Kubernetes does not allow a part of the key.
  */
-export function slotName({ namespace, set, slot, life }: SlotKey): string {
-  const name = `${namespace}.${set}.${slot}.${life}`
-  if (!slotNamePattern.test(name) || name.length > 255)
-    throw new CheckpointError('BadManifest', `${JSON.stringify(name)} is not a name of a slot`)
+export function slotName(key: SlotKey): string {
+  const name = formatSlotKey(key)
+  if (name === undefined)
+    throw new CheckpointError('BadManifest', `${JSON.stringify(key)} is not a name of a slot`)
   return name
 }
 
-const slotNamePattern =
-  /^([a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)\.([a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)\.(0|[1-9]\d{0,8})\.([0-9a-f]{8})$/
+export const formatManifest = (manifest: Manifest): string => `${JSON.stringify(fieldsOf(manifest))}\n`
 
-export function parseSlotName(name: string): SlotKey | undefined {
-  const [, namespace, set, slot, life] = slotNamePattern.exec(name) ?? []
-  if (namespace === undefined || set === undefined || slot === undefined || life === undefined)
-    return undefined
-  return { namespace, set, slot: Number(slot), life }
-}
-
-export const formatManifest = (manifest: Manifest): string => `${JSON.stringify(manifest)}\n`
+/** Returns the manifest as agents of the version before read it, too. */
+export const fieldsOf = (manifest: Manifest) => ({ ...manifest, slot: slotFieldsOf(manifest.slot) })
 
 /**
- * Reads a manifest and drops unknown fields.
+ * Reads a manifest, also one of the version before, and drops unknown fields.
  * @throws CheckpointError BadManifest, with the field and the value that was expected.
  */
 export function parseManifest(text: string): Manifest {
@@ -130,16 +122,10 @@ export function parseManifest(text: string): Manifest {
   }
   const root = record('', value)
   if (root.value['version'] !== 1) throw wrong('version', '1')
-  const slot = root.record('slot')
   const source = root.record('source')
   const manifest: Manifest = {
     version: 1,
-    slot: {
-      namespace: slot.text('namespace'),
-      set: slot.text('set'),
-      slot: slot.count('slot'),
-      life: slot.text('life'),
-    },
+    slot: slotAt(root.record('slot')),
     epoch: root.count('epoch'),
     generation: root.count('generation'),
     source: {
@@ -163,11 +149,16 @@ export function parseManifest(text: string): Manifest {
     bytes: root.count('bytes'),
     ...(root.value['signed'] === undefined ? {} : { signed: signedAt(root.record('signed')) }),
   }
-  slotName(manifest.slot)
   if (manifest.generation === 0) throw wrong('generation', 'at least 1')
   if (Number.isNaN(Date.parse(manifest.takenAt))) throw wrong('takenAt', 'a time')
   checkFiles(manifest)
   return manifest
+}
+
+function slotAt({ value }: Reader): SlotKey {
+  const key = slotKeyIn(value)
+  if (key === undefined) throw wrong('slot', 'a name of a slot')
+  return key
 }
 
 const signedAt = (fields: Reader): Signed => ({

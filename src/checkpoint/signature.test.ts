@@ -32,9 +32,9 @@ describe('the signature of a manifest', () => {
   })
 
   it.each<[string, Partial<Manifest>]>([
-    ['slot', { slot: { ...slotKey, slot: 1 } }],
+    ['slot', { slot: { ...slotKey, name: 'carts-1' } }],
     ['namespace', { slot: { ...slotKey, namespace: 'bank' } }],
-    ['life', { slot: { ...slotKey, life: 'ffffffff' } }],
+    ['incarnation', { slot: { ...slotKey, incarnation: 'ffffffff' } }],
     ['epoch', { epoch: 2 }],
     ['generation', { generation: 8 }],
     ['pod', { source: { ...manifest.source, podUid: 'another' } }],

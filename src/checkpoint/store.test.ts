@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
 import { seededRandom } from '../kube/random.ts'
-import { slotName } from './manifest.ts'
+import { parseManifest, slotName } from './manifest.ts'
 import { createGenerationStore, type GenerationStore } from './store.ts'
 import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
 
@@ -54,7 +54,7 @@ test('D10.private: a draft becomes a generation with its digests, private to roo
   expect((await stat(join(stored.dir, 'containers/app'))).mode & 0o777).toBe(0o700)
   expect((await stat(join(stored.dir, 'shm.tar'))).mode & 0o777).toBe(0o600)
   expect((await stat(join(stored.dir, 'manifest.json'))).mode & 0o777).toBe(0o600)
-  expect(JSON.parse(await readFile(join(stored.dir, 'manifest.json'), 'utf8'))).toEqual(stored.manifest)
+  expect(parseManifest(await readFile(join(stored.dir, 'manifest.json'), 'utf8'))).toEqual(stored.manifest)
 })
 
 test('the next process finds what is complete, with its age, and nothing else', async () => {
@@ -136,7 +136,7 @@ test('a claim to a slot counts for who waits, and keeps nothing', async () => {
   const store = newStore()
   await add(store, 1)
   const claims = [store.announceReader(slotKey), store.announceReader(slotKey)]
-  store.announceReader({ ...slotKey, slot: 7 })
+  store.announceReader({ ...slotKey, name: 'carts-7' })
   let unread = false
   const waiting = store.unread(slotKey, new AbortController().signal).then(() => {
     unread = true
@@ -176,7 +176,7 @@ test('prune keeps the newest, and what is read until it is read no more', async 
 
 test('D9.swept: a removed or dead slot leaves nothing', async () => {
   const store = newStore()
-  const other = { ...slotKey, life: 'ffffffff' }
+  const other = { ...slotKey, incarnation: 'ffffffff' }
   await add(store, 1)
   const draft = await store.begin(other, 1)
   await draft.commit(manifestOf(1, { slot: other }))
@@ -190,7 +190,7 @@ test('D9.swept: a removed or dead slot leaves nothing', async () => {
 test('one namespace cannot take all: there is always something left for another', async () => {
   const page = 4096
   const store = newStore({ budget: 64 * page, share: 0.75 })
-  const slotOf = (namespace: string, slot: number) => ({ ...slotKey, namespace, slot })
+  const slotOf = (namespace: string, slot: number) => ({ ...slotKey, namespace, name: `carts-${slot}` })
   const begun = async (namespace: string, slot: number, pages: number) => {
     const draft = await store.begin(slotOf(namespace, slot), 1)
     draft.reserve(pages * page)
@@ -263,9 +263,9 @@ test('a key that is no slot never becomes a path', async () => {
   const store = newStore()
   for (const key of [
     { ...slotKey, namespace: '..' },
-    { ...slotKey, set: '../x' },
-    { ...slotKey, life: 'x' },
-    { ...slotKey, slot: -1 },
+    { ...slotKey, name: '../x' },
+    { ...slotKey, incarnation: 'x' },
+    { ...slotKey, name: 'a..b-0' },
   ])
     await expect(store.begin(key, 1)).rejects.toMatchObject({ code: 'BadManifest' })
   expect(await onDisk()).toEqual([])

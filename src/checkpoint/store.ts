@@ -1,5 +1,5 @@
 /**
- * Generations on this node: one directory each, below one directory for each life of a slot. A generation is complete
+ * Generations on this node: one directory each, below one directory for each incarnation of a slot. A generation is complete
  * or absent. The store writes a draft and renames it when all of it is on disk, and a removal begins with a rename,
  * too. So after a crash at any point `load` finds only complete generations and leftovers to delete.
  *
@@ -7,21 +7,14 @@
  */
 import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import type { SlotKey } from '../api/slot-lease.ts'
+import { parseSlotKey, type SlotKey } from '../api/slot-key.ts'
 import type { Clock } from '../kube/clock.ts'
 import { mostOf } from '../kube/fair-share.ts'
 import type { Random } from '../kube/random.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
 import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
-import {
-  formatManifest,
-  type Manifest,
-  newestFirst,
-  parseManifest,
-  parseSlotName,
-  slotName,
-} from './manifest.ts'
+import { formatManifest, type Manifest, newestFirst, parseManifest, slotName } from './manifest.ts'
 import {
   bytesOnDisk,
   isSystemError,
@@ -128,7 +121,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   function takenIn(namespace: string, draft: string): number {
     let taken = 0
     for (const [slot, entries] of slots)
-      if (parseSlotName(slot)?.namespace === namespace) for (const { bytes } of entries) taken += bytes
+      if (parseSlotKey(slot)?.namespace === namespace) for (const { bytes } of entries) taken += bytes
     for (const [dir, draftOf] of reserved)
       if (dir !== draft && draftOf.namespace === namespace) taken += draftOf.bytes
     return taken
@@ -398,7 +391,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       await mkdir(root, { recursive: true, mode: 0o700 })
       const dropped: Dropped[] = []
       for (const entry of await readdir(root, { withFileTypes: true }))
-        if (entry.isDirectory() && parseSlotName(entry.name) !== undefined)
+        if (entry.isDirectory() && parseSlotKey(entry.name) !== undefined)
           dropped.push(...(await loadSlot(entry.name)))
       return dropped
     },

@@ -1,7 +1,7 @@
 /** The objects that commands look at: sets, their pods and the nodes' reports, read once or watched. */
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { type NodeReport, nodeReports } from '../api/node-report.ts'
+import { type NodeReport, nodeReports, parseReport } from '../api/node-report.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
 import { listAll } from '../kube/list-all.ts'
@@ -44,7 +44,7 @@ export async function readWorld({ api, call }: Session, scope: Scope): Promise<W
       throw error
     }),
   ])
-  return { sets: sets.objects, pods: ofSets.objects, reports: reports?.objects }
+  return { sets: sets.objects, pods: ofSets.objects, reports: reports?.objects.map(parseReport) }
 }
 
 export interface FollowedWorld {
@@ -114,12 +114,18 @@ export async function followWorld<T>(
     warn: fields => terminal.err(`lost the API server, retrying: ${messageOf(fields['err'])}`),
     error: fields => terminal.err(messageOf(fields['err'])),
   }
-  const mirror = <O extends KubeObject>(resource: Resource<O>, store: MutableStore<O>, of: object) =>
-    createReflector({ api, resource, store, query: of, clock, random, log })
+  const mirror = <O extends KubeObject>(
+    resource: Resource<O>,
+    store: MutableStore<O>,
+    of: object,
+    more: { readonly transform?: (object: O) => O } = {},
+  ) => createReflector({ api, resource, store, query: of, clock, random, log, ...more })
   const reflectors = [
     mirror(backupPodSets, stores.sets, query.sets),
     mirror(pods, stores.pods, query.pods),
-    ...(first.reports === undefined ? [] : [mirror(nodeReports, stores.reports, {})]),
+    ...(first.reports === undefined
+      ? []
+      : [mirror(nodeReports, stores.reports, {}, { transform: parseReport })]),
   ]
   const running = Promise.all(reflectors.map(reflector => reflector.run(ended)))
   const listeners = new Set<() => void>()

@@ -2,7 +2,7 @@ import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
-import { nodeReports } from '../api/node-report.ts'
+import { nodeReports, parseReport } from '../api/node-report.ts'
 import { reportIndexes } from '../backuppodset/memory/reports.ts'
 import { leaseIndexes } from '../backuppodset/memory/slot-leases.ts'
 import type { Missing } from '../backuppodset/missing.ts'
@@ -42,7 +42,7 @@ export function createCaches(
   }
   const forMemory = {
     leases: cache(leaseResource, { ...memoryOnly, ...labelled, indexes: leaseIndexes }),
-    reports: cache(nodeReports, { ...memoryOnly, indexes: reportIndexes }),
+    reports: cache(nodeReports, { ...memoryOnly, indexes: reportIndexes, transform: parseReport }),
     nodes: cache(nodeResource, { ...memoryOnly, transform: labelsAndTaints }),
     services: cache(serviceResource, { ...memoryOnly, ...labelled, indexes: serviceIndexes }),
     slices: cache(endpointSlices, { ...memoryOnly, ...labelled, indexes: sliceIndexes }),

@@ -11,7 +11,7 @@ export const isKept = ({ generation, onDisk }: SlotReport): boolean => generatio
 export const mayBeKept = (said: SlotReport): boolean => isKept(said) || said.reason === diskUnreadReason
 
 /**
- * Returns the nodes that may have memory of this life, by the Lease, which outlives reports. If the Lease has no `kept`
+ * Returns the nodes that may have memory of this incarnation, by the Lease, which outlives reports. If the Lease has no `kept`
  * (an earlier version wrote it), all nodes that it names count. The last primary's node is one of them: it has the
  * generations that it saved itself, or kept as a holder before.
  */

@@ -2,9 +2,10 @@ import { describe, expect, it } from 'vitest'
 import type { SlotLease } from '../api/slot-lease.ts'
 import { type Origin, originFault } from './origin.ts'
 
-const slot = { namespace: 'shop', set: 'web', slot: 0, life: '0a1b2c3d' }
+const slot = { namespace: 'shop', name: 'web-0', incarnation: '0a1b2c3d' }
 const lease: SlotLease = {
   ...slot,
+  group: 'web',
   holder: { name: 'p', uid: 'uid-p' },
   epoch: 3,
   node: 'n1',
@@ -25,8 +26,8 @@ describe('D10.origin: memory comes from the pod and the node that the Lease name
     ],
     ['no Lease', origin, undefined, /no Lease/],
     ['another namespace', { ...origin, slot: { ...slot, namespace: 'other' } }, lease, /no Lease/],
-    ['another set', { ...origin, slot: { ...slot, set: 'db' } }, lease, /no Lease/],
-    ['another life', { ...origin, slot: { ...slot, life: 'ffffffff' } }, lease, /no Lease/],
+    ['another slot', { ...origin, slot: { ...slot, name: 'web-1' } }, lease, /no Lease/],
+    ['another incarnation', { ...origin, slot: { ...slot, incarnation: 'ffffffff' } }, lease, /no Lease/],
     ['an epoch to come', { ...origin, epoch: 4 }, lease, /epoch 4, but the Lease is at 3/],
     ['an epoch that no other would ever follow', { ...origin, epoch: 1e14 }, lease, /epoch/],
     ['another pod', { ...origin, source: { podUid: 'uid-x', node: 'n1' } }, lease, /uid-x/],

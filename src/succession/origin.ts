@@ -1,5 +1,6 @@
 /** Where memory may come from: the pod and the node that the Lease of its slot names. */
-import type { SlotKey, SlotLease } from '../api/slot-lease.ts'
+import { isSameSlot, type SlotKey } from '../api/slot-key.ts'
+import type { SlotLease } from '../api/slot-lease.ts'
 import { signerFault } from './signers.ts'
 
 export interface Origin {
@@ -21,7 +22,7 @@ export function originFault(
   { slot, epoch, source, signer }: Origin,
   lease: SlotLease | undefined,
 ): string | undefined {
-  if (lease === undefined || !isSameSlot(slot, lease)) return 'no Lease names this life of the slot'
+  if (lease === undefined || !isSameSlot(slot, lease)) return 'no Lease names this incarnation of the slot'
   if (epoch > lease.epoch) return `epoch ${epoch}, but the Lease is at ${lease.epoch}`
   if (epoch < lease.epoch) return signerFault(lease, epoch, signer)
   if (source.podUid !== lease.holder.uid)
@@ -50,6 +51,3 @@ export const namedBy = ({
 /** True if the memory of a slot is to be on this node. */
 export const isWanted = ({ node, holders }: Pick<SlotLease, 'node' | 'holders'>, name: string): boolean =>
   node === name || holders.includes(name)
-
-const isSameSlot = (a: SlotKey, b: SlotKey): boolean =>
-  a.namespace === b.namespace && a.set === b.set && a.slot === b.slot && a.life === b.life

@@ -7,7 +7,7 @@ import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
 import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
-import { slotLeaseBody } from '../../src/api/slot-lease.ts'
+import { setSlotLeaseBody } from '../../src/api/set-slot.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { apiVersionOf, leases, namespaces, nodes, pods } from '../../src/kube/resources.ts'
@@ -46,12 +46,13 @@ const condition = (type: string, status = 'True') => ({
 const lease = {
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
-  ...slotLeaseBody({
+  ...setSlotLeaseBody({
     ...{
       namespace: 'shop',
-      set: 'web',
+      name: 'web-0',
+      incarnation: '0a1b2c3d',
+      group: 'web',
       slot: 0,
-      life: '0a1b2c3d',
       epoch: 1,
       node: 'n1',
       ip: undefined,

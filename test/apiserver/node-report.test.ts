@@ -1,7 +1,13 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
-import { type NodeReport, type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
+import {
+  type NodeReport,
+  type NodeReportStatus,
+  nodeReports,
+  parseReport,
+  writtenSlots,
+} from '../../src/api/node-report.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { apiVersionOf } from '../../src/kube/resources.ts'
@@ -23,9 +29,8 @@ afterAll(async () => {
 
 const slot = {
   namespace: 'shop',
-  set: 'web',
-  slot: 3,
-  life: '0a1b2c3d',
+  name: 'web-3',
+  incarnation: '0a1b2c3d',
   role: 'holder',
   generation: 7,
 } as const
@@ -45,7 +50,7 @@ const status: NodeReportStatus = {
     slot,
     {
       ...slot,
-      slot: 4,
+      name: 'web-4',
       takenAt: '2026-01-01T00:00:00.5Z',
       bytes: 5_000_000_000,
       frozenSeconds: 0.0071,
@@ -66,6 +71,17 @@ const write = (of: object) =>
 describe('NodeReport', () => {
   it('is stored as it was written, every field of it', async () => {
     expect((await write(status)).status).toEqual(status)
+  })
+
+  it('takes the entries of agents of the version before', async () => {
+    const { name: _, incarnation: __, ...rest } = slot
+    const before = { ...rest, set: 'web', slot: 3, life: '0a1b2c3d' }
+    const written = await write({ ...status, slots: [before] })
+    expect(written.status?.slots).toEqual([before])
+    expect(parseReport(written).status?.slots).toEqual([slot])
+    expect((await write({ ...status, slots: writtenSlots([slot]) })).status?.slots).toEqual([
+      { ...before, ...slot },
+    ])
   })
 
   it('shows in kubectl what decides whether a node can be used', async () => {
@@ -91,7 +107,7 @@ describe('NodeReport', () => {
       { slots: [{ ...slot, usable: 'Warm' }] },
       /supported values: "Frozen", "Staged"/,
     ],
-    ['a slot without its life', { slots: [{ ...slot, life: null }] }, /life/],
+    ['a slot without its namespace', { slots: [{ ...slot, namespace: null }] }, /namespace/],
   ])('refuses %s', async (_, change, message) => {
     await expect(write({ ...status, ...change })).rejects.toThrow(message)
   })

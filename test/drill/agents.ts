@@ -65,8 +65,8 @@ export const agents: Drill = {
     if (now === undefined) throw new Error('the slot is gone')
     must(
       'the slot has another holder',
-      [now.epoch, now.life, now.holder.uid],
-      ([epoch, life, uid]) => epoch === first.epoch && life === first.life && uid === first.holder.uid,
+      [now.epoch, now.incarnation, now.holder.uid],
+      ([epoch, life, uid]) => epoch === first.epoch && life === first.incarnation && uid === first.holder.uid,
     )
     must('restarts', await restartsOf(set), seen => Object.keys(seen).length === 0)
     must('slowest answer, ms', Math.round(client.slowest()), ms => ms <= patienceOfClient)

@@ -19,6 +19,7 @@ const name = 'shop.carts.0.0a1b2c3d'
 const seal = '02'.repeat(32)
 const lease = (more: Partial<SlotLease> = {}): SlotLease => ({
   ...slotKey,
+  group: 'carts',
   holder: { name: 'p', uid: 'uid-p' },
   epoch: 3,
   node: 'a',
@@ -217,7 +218,7 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
   it('D9.reboot: what had no place in the tmpfs is brought back once there is one, and the reason is told until then', async () => {
     await leftOnDisk()
     const after = await boot({ memory: 'other', budget: 500_000 })
-    const other = { ...slotKey, slot: 7 }
+    const other = { ...slotKey, name: 'carts-7' }
     await add(after, 1, { bytes: 300_000, slot: other })
     await after.keeper.recall(stop.signal)
     expect(after.store.latest(slotKey)).toBeUndefined()
@@ -276,7 +277,7 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
     await running
     for (const [slots, half] of [
       [undefined, Buffer.alloc(32, 1)],
-      [[lease({ slot: 1 })], undefined],
+      [[lease({ name: 'carts-1' })], undefined],
     ] as const) {
       const world = await boot({ memory: 'other', slots })
       Object.assign(world, { half })
@@ -349,7 +350,7 @@ describe('a tmpfs that is full', { timeout: 60_000 }, () => {
   it('a draft that could only tell late how much it needs finds the room at its next try', async () => {
     const world = await boot({ budget: 300_000, slots: [lease({ node: 'b', holders: ['c'] })] })
     for (const generation of [1, 2]) await add(world, generation, { bytes: 100_000 })
-    const other = { ...slotKey, slot: 1 }
+    const other = { ...slotKey, name: 'carts-1' }
     await expect(add(world, 1, { bytes: 150_000, slot: other })).rejects.toMatchObject({ code: 'StoreFull' })
     // The first attempt could not know how much room was missing; the second one does.
     await add(world, 1, { bytes: 150_000, slot: other })

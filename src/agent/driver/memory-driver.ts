@@ -1,4 +1,4 @@
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { ContainerImage, Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { ContainerName, LocatedContainer } from '../discover/container.ts'

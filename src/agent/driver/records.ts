@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { slotFieldsOf, slotKeyIn } from '../../api/slot-key.ts'
 import { isGone } from '../discover/process.ts'
 import type { Clone } from './memory-driver.ts'
 
@@ -24,12 +25,16 @@ export function createCloneRecords(directory: string): CloneRecords {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const path = pathOf(clone.podUid)
       // A reader sees the old record or the new one, also the next agent after a crash here.
-      await writeFile(`${path}.tmp`, JSON.stringify(clone), { mode: 0o600 })
+      await writeFile(`${path}.tmp`, JSON.stringify({ ...clone, slot: slotFieldsOf(clone.slot) }), {
+        mode: 0o600,
+      })
       await rename(`${path}.tmp`, path)
     },
     async load(podUid) {
       try {
-        return JSON.parse(await readFile(pathOf(podUid), 'utf8')) as Clone
+        const clone = JSON.parse(await readFile(pathOf(podUid), 'utf8')) as Clone
+        const slot = slotKeyIn(Object(clone.slot))
+        return slot && { ...clone, slot }
       } catch (error) {
         // A full disk can truncate a record. The clone itself is then found and removed as a leftover.
         if (isGone(error) || error instanceof SyntaxError) return undefined

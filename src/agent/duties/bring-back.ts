@@ -1,5 +1,5 @@
 import { isAgentError } from '../../api/agent-errors.ts'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'

@@ -273,8 +273,8 @@ export async function saveOnce(
   { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
-  const { namespace, set, slot, life, epoch } = lease
-  const key = { namespace, set, slot, life }
+  const { namespace, name, incarnation, epoch } = lease
+  const key = { namespace, name, incarnation }
   const last = store.latest(key)
   const generation = (last?.manifest.generation ?? 0) + 1
   const { located } = await understudies.enter(pod, signal)

@@ -120,13 +120,13 @@ describe('deaths', () => {
     expect(written).toHaveLength(1)
   })
 
-  it('are forgotten with the pod, and with the life of its slot', () => {
+  it('are forgotten with the pod, and with the incarnation of its slot', () => {
     const primary = pod('p')
     const { deaths, released } = stand([primary])
     deaths.guarded(primary)
     void deaths.declare(primary, 'app', 'was ended')
     expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
-    expect(isDead({ dead: deaths.dead }, primary, nameOf({ life: 'ffffffff' }))).toBe(false)
+    expect(isDead({ dead: deaths.dead }, primary, nameOf({ incarnation: 'ffffffff' }))).toBe(false)
     deaths.revive(primary.uid)
     expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
     // The redirect of the death is gone for the new life.

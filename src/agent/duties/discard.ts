@@ -15,7 +15,7 @@ export async function discard(
   if (!pod.terminating || place.clone?.stage === 'Thawed') await takeOffStage(work, pod, place, signal)
   if (place.clone === undefined || !frozenToo) return
   const { slot, generation, stage } = place.clone
-  work.log.info({ pod: pod.name, slot: slot.slot, generation, stage }, 'understudy emptied')
+  work.log.info({ pod: pod.name, slot: slot.name, generation, stage }, 'understudy emptied')
   await work.driver.discard(place.clone)
   place.put(undefined)
 }

@@ -104,7 +104,7 @@ describe('a primary', () => {
     ['died before this agent came', world({ serving: died(nameOf()) }), ['redirect']],
     [
       'died in an earlier life of its slot',
-      world({ serving: died(nameOf({ life: 'ffffffff' })) }),
+      world({ serving: died(nameOf({ incarnation: 'ffffffff' })) }),
       ['checkpoint', 'watchPrimary'],
     ],
     ['is deleted, and nobody has its memory', world({ terminating: true }), []],
@@ -231,14 +231,16 @@ describe('an understudy', () => {
   })
 
   it('keeps the slot that lies in it although a lower one could', () => {
-    const other = { ...slot, slot: 1 }
+    const other = { ...slot, name: 'web-1' }
     const two = world({
       slots: [slot, other],
       kept: new Map([slot, other].map(each => [slotName(each), kept()])),
       stages: new Map([['uid-h', { slot: slotName(other), epoch: 1, generation: 5, state: 'Frozen' }]]),
     })
-    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(1)
-    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.slot).toBe(0)
+    expect(dutiesOf(two).find(({ type }) => type === 'freeze')?.lease?.name).toBe('web-1')
+    expect(dutiesOf({ ...two, stages: new Map() }).find(({ type }) => type === 'freeze')?.lease?.name).toBe(
+      'web-0',
+    )
   })
 
   it('goes on stage when the Lease names it, and is a primary from then on', () => {
@@ -274,7 +276,9 @@ describe('D7.policy: a slot whose policy is unknown', () => {
       { type: 'discard', frozenToo: false },
     ])
     // A clone of another slot, whose policy is known, is of no use here.
-    const other = world({ slots: [unknown({ slot: 1, node: 'b' }), lease({ node: 'b', holders: ['a'] })] })
+    const other = world({
+      slots: [unknown({ name: 'web-1', node: 'b' }), lease({ node: 'b', holders: ['a'] })],
+    })
     expect(dutiesOf({ ...other, kept: new Map() })).toContainEqual(
       expect.objectContaining({ type: 'discard', frozenToo: true }),
     )
@@ -344,7 +348,7 @@ describe('where connections to a dead primary go', () => {
   })
 
   it('not to an heir that has another slot by now: other memory would answer', () => {
-    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const other = lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
     const both = { slots: [lease({ heir }), other] }
     expect(way({}, both)).toMatchObject({ way: undefined })
     expect(way({}, { ...both, reports: new Map([['b', usableAt('b', lease())]]) })).toMatchObject({
@@ -370,7 +374,7 @@ describe('where connections to a dead primary go', () => {
     const before = dutiesOf({ ...dead, slots: [lease({ heir })] })
     expect(before).toMatchObject([{ ...waits, to: '10.0.0.9' }])
     // Two slots have one heir, and both primaries died at once.
-    const other = lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
+    const other = lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' })
     const after = dutiesOf({ ...dead, slots: [lease({ heir }), other] })
     expect(after).toMatchObject([{ ...waits, to: '127.0.0.1' }])
     expect(after[0]?.version).not.toBe(before[0]?.version)
@@ -447,9 +451,8 @@ describe('what is at stake', () => {
   const said = (over: object) => peer('b', { slotsKnown: true, slots: [{ ...entry, ...over }] })
   const entry = {
     namespace: 'default',
-    set: 'web',
-    slot: 0,
-    life: slot.life,
+    name: 'web-0',
+    incarnation: slot.incarnation,
     role: 'holder',
     generation: 5,
   } as const
@@ -618,7 +621,7 @@ describe('any world', () => {
     fc
       .record({
         kind: fc.constantFrom('primary', 'hotbackup', 'coldbackup', 'retired'),
-        slot: fc.constantFrom(undefined, 0, 1),
+        slot: fc.constantFrom(undefined, 'web-0', 'web-1'),
         epoch: fc.integer({ min: 0, max: 2 }),
         ip: fc.constantFrom(undefined, '10.0.0.1'),
         understudy: fc.boolean(),
@@ -639,7 +642,7 @@ describe('any world', () => {
         ),
       })
       .map(over => pod(name, over))
-  const leaseArb = (slot: number) =>
+  const leaseArb = (name: string) =>
     fc
       .record({
         holder: fc.constantFrom(...names).map(name => ({ name, uid: `uid-${name}` })),
@@ -651,12 +654,12 @@ describe('any world', () => {
         ),
         holders: fc.subarray(['a', 'b']),
       })
-      .map(over => lease({ ...over, slot }))
+      .map(over => lease({ ...over, name }))
   const worlds = fc
     .record({
       able: fc.boolean(),
       pods: fc.subarray([...names]).chain(chosen => fc.tuple(...chosen.map(podArb))),
-      slots: fc.subarray([0, 1]).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
+      slots: fc.subarray(['web-0', 'web-1']).chain(chosen => fc.tuple(...chosen.map(leaseArb))),
       mode: fc.constantFrom('Frozen' as const, 'Staged' as const, undefined),
       reported: fc.boolean(),
       isKept: fc.boolean(),
@@ -664,7 +667,7 @@ describe('any world', () => {
       stages: fc.array(
         fc.record({
           uid: fc.constantFrom(...names.map(name => `uid-${name}`)),
-          slot: fc.nat(1),
+          name: fc.constantFrom('web-0', 'web-1'),
           state: fc.constantFrom('Frozen' as const, 'Thawed' as const, 'OnStage' as const),
         }),
       ),
@@ -680,9 +683,9 @@ describe('any world', () => {
           kept: new Map(w.isKept ? w.slots.map(each => [slotName(each), kept()]) : []),
           proven: new Set(w.proven ? [kept().restoreHash] : []),
           stages: new Map(
-            w.stages.map(({ uid, slot, state }) => [
+            w.stages.map(({ uid, name, state }) => [
               uid,
-              { slot: nameOf({ slot }), epoch: 1, generation: 5, state },
+              { slot: nameOf({ name }), epoch: 1, generation: 5, state },
             ]),
           ),
           dead: new Map(w.dead.map(uid => [uid, nameOf()])),

@@ -47,8 +47,13 @@ interface Slot {
  * Whether the pod belongs to the owner of this slot. A set may have been deleted and made again under its name before the
  * garbage collector has removed its pods and Leases: the new set must not get the old set's memory.
  */
-export const isFor = ({ namespace, set, owner }: SlotLease, pod: Pick<PodView, 'set' | 'owner'>): boolean =>
-  pod.set === `${namespace}/${set}` && (owner === undefined || pod.owner === undefined || owner === pod.owner)
+export const isFor = (
+  { namespace, group, owner }: SlotLease,
+  pod: Pick<PodView, 'namespace' | 'group' | 'owner'>,
+): boolean =>
+  pod.namespace === namespace &&
+  pod.group === group &&
+  (owner === undefined || pod.owner === undefined || owner === pod.owner)
 
 /** Whether the pod is an understudy in which this node can restore memory now. */
 export const isFreeUnderstudy = (snapshot: Snapshot, pod: PodView): boolean =>
@@ -174,7 +179,7 @@ function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Duty[] {
  */
 function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Duty[] {
   if (!pod.understudy) return []
-  if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.slot === pod.slot)))
+  if (slots.some(lease => lease.holder.uid === pod.uid || (isFor(lease, pod) && lease.name === pod.slot)))
     return []
   if (pod.kind !== 'primary' || pod.terminating || isDead({ dead }, pod)) return []
   if (!pod.containers.every(isUp) || pod.ip === undefined) return []
@@ -282,7 +287,7 @@ function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Duty[] {
   const losers = snapshot.pods.filter(
     pod =>
       isFor(lease, pod) &&
-      pod.slot === lease.slot &&
+      pod.slot === lease.name &&
       pod.uid !== lease.holder.uid &&
       (pod.kind === 'primary' || pod.kind === 'retired') &&
       pod.epoch < lease.epoch,
@@ -415,7 +420,10 @@ function ofUnderstudy(snapshot: Snapshot, slots: readonly Slot[], pod: PodView):
 }
 
 const bySlot = <T extends Slot>(slots: readonly T[]): T[] =>
-  [...slots].sort((a, b) => a.lease.slot - b.lease.slot)
+  [...slots].sort((a, b) => byNumber(a.lease.name, b.lease.name))
+
+/** Orders `web-2` before `web-10`. */
+export const byNumber = (a: string, b: string): number => a.localeCompare(b, 'en', { numeric: true })
 
 /** A frozen tree counts against the understudy's memory limits in full, and the app needs some room on top. */
 export const fits = (pod: PodView, { memory }: Pick<Kept, 'memory'>): boolean =>

@@ -1008,10 +1008,10 @@ describe('the agents of two nodes', () => {
     it('D7.grave: leads nowhere when its heir is gone, or is called to another slot', async () => {
       await die()
       await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '10.0.0.2' }))
-      cluster.setLease({ ...lease({ slot: 1, holder: { name: 'h', uid: 'uid-h' }, node: 'b' }) })
+      cluster.setLease({ ...lease({ name: 'web-1', holder: { name: 'h', uid: 'uid-h' }, node: 'b' }) })
       await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '127.0.0.1' }))
       cluster.pods.get('b')?.remove('default/h')
-      cluster.setLease({ ...lease({ slot: 1, holder: { name: 'x', uid: 'uid-x' }, node: 'b' }) })
+      cluster.setLease({ ...lease({ name: 'web-1', holder: { name: 'x', uid: 'uid-x' }, node: 'b' }) })
       await vi.waitFor(() => expect(watch()).toMatchObject({ heir: '127.0.0.1' }))
     })
 

@@ -2,7 +2,8 @@
 
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotReport } from '../../api/node-report.ts'
-import { type SlotKey, slotAnnotations } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
+import { slotAnnotations } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
@@ -251,7 +252,7 @@ export function createEngine(options: EngineOptions): Engine {
     look()
     await options.sweepPods(new Set(pods.keys()))
     const leases = options.leases()
-    if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.life] === undefined)) return
+    if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)) return
     for (const slot of unwanted.due(
       snapshot,
       store.list().map(({ manifest }) => manifest.slot),
@@ -279,7 +280,7 @@ export function createEngine(options: EngineOptions): Engine {
       const [pod, lease] = [pods.get(uid), snapshot.slots.find(({ holder }) => holder.uid === uid)]
       return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)
     },
-    slotOf: pod => held.get(pod.uid) ?? `${pod.set.replace('/', '.')}.${pod.slot ?? '-'}`,
+    slotOf: pod => held.get(pod.uid) ?? `${pod.namespace}.${pod.slot ?? '-'}`,
     matters,
     begin(signal) {
       ended = signal

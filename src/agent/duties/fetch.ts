@@ -35,12 +35,12 @@ export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
  */
 export async function fetchNewest(
   work: TaskContext,
-  { namespace, set, slot, life, epoch }: SlotLease,
+  { namespace, name, incarnation, epoch }: SlotLease,
   others: readonly Elsewhere[],
   signal: AbortSignal,
 ): Promise<Stored | undefined> {
   const { store, peers, clock, log } = work
-  const key = { namespace, set, slot, life }
+  const key = { namespace, name, incarnation }
   const [ours] = generationsOf(store, key)
   const newer = others.filter(other => ours === undefined || isNewerTold(other, toldOf(ours.manifest)))
   let failure: { readonly error: unknown } | undefined

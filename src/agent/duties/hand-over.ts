@@ -85,7 +85,7 @@ export async function letEarlierGo(
   const name = nameOf(pod)
   if (!(await isThere(work.sentinel, name))) return
   const now = await work.inquiry.lease(lease, signal)
-  const isIts = now?.holder.uid === pod.uid && now.life === lease.life && now.ending !== pod.uid
+  const isIts = now?.holder.uid === pod.uid && now.incarnation === lease.incarnation && now.ending !== pod.uid
   if (isIts && now.handover === undefined) await letGo(work, name)
 }
 

@@ -17,7 +17,7 @@ it('a primary that stood still in vain does not do so again until its share of t
   expect(pauses.isOn(slot, [primary])).toBe(true)
   // A new request takes effect at once.
   expect(pauses.isOn(slot, [{ ...primary, handoverRequest: 'please' }])).toBe(false)
-  expect(pauses.isOn(lease({ slot: 1 }), [primary])).toBe(false)
+  expect(pauses.isOn(lease({ name: 'web-1' }), [primary])).toBe(false)
   now += 1
   expect(pauses.isOn(slot, [primary])).toBe(false)
 })

@@ -6,7 +6,7 @@ import type { Clone } from '../driver/memory-driver.ts'
 import { createLazyPages } from './lazy-pages.ts'
 
 const clone = (directory: string | undefined): Clone => ({
-  ...{ podUid: 'p', slot: { namespace: 'n', set: 's', slot: 0, life: '0' }, generation: 1, epoch: 1 },
+  ...{ podUid: 'p', slot: { namespace: 'n', name: 's-0', incarnation: '0' }, generation: 1, epoch: 1 },
   ...{ containers: [], stage: 'Thawed' },
   ...(directory && {
     pages: { servers: [{ container: 'app', server: { pid: 1, start: 1 }, work: '/nowhere' }], directory },

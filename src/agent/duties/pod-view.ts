@@ -13,7 +13,7 @@ import {
 } from '../../api/pod-contract.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
-import { ownerOf } from '../../api/slot-lease.ts'
+import { groupOf, ownerOf, slotOfPod } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { isSet, objectIn } from '../../api/unknown.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -23,7 +23,7 @@ import type { App, GateView, PodView, Stamp } from './snapshot.ts'
 export const isMarked = ({ metadata }: Pod): boolean => metadata.annotations?.[savedAnnotation] !== undefined
 
 /**
- * Returns the pod as duties see it; undefined if it belongs to no set or has ended.
+ * Returns the pod as duties see it; undefined if it belongs to no group or has ended.
  *
  * @param policy of the slot that it holds, for a pod that is not marked; undefined: all its containers are saved.
  */
@@ -32,9 +32,9 @@ export function viewOf(
   policy: Pick<SlotPolicy, 'containers' | 'restoreHash'> | undefined,
 ): PodView | undefined {
   const { namespace = '', name, uid } = pod.metadata
-  const set = pod.metadata.labels?.[labels.set]
+  const group = groupOf(pod.metadata)
   const phase = pod.status?.phase
-  if (set === undefined || phase === 'Succeeded' || phase === 'Failed') return undefined
+  if (group === undefined || phase === 'Succeeded' || phase === 'Failed') return undefined
   const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
   const names = saved ?? policy?.containers
   const containers = (pod.spec?.containers ?? []).filter(one => names?.includes(one.name) ?? true)
@@ -46,10 +46,10 @@ export function viewOf(
     namespace,
     name,
     uid,
-    set: `${namespace}/${set}`,
+    group,
     ...(owner !== undefined && { owner }),
     kind: kindLabelOf(pod) ?? '',
-    slot: natural(pod.metadata.labels?.[labels.slot]),
+    slot: slotOfPod(pod.metadata),
     epoch: natural(pod.metadata.annotations?.[annotations.epoch]) ?? 0,
     ip: podAddress(pod.status?.podIP, 'node'),
     madeForSlot: pod.metadata.annotations?.[successorAnnotation] !== undefined,

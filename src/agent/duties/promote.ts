@@ -130,7 +130,7 @@ export async function promote(
     'Normal',
     'OnStage',
     'Promote',
-    `took over slot ${lease.slot} with generation ${stage.generation}`,
+    `took over slot ${lease.name} with generation ${stage.generation}`,
   )
 }
 
@@ -256,7 +256,9 @@ async function confirm(
     try {
       const now = await inquiry.lease(lease, signal)
       const isCalled =
-        now?.holder.uid === lease.holder.uid && now.life === lease.life && now.epoch === lease.epoch
+        now?.holder.uid === lease.holder.uid &&
+        now.incarnation === lease.incarnation &&
+        now.epoch === lease.epoch
       if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
       return now
     } catch (error) {

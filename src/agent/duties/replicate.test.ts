@@ -14,9 +14,9 @@ import { kept, lease, nameOf, peer, snapshot } from './testing/snapshots.ts'
 const held = lease({ node: 'b', holders: ['a', 'c'] })
 
 const saying = (name: string, said: Partial<SlotReport>, slotsKnown = true) => {
-  const { namespace, set, slot, life } = held
+  const { namespace, name: slot, incarnation } = held
   const report = {
-    ...{ namespace, set, slot, life },
+    ...{ namespace, name: slot, incarnation },
     ...{ role: 'holder', epoch: 1, generation: 0 },
     ...said,
   }

@@ -13,8 +13,8 @@ export async function replicate(
   signal: AbortSignal,
   succeeded: () => void,
 ): Promise<void> {
-  const { namespace, set, slot, life } = lease
-  const key = { namespace, set, slot, life }
+  const { namespace, name, incarnation } = lease
+  const key = { namespace, name, incarnation }
   const keep = async () => {
     work.progress.succeeded(slotName(key))
     await work.store.prune(key, policy.keep)
@@ -38,9 +38,9 @@ async function pull(
   others: readonly Elsewhere[],
   signal: AbortSignal,
 ): Promise<Stored> {
-  const { namespace, set, slot, life } = lease
+  const { namespace, name, incarnation } = lease
   try {
-    return await work.peers.pull({ namespace, set, slot, life }, source, lease.epoch, signal)
+    return await work.peers.pull({ namespace, name, incarnation }, source, lease.epoch, signal)
   } catch (error) {
     signal.throwIfAborted()
     if (!isAgentError(error, 'PeerUnreachable', 'PeerSilent')) throw error

@@ -10,7 +10,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'
 import type { PodCondition } from '../conditions.ts'
-import { anotherIn, fits, isDead, isFor, isFreeUnderstudy } from './duties-of.ts'
+import { anotherIn, byNumber, fits, isDead, isFor, isFreeUnderstudy } from './duties-of.ts'
 import type { SlotProgress } from './progress.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
@@ -44,12 +44,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
   if (!isWanted(lease, node) && !mayHave) return undefined
   const progress = kept.progress(slotName(lease))
-  const { namespace, set, slot, life } = lease
+  const { namespace, name, incarnation } = lease
   const common = {
     namespace,
-    set,
-    slot,
-    life,
+    name,
+    incarnation,
     generation: stored?.manifest.generation ?? 0,
     ...(stored === undefined
       ? {}
@@ -236,16 +235,16 @@ export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCond
     .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
   const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
   if (frozen !== undefined)
-    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.slot} is frozen here` }
+    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.name} is frozen here` }
   const staged = slots
     .filter(({ use }) => use.usable === 'Frozen' || use.usable === 'Staged')
-    .map(({ lease }) => lease.slot)
+    .map(({ lease }) => lease.name)
   if (staged.length > 0)
     return {
       type,
       status: 'True',
       reason: 'Staged',
-      message: `can take over slot ${staged.sort((a, b) => a - b).join(', ')}`,
+      message: `can take over slot ${staged.sort(byNumber).join(', ')}`,
     }
   const [first] = slots.filter(({ lease }) => lease.holders.includes(snapshot.node))
   return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'this node has no memory of the set')
@@ -264,7 +263,7 @@ export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | unde
     type: podConditions.serving,
     status: 'True',
     reason: servingReasons.onStage,
-    message: `slot ${lease.slot} started empty after its memory was lost`,
+    message: `slot ${lease.name} started empty after its memory was lost`,
   }
 }
 

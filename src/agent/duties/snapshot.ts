@@ -20,19 +20,19 @@ export interface ContainerView {
   readonly memoryLimit: number | undefined
 }
 
-/** A pod of this node that belongs to a set. */
+/** A pod of this node that belongs to a group. */
 export interface PodView {
   readonly namespace: string
   readonly name: string
   readonly uid: string
-  /** `namespace/name` of its set. */
-  readonly set: string
+  /** See `groupOf`. */
+  readonly group: string
   /** Uid of the object that owns it; absent: none yet. */
   readonly owner?: string
   /** By its label: primary, hotbackup, ..., retired. */
   readonly kind: string
-  /** Number of the slot that it holds or held, by its label. The Lease has the last word. */
-  readonly slot: number | undefined
+  /** Name of the slot that it holds or held, by its labels. The Lease has the last word. */
+  readonly slot: string | undefined
   readonly epoch: number
   readonly ip: string | undefined
   /** The operator created it because a slot had no backup left. */

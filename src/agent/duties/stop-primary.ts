@@ -37,7 +37,7 @@ async function isSpared(
 ): Promise<boolean> {
   try {
     const now = await inquiry.lease(lease, signal)
-    return now?.holder.uid === uid && now.life === lease.life && now.ending !== uid
+    return now?.holder.uid === uid && now.incarnation === lease.incarnation && now.ending !== uid
   } catch (error) {
     signal.throwIfAborted()
     if (!isKubeError(error)) throw error

@@ -1,5 +1,6 @@
 /** Everything that the tasks need to perform duties. */
-import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'

@@ -1,5 +1,5 @@
 /** This node's knowledge of the processes in its pods: where they are, and which clones are in its understudies. */
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clone, LocatedPod, MemoryDriver, PodTarget } from '../driver/memory-driver.ts'
 import { idsOf } from './duties-of.ts'

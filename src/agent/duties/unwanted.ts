@@ -1,4 +1,4 @@
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isNamed, isWanted } from '../../succession/origin.ts'

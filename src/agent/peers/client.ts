@@ -6,7 +6,7 @@ import {
   type IncomingHttpHeaders,
 } from 'node:http2'
 import { AgentError } from '../../api/agent-errors.ts'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { type Manifest, slotName } from '../../checkpoint/manifest.ts'

@@ -72,7 +72,7 @@ const commit = async (generation: number, files: Record<string, Uint8Array | str
 }
 
 /** A slot that the server refuses to every node. */
-const refused = 999
+const refused = 'carts-999'
 
 const startServer = async (options: Partial<PeerServerOptions> = {}) => {
   const sent: SentGeneration[] = []
@@ -82,7 +82,7 @@ const startServer = async (options: Partial<PeerServerOptions> = {}) => {
     port: 0,
     store: source,
     nodeOf: fingerprint => (fingerprint === identities.holder.fingerprint ? 'node-b' : undefined),
-    mayRead: (node, slot) => node === 'node-b' && slot.slot !== refused,
+    mayRead: (node, slot) => node === 'node-b' && slot.name !== refused,
     clock: systemClock,
     log: silentLog,
     onSent: it => void sent.push(it),
@@ -112,7 +112,7 @@ const startClient = async (options: Partial<PeerClientOptions> = {}) => {
 
 /** Resolves when the peer has answered a request; it has read every earlier request of this client by then. */
 const untilAnswered = (client: PeerClient, peer: Peer) =>
-  expect(client.pull({ ...slotKey, slot: refused }, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
+  expect(client.pull({ ...slotKey, name: refused }, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
 
 describe('a generation goes from node to node', () => {
   test('as a whole, then as the difference', async () => {
@@ -206,11 +206,11 @@ describe('a generation goes from node to node', () => {
   test('many slots over one connection', async () => {
     const { peer, server } = await startServer()
     const { client, store } = await startClient()
-    const slots = Array.from({ length: 150 }, (_, slot) => ({ ...slotKey, slot }))
+    const slots = Array.from({ length: 150 }, (_, slot) => ({ ...slotKey, name: `carts-${slot}` }))
     const pulled = Promise.all(slots.map(slot => client.pull(slot, peer, epoch, never)))
     for (const slot of slots) {
       const draft = await source.begin(slot, 1)
-      await putFiles(draft.dir, { a: `${slot.slot}` })
+      await putFiles(draft.dir, { a: `${slot.name}` })
       await draft.commit(manifestOf(1, { slot }))
       server.announce(slot)
     }
@@ -264,7 +264,7 @@ describe('while a generation is read', () => {
     const hold = held()
     const { peer } = await startServer({ encode: hold.encode, transfers: { forAll: 8, forEach: 1 } })
     const { client } = await startClient()
-    const other = { ...slotKey, slot: 1 }
+    const other = { ...slotKey, name: 'carts-1' }
     const put = async (generation: number) => {
       const draft = await source.begin(other, generation)
       await putFiles(draft.dir, { a: `${generation}` })
@@ -289,7 +289,7 @@ describe('while a generation is read', () => {
     const { peer } = await startServer({ encode: hold.encode, transfers: { forAll: 2, forEach: 9 } })
     const { client } = await startClient()
     const [second, other] = [
-      { ...slotKey, slot: 1 },
+      { ...slotKey, name: 'carts-1' },
       { ...slotKey, namespace: 'another' },
     ]
     for (const slot of [slotKey, second, other]) {
@@ -413,7 +413,7 @@ describe('only those who may', () => {
     let allowed = false
     let known = true
     const { peer } = await startServer({
-      mayRead: (node, { slot }) => allowed && node === 'node-b' && slot === 0,
+      mayRead: (node, { name }) => allowed && node === 'node-b' && name === slotKey.name,
       nodeOf: () => (known ? 'node-b' : undefined),
     })
     const { client } = await startClient()
@@ -421,7 +421,7 @@ describe('only those who may', () => {
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
     allowed = true
     expect((await client.pull(slotKey, peer, epoch, never)).manifest.generation).toBe(1)
-    await expect(client.pull({ ...slotKey, slot: 1 }, peer, epoch, never)).rejects.toEqual(
+    await expect(client.pull({ ...slotKey, name: 'carts-1' }, peer, epoch, never)).rejects.toEqual(
       code('PeerRefused'),
     )
     // The connection stays open from before.
@@ -432,6 +432,7 @@ describe('only those who may', () => {
   describe('D10.peers: source and target stand in the Lease, over TLS with pinned keys', () => {
     const lease: SlotLease = {
       ...slotKey,
+      group: 'carts',
       holder: { name: 'p', uid: manifestOf(1).source.podUid },
       ...{ epoch: 1, node: manifestOf(1).source.node, ip: undefined, heir: undefined, holders: ['node-b'] },
     }
@@ -455,7 +456,7 @@ describe('only those who may', () => {
       ['of a node that the Lease does not name', { ...lease, node: 'another' }],
       ['of an epoch that has not begun', { ...lease, epoch: 0 }],
       ['of another namespace', { ...lease, namespace: 'another' }],
-      ['of another life of the slot', { ...lease, life: 'ffffffff' }],
+      ['of another incarnation of the slot', { ...lease, incarnation: 'ffffffff' }],
     ])('memory %s is not kept', async (_, now) => {
       const { pulled, store } = await pullWith(now)
       await expect(pulled).rejects.toEqual(code('PeerForeign'))
@@ -530,9 +531,9 @@ describe('only those who may', () => {
           /differs from its signed text/,
         ],
         [
-          'with a signature of another life of the slot',
+          'with a signature of another incarnation of the slot',
           manifest => {
-            const other = { ...manifest, slot: { ...manifest.slot, life: 'ffffffff' } }
+            const other = { ...manifest, slot: { ...manifest.slot, incarnation: 'ffffffff' } }
             const { signed } = createSigner(identities.source.key)(other)
             return { ...manifest, ...(signed && { signed }) }
           },
@@ -602,7 +603,7 @@ describe('only those who may', () => {
 
   test('not those who were struck off while they waited', async () => {
     let allowed = true
-    const { peer, server } = await startServer({ mayRead: (_, { slot }) => allowed && slot !== refused })
+    const { peer, server } = await startServer({ mayRead: (_, { name }) => allowed && name !== refused })
     const { client } = await startClient()
     const pulled = client.pull(slotKey, peer, epoch, never)
     await untilAnswered(client, peer)
@@ -776,21 +777,21 @@ describe('what breaks', () => {
     const stuck = Promise.withResolvers<never>()
     const { client } = await startClient({
       apply: async (stream, base, draft) => {
-        if (draft.slot.slot === 1) return applyDelta(stream, base, draft)
+        if (draft.slot.name === 'carts-1') return applyDelta(stream, base, draft)
         await stream[Symbol.asyncIterator]().next()
         return stuck.promise
       },
     })
     // Larger than the window.
     await commit(1, { 'pages-1.img': randomBytes(24 * 1024 * 1024) })
-    const other = { ...slotKey, slot: 1 }
+    const other = { ...slotKey, name: 'carts-1' }
     const draft = await source.begin(other, 1)
     await putFiles(draft.dir, { a: 'a' })
     await draft.commit(manifestOf(1, { slot: other }))
     const stop = new AbortController()
     const first = client.pull(slotKey, peer, epoch, stop.signal)
     const second = await client.pull(other, peer, epoch, never)
-    expect(second.manifest.slot.slot).toBe(1)
+    expect(second.manifest.slot.name).toBe('carts-1')
     stuck.reject(new Error('freed'))
     await expect(first).rejects.toThrow()
   })

@@ -14,9 +14,13 @@ import {
 const label = fc.stringMatching(/^[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?$/)
 const slot = fc.record({
   namespace: label,
-  set: fc.array(label, { minLength: 1, maxLength: 3 }).map(parts => parts.join('.')),
-  slot: fc.integer({ min: 0, max: 999_999_999 }),
-  life: fc.stringMatching(/^[0-9a-f]{8}$/),
+  name: fc
+    .tuple(
+      fc.array(label, { minLength: 1, maxLength: 3 }),
+      fc.option(fc.integer({ min: 0, max: 999_999_999 })),
+    )
+    .map(([parts, number]) => (number === null ? parts.join('.') : `${parts.join('.')}-${number}`)),
+  incarnation: fc.stringMatching(/^[0-9a-f]{8}$/),
 })
 const version: fc.Arbitrary<Version | undefined> = fc.option(
   fc.record({
@@ -36,6 +40,29 @@ describe('a request', () => {
     )
   })
 
+  test('has the path of the version before, which reads no other; a slot without a number has its name', () => {
+    const none = { after: undefined, base: undefined }
+    const of = (name: string) => ({ slot: { namespace: 'shop', name, incarnation: '0a1b2c3d' }, ...none })
+    const before = '/v1/generations/shop/carts/0/0a1b2c3d?after=none&base=none'
+    expect(formatRequest(of('carts-0'))).toBe(before)
+    expect(parseRequest(before)).toEqual(of('carts-0'))
+    expect(parseRequest('/v1/generations/shop.carts.0.0a1b2c3d?after=none&base=none')).toEqual(of('carts-0'))
+    const other = '/v1/generations/shop._carts-0.kind.0a1b2c3d?after=none&base=none'
+    expect(formatRequest(of('carts-0.kind'))).toBe(other)
+    expect(parseRequest(other)).toEqual(of('carts-0.kind'))
+  })
+
+  test('for a forged name is not sent', () => {
+    for (const name of ['../x', 'a/b', 'a..b', 'a?after=1.1', ''])
+      expect(() =>
+        formatRequest({
+          slot: { namespace: 'shop', name, incarnation: '0a1b2c3d' },
+          after: undefined,
+          base: undefined,
+        }),
+      ).toThrow(expect.objectContaining({ code: 'BadManifest' }))
+  })
+
   const good = '/v1/generations/shop/carts/0/0a1b2c3d?after=none&base=none'
   test.each([
     ['', '/'],
@@ -46,6 +73,8 @@ describe('a request', () => {
     ['a namespace that brings a set along', good.replace('shop/carts', 'shop.x/carts')],
     ['a life that is too short', good.replace('0a1b2c3d', '0a1b2c3')],
     ['a number with a zero in front', good.replace('/0/', '/00/')],
+    ['a name in two forms', good.replace('shop/carts/0/', 'shop._carts-0.')],
+    ['a name with a way up', good.replace('shop/carts/0/', 'shop._../x.')],
     ['no query', good.replace(/\?.*/, '')],
     ['more query', `${good}&base=1.1`],
     ['a generation 0', good.replace('after=none', 'after=1.0')],

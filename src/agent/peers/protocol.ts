@@ -1,9 +1,9 @@
 /** The protocol between two agents: one request, and the headers of its answer. */
-import type { SlotKey } from '../../api/slot-lease.ts'
-import { type Manifest, parseSlotName, slotName } from '../../checkpoint/manifest.ts'
+import { parseSlotKey, type SlotKey, slotFieldsOf, slotKeyIn } from '../../api/slot-key.ts'
+import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 
 /**
- * Identifies a generation within a slot's life. The number alone does not, as each epoch continues to count by itself.
+ * Identifies a generation within a slot's incarnation. The number alone does not, as each epoch continues to count by itself.
  */
 export interface Version {
   readonly epoch: number
@@ -50,21 +50,27 @@ export function parseVersion(text: unknown): { readonly version: Version | undef
 
 /** Returns the path of a request. @throws CheckpointError BadManifest for an invalid slot. */
 export function formatRequest({ slot, after, base }: GenerationRequest): string {
-  slotName(slot)
-  const path = [slot.namespace, slot.set, slot.slot, slot.life].join('/')
+  const name = slotName(slot)
+  const { namespace, set, slot: number, life } = slotFieldsOf(slot)
+  // Agents of the version before read only this form; a later version sends the name.
+  const path = set === undefined ? name : [namespace, set, number, life].join('/')
   return `${generationsPath}/${path}?after=${formatVersion(after)}&base=${formatVersion(base)}`
 }
 
 /** Parses only the output of `formatRequest`, as there is no other client. */
 export function parseRequest(path: string): GenerationRequest | undefined {
-  const [, namespace = '', set = '', slot = '', life = '', after, base] =
-    /^\/v1\/generations\/([^/?]+)\/([^/?]+)\/([^/?]+)\/([^/?]+)\?after=([^&]*)&base=([^&]*)$/.exec(path) ?? []
-  const key = parseSlotName(`${namespace}.${set}.${slot}.${life}`)
+  const [, name = '', after, base] =
+    /^\/v1\/generations\/([^?]+)\?after=([^&]*)&base=([^&]*)$/.exec(path) ?? []
+  const key = name.includes('/') ? slotBefore(name) : parseSlotKey(name)
   const [has, offers] = [parseVersion(after), parseVersion(base)]
   if (key === undefined || has === 'malformed' || offers === 'malformed') return undefined
-  // The name of a set may contain dots, so a forged namespace or set could shift the parts.
-  if (key.namespace !== namespace || key.set !== set) return undefined
   return { slot: key, after: has.version, base: offers.version }
+}
+
+/** Reads the path of the version before: `NAMESPACE/SET/NUMBER/LIFE`. */
+function slotBefore(path: string): SlotKey | undefined {
+  const [, namespace, set, slot, life] = /^([^/]+)\/([^/]+)\/(0|[1-9]\d{0,8})\/([^/]+)$/.exec(path) ?? []
+  return slotKeyIn({ namespace, set, slot: Number(slot), life })
 }
 
 const headers = {

@@ -1,7 +1,7 @@
 /** Receives one generation: it counts only when the store has checked and committed it as a whole. */
 
 import { AgentError } from '../../api/agent-errors.ts'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
 import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Draft, GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -143,10 +143,7 @@ function onlyAs(
       const same =
         manifest.epoch === version.epoch &&
         manifest.generation === version.generation &&
-        manifest.slot.namespace === slot.namespace &&
-        manifest.slot.set === slot.set &&
-        manifest.slot.slot === slot.slot &&
-        manifest.slot.life === slot.life
+        isSameSlot(manifest.slot, slot)
       if (!same)
         throw new CheckpointError('BadManifest', 'the manifest and its head name different generations')
       return draft.commit(manifest, { ...options, stoppedAt })

@@ -5,7 +5,7 @@ import type { ServerHttp2Stream } from 'node:http2'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { createRecordWriter, formatHeader, kinds, magic } from '../../checkpoint/delta/records.ts'
 import type { GenerationFile, Manifest } from '../../checkpoint/manifest.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
@@ -157,7 +157,7 @@ describe('nothing is taken, and nothing is left of', () => {
   })
 
   test('another slot', async () => {
-    const slot = { ...slotKey, slot: 7 }
+    const slot = { ...slotKey, name: 'carts-7' }
     await expect(pull(await send(whole({ a: 'x' }, { slot })))).rejects.toEqual(
       code('Corrupt', 'BadManifest'),
     )

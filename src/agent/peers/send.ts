@@ -1,7 +1,7 @@
 /** Sends one generation: retains it while it is read; the receiver sets the pace. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'

@@ -45,7 +45,7 @@ export function cellsOf(node: TestNode, deadlineMs: number): Cells {
         manifest: {
           ...dumped,
           ...{ version: 1, epoch: 2, generation: number, restoreHash: 'h', files: [], bytes: 0 },
-          slot: { namespace: 'cells', set: 'counter', slot: 3, life: '0123abcd' },
+          slot: { namespace: 'cells', name: 'counter-3', incarnation: '0123abcd' },
           source: { pod: 'p', podUid: 'u', node: 'n' },
         },
       }),

@@ -5,6 +5,7 @@ import {
   paceReasons,
   reportLimits,
   type SlotReport,
+  type WrittenSlotReport,
 } from '../node-report.ts'
 import {
   choice,
@@ -32,12 +33,17 @@ const check = object<NodeCheck>(
   { name: true, ok: true, message: true },
 )
 
-const slot = object<SlotReport>(
+const slot = object<WrittenSlotReport>(
   {
-    namespace: text('Namespace of the set.'),
-    set: text('Name of the set.'),
-    slot: count('Number of the slot.'),
-    life: text('Identifies the life (incarnation) of the slot: a reused slot number inherits no memory.'),
+    namespace: text('Namespace of the slot.'),
+    name: text('Name of the slot: that of its Lease.'),
+    incarnation: text(
+      'Identifies the incarnation of the slot: a slot that is begun again inherits no memory.',
+    ),
+    // The version before reads and writes these instead of name and incarnation.
+    set: text('Deprecated, see name: name of the set.'),
+    slot: count('Deprecated, see name: number of the slot.'),
+    life: text('Deprecated, see incarnation.'),
     role: choice('source: the primary of the slot runs on this node. holder: this node keeps its memory.', [
       'source',
       'holder',
@@ -87,7 +93,7 @@ const slot = object<SlotReport>(
     reason: text('Why there is no newer generation, or why it is not usable: one word, for programs.'),
     message: text('The reason in words, and what to change.'),
   },
-  { namespace: true, set: true, slot: true, life: true, role: true, generation: true },
+  { namespace: true, role: true, generation: true },
 )
 
 const budget = (description: string) =>
@@ -102,8 +108,10 @@ const budget = (description: string) =>
     { description },
   )
 
-const status = (): SchemaOf<NodeReportStatus> =>
-  object<NodeReportStatus>(
+type Written = Omit<NodeReportStatus, 'slots'> & { readonly slots: readonly WrittenSlotReport[] }
+
+const status = (): SchemaOf<Written> =>
+  object<Written>(
     {
       version: text('Version of the agent.'),
       address: text('host:port at which other agents reach this agent.'),

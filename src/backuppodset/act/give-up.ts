@@ -16,11 +16,14 @@ export type GiveUp = Extract<Action, { type: 'giveUp' }>
  */
 export async function giveUp(context: ActContext, { slot, lease }: GiveUp): Promise<void> {
   const { api, owner, signal, instance } = context
-  const { holder, life, givenUpFor } = lease
+  const { holder, incarnation, givenUpFor } = lease
   const event = {
     apiVersion: apiVersionOf(events),
     kind: events.kind,
-    metadata: { name: `${owner.name}.${lease.slot}.${life}.${givenUpFor}`, namespace: owner.namespace },
+    metadata: {
+      name: `${owner.name}.${lease.slot}.${incarnation}.${givenUpFor}`,
+      namespace: owner.namespace,
+    },
     eventTime: microTime(context.now()),
     reportingController: 'understudy-operator',
     reportingInstance: instance,

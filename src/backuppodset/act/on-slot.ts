@@ -1,4 +1,4 @@
-import { slotLeaseName } from '../../api/slot-lease.ts'
+import { slotLeaseName } from '../../api/set-slot.ts'
 import { deleteLease, writeLease, writePolicy } from '../memory/write-lease.ts'
 import { publish, serve, withdraw } from '../services/write.ts'
 import type { SlotAction, SlotActionOf } from '../slot-actions.ts'

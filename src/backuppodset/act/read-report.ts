@@ -1,4 +1,4 @@
-import { type NodeReport, nodeReports } from '../../api/node-report.ts'
+import { type NodeReport, nodeReports, parseReport } from '../../api/node-report.ts'
 import type { Api } from '../../kube/api.ts'
 import { isKubeError } from '../../kube/errors.ts'
 
@@ -11,7 +11,7 @@ export async function readReport(
   signal: AbortSignal,
 ): Promise<NodeReport | undefined> {
   try {
-    return await api.get(nodeReports, { name }, { signal })
+    return parseReport(await api.get(nodeReports, { name }, { signal }))
   } catch (error) {
     if (isKubeError(error, 'NotFound')) return undefined
     throw error

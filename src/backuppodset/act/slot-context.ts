@@ -1,5 +1,5 @@
 import type { ParsedService } from '../../api/memory.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Pod } from '../../kube/resources.ts'
@@ -61,7 +61,7 @@ export interface StatePort {
   readonly heldState: (slot: number, holder: Holder) => void
   /** A candidate refused the slot's state. */
   readonly refusedState: (slot: number) => void
-  /** The slot's life has ended: no pod will be given its state. */
+  /** The slot's incarnation has ended: no pod will be given its state. */
   readonly beganAnew: (slot: number) => void
 }
 
@@ -74,7 +74,7 @@ export interface SlotContext<Action = SlotAction> extends PodPort, EndpointPort,
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome<Action>) => void
   /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
-  readonly requestedHandover: (lease: SlotLease, at: number) => void
+  readonly requestedHandover: (lease: SetSlotLease, at: number) => void
   readonly monotonic: () => number
   readonly log: Log
 }

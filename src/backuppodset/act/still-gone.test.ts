@@ -8,9 +8,9 @@ import { makeHolder, makeLease } from '../testing/slots.ts'
 import { requireGone } from './still-gone.ts'
 
 const primary = makeHolder('p', 0, { node: 'n1' })
-const lease = makeLease(primary, { life: 'aaaaaaaa', holders: ['n2'], kept: ['n3'] })
+const lease = makeLease(primary, { incarnation: 'aaaaaaaa', holders: ['n2'], kept: ['n3'] })
 const nothing: Partial<NodeReportStatus> = { slotsKnown: true, slots: [] }
-const kept: Partial<NodeReportStatus> = { ...nothing, slots: [makeSlotReport({ life: 'aaaaaaaa' })] }
+const kept: Partial<NodeReportStatus> = { ...nothing, slots: [makeSlotReport({ incarnation: 'aaaaaaaa' })] }
 
 const asked = (reports: Readonly<Record<string, Partial<NodeReportStatus>>>, of = lease) => {
   const urgentApi = fakeApi({
@@ -47,6 +47,6 @@ it('D7.gone: it does not where one that kept it is not there any more, or does n
 
 it('D7.gone: memory of another life of the slot is none of this one', async () => {
   await expect(
-    asked({ n1: kept, n2: nothing, n3: nothing }, { ...lease, life: 'bbbbbbbb' }),
+    asked({ n1: kept, n2: nothing, n3: nothing }, { ...lease, incarnation: 'bbbbbbbb' }),
   ).resolves.toBeUndefined()
 })

@@ -1,4 +1,4 @@
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { isKept } from '../../succession/kept.ts'
 import { namedBy } from '../../succession/origin.ts'
@@ -7,14 +7,14 @@ import { readReport } from './read-report.ts'
 import type { SlotPort } from './slot-context.ts'
 
 /**
- * Asks the API server for the reports of all nodes that a slot's Lease names, before the slot's life ends because none
+ * Asks the API server for the reports of all nodes that a slot's Lease names, before the slot's incarnation ends because none
  * has a copy. With a stale watch we may see a report from before the first generation was saved.
  *
  * @throws KubeError Conflict if a node has a copy, or does not report that it has none: the cache will show that.
  */
 export async function requireGone(
   { urgentApi, signal }: Pick<SlotPort, 'urgentApi' | 'signal'>,
-  lease: SlotLease,
+  lease: SetSlotLease,
 ): Promise<void> {
   const answers = await Promise.all(
     namedBy(lease).map(async node => {

@@ -8,7 +8,7 @@ import { makeHolder, makeLease } from '../testing/slots.ts'
 import { requireStanding } from './still-standing.ts'
 
 const lease = makeLease(makeHolder('p', 0, { node: 'n1' }), {
-  ...{ life: 'aaaaaaaa', holders: ['n2'], handover: 'uid-h', handovers: 2 },
+  ...{ incarnation: 'aaaaaaaa', holders: ['n2'], handover: 'uid-h', handovers: 2 },
 })
 const stands: Partial<SlotReport> = { final: true, standsForSeconds: 13, standsForHandover: 2 }
 
@@ -16,7 +16,7 @@ const asked = (said: Partial<SlotReport> | undefined, now = 11_999) => {
   const urgentApi = fakeApi({
     get: async (_, { name }) => {
       if (said === undefined) throw new KubeError('NotFound', name, { status: 404 })
-      const slot = makeSlotReport({ life: 'aaaaaaaa', role: 'source', generation: 3, ...said })
+      const slot = makeSlotReport({ incarnation: 'aaaaaaaa', role: 'source', generation: 3, ...said })
       return makeReport(name, { slots: [slot] })
     },
   })
@@ -39,7 +39,7 @@ it('D7.consent: it is not where the node has taken that back, speaks of an earli
     goesOn,
     { ...stands, standsForHandover: 1 },
     { ...stands, role: 'holder' as const },
-    { ...stands, life: 'bbbbbbbb' },
+    { ...stands, incarnation: 'bbbbbbbb' },
   ])
     await expect(asked(said)).rejects.toMatchObject({ code: 'Conflict' })
 })

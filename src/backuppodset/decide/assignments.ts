@@ -1,4 +1,5 @@
-import type { Signer, SlotLease } from '../../api/slot-lease.ts'
+import { type SetSlotLease, slotLeaseName } from '../../api/set-slot.ts'
+import type { Signer } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import { stepsBehind } from '../../succession/age.ts'
@@ -21,7 +22,7 @@ export interface Players {
   readonly understudies: readonly Candidate[]
   /** Hot backups made for the turn of one slot: each takes that slot only. */
   readonly relays: readonly Candidate[]
-  /** Slots that begin a new life in place: the kubelet has restarted their app, and no memory of it is left. */
+  /** Slots that begin a new incarnation in place: the kubelet has restarted their app, and no memory of it is left. */
   readonly emptied: ReadonlySet<number>
   /** Slots whose primaries are to be terminated, because another pod is about to be called. */
   readonly ending: ReadonlySet<number>
@@ -87,18 +88,19 @@ export function assignments(
     const asItIs = goesOn ? { heir: present.lease.heir, holders: present.lease.holders } : undefined
     const cover = isRefused && !isEnded ? asItIs : wanted.get(slot)
     const heir = understudies.find(({ uid }) => uid === cover?.heir?.uid)
-    const life = goesOn ? present.lease.life : draw(random, 4)
-    // Drawn with the life: data that was sealed for another life is not the memory of this one.
+    const incarnation = goesOn ? present.lease.incarnation : draw(random, 4)
+    // Drawn with the incarnation: data that was sealed for another one is not the memory of this one.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
-    const lease: SlotLease = {
+    const lease: SetSlotLease = {
       namespace: owner.namespace,
-      set: owner.name,
+      name: slotLeaseName(owner.name, slot),
+      incarnation,
+      group: owner.name,
       slot,
-      life,
       owner: owner.uid,
       ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
@@ -154,8 +156,8 @@ const firstContainersOf = ({ stage }: Candidate): string | undefined =>
   stage?.understudy ? undefined : stage?.containers
 
 /**
- * Returns the containers whose memory is the life of this slot. If the Lease names none yet and the kubelet has started
- * others since the life began, for example while the set was paused, the running containers do not belong to this life:
+ * Returns the containers whose memory is the incarnation of this slot. If the Lease names none yet and the kubelet has started
+ * others since the incarnation began, for example while the set was paused, the running containers do not belong to it:
  * the app died, and no agent has reported it.
  */
 const containersOf = (slot: SlotMemory, pod: Candidate): string | undefined =>
@@ -262,7 +264,7 @@ export function vacantLeases(
     if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
     const kept = rest.kept && [...rest.kept, ...open]
-    const lease: SlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
+    const lease: SetSlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
     return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
   })
 }

@@ -15,7 +15,7 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
   return cast.primaries.flatMap((pod): Failure[] => {
     if (pod.slot === undefined || pod.waking || pod.stage?.promoting || cast.slotless.includes(pod)) return []
     const slot = slots.get(pod.slot)
-    // A pod that began a new life of the slot may die before its Lease names it.
+    // A pod that began a new incarnation of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
@@ -36,7 +36,7 @@ export function beganAnew({ slots }: MemoryView, pod: PodView): boolean {
 
 /**
  * The kubelet has started another app in the primary, but the memory of the app before is kept, or the pod is an
- * understudy: this is a death that no agent has reported, and not the beginning of another life.
+ * understudy: this is a death that no agent has reported, and not the beginning of another incarnation.
  */
 const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): boolean =>
   isReplaced(slot, pod) &&

@@ -72,7 +72,9 @@ describe('a slot that somebody wants to go to another pod', () => {
       actions.findIndex(({ type }) => type === 'retire'),
     )
     const leases = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease)
-    expect(leases(end).map(({ life }) => life)).toEqual(leases(before).map(({ life }) => life))
+    expect(leases(end).map(({ incarnation }) => incarnation)).toEqual(
+      leases(before).map(({ incarnation }) => incarnation),
+    )
     expect(leases(end)[1]?.holder).toEqual(leases(before)[1]?.holder)
     expect(leases(end)[0]?.handover).toBeUndefined()
     expect(end.pods.filter(({ kind }) => kind === 'hotbackup')).toHaveLength(2)

@@ -19,7 +19,7 @@ const retryMs = { first: 30_000, most: 600_000 } as const
 
 /**
  * Returns what to do for a slot that no backup can take: `make` a pod that can; wait (`awaited`) for a pod that was
- * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty life
+ * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty incarnation
  * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long.
  */
 export function lastResort(

@@ -58,7 +58,7 @@ describe('a primary that died', () => {
         pod: { name: 'h1' },
         role: { slot: 0, epoch: 2, replaces: { name: 'p0', reason: 'Died' } },
         lease: {
-          life: lease0.life,
+          incarnation: lease0.incarnation,
           epoch: 2,
           holder: { uid: h1.uid },
           node: 'n-h1',
@@ -230,7 +230,7 @@ describe('a slot without a hot backup', () => {
         pod: { name: 'c0' },
         wake: true,
         role: { slot: 0, epoch: 2, replaces: { reason: 'Died' } },
-        lease: { life: lease.life, epoch: 2, node: 'n-c0', ip: '10.0.0.1', holders: ['n-x'] },
+        lease: { incarnation: lease.incarnation, epoch: 2, node: 'n-c0', ip: '10.0.0.1', holders: ['n-x'] },
         origin: { how: 'Cold' },
       },
     ])
@@ -272,7 +272,12 @@ describe('a slot without a hot backup', () => {
     ])
     const there = makeMemorySnapshot(none, [p0, made()], [slot])
     expect(ofType(there, 'promote')).toMatchObject([
-      { pod: { name: 'r' }, role: { epoch: 2 }, lease: { life: lease.life }, origin: { how: 'Created' } },
+      {
+        pod: { name: 'r' },
+        role: { epoch: 2 },
+        lease: { incarnation: lease.incarnation },
+        origin: { how: 'Created' },
+      },
     ])
     expect(ofType(there, 'delete')).toEqual([])
   })
@@ -390,7 +395,7 @@ describe('a promotion that is under way', () => {
       {
         pod: { name: 'h1' },
         role: { slot: 0, epoch: 3 },
-        lease: { life: lease.life, epoch: 3, node: 'n-h1' },
+        lease: { incarnation: lease.incarnation, epoch: 3, node: 'n-h1' },
         version: '1',
       },
     ])
@@ -460,7 +465,10 @@ describe('a primary that is being deleted', () => {
   it('is not replaced when the set has become smaller: its memory is only kept', () => {
     const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
     expect(actions(makeMemorySnapshot({ replicas: 0, hotBackups: 1 }, [h0], [slot]))).toMatchObject([
-      { type: 'writeSlot', lease: { slot: 0, life: lease.life, retainedSince: expect.any(String) } },
+      {
+        type: 'writeSlot',
+        lease: { slot: 0, incarnation: lease.incarnation, retainedSince: expect.any(String) },
+      },
     ])
   })
 })
@@ -480,7 +488,7 @@ describe('an app that was restarted where it is', () => {
       restarts: 1,
       lease: { epoch: 1, holder: lease.holder },
     })
-    expect(assigned?.lease.life).not.toBe(lease.life)
+    expect(assigned?.lease.incarnation).not.toBe(lease.incarnation)
     const after = makeSlot(assigned?.lease ?? lease, [], { restarts: 1 })
     expect(ofType(makeMemorySnapshot(wish, [restarted, h0], [after]), 'writeSlot')).toEqual([])
   })
@@ -691,7 +699,7 @@ function check(s: Snapshot, all: readonly Action[]): void {
       const slot = s.memory?.slots.get(action.role.slot)
       const isKept = slot?.copies.some(({ report }) => report.usable !== undefined)
       if (action.version !== undefined) expect(isKept, 'only with its memory').toBe(true)
-      expect(action.lease.life, 'in the same life').toBe(slot?.lease.life)
+      expect(action.lease.incarnation, 'in the same life').toBe(slot?.lease.incarnation)
       expect(action.role.epoch).toBeGreaterThanOrEqual(slot?.lease.epoch ?? 0)
       expect(action.pod.stage?.understudy).toBe(true)
     }
@@ -724,7 +732,7 @@ function check(s: Snapshot, all: readonly Action[]): void {
       expect(action.lease.epoch).toBeGreaterThanOrEqual(present?.lease.epoch ?? 0)
       expect(action.lease.holders).not.toContain(action.lease.node)
       if (!action.stateLost && present?.lease.holder.uid === action.lease.holder.uid)
-        expect(action.lease.life).toBe(present.lease.life)
+        expect(action.lease.incarnation).toBe(present.lease.incarnation)
     }
   }
   const leased = all.flatMap(action =>
@@ -831,7 +839,7 @@ describe('a set whose memory must not be kept', () => {
     const lease = makeLease(p0, { heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' }, holders: ['n-h0'] })
     const s = refusing([makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])])
     expect(actions(s)).toMatchObject([
-      { type: 'writeSlot', lease: { life: lease.life, heir: undefined, holders: [] } },
+      { type: 'writeSlot', lease: { incarnation: lease.incarnation, heir: undefined, holders: [] } },
     ])
     const empty = { ...lease, heir: undefined, holders: [], unsaved: true }
     expect(actions(refusing([makeSlot(empty, [])]))).toEqual([])
@@ -844,7 +852,7 @@ describe('a set whose memory must not be kept', () => {
     expect(actions(refusing([slot], false))).toMatchObject([
       {
         type: 'writeSlot',
-        lease: { life: lease.life, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true },
+        lease: { incarnation: lease.incarnation, heir, holders: ['n-h0'], kept: ['n-h0'], unsaved: true },
       },
     ])
     expect(actions(refusing([{ ...slot, lease: { ...lease, unsaved: true } }], false))).toEqual([])
@@ -919,7 +927,7 @@ describe('a primary that hangs', () => {
   it('D7.ending: is ended before another one is called, so that two never run; not for ever', () => {
     const first = at(undefined, ['n-p0', 'n-h0'])
     expect(actions(first)).toMatchObject([
-      { type: 'writeSlot', lease: { ending: hung.uid, epoch: 1, life: lease.life } },
+      { type: 'writeSlot', lease: { ending: hung.uid, epoch: 1, incarnation: lease.incarnation } },
     ])
     const waits = at(4_000, ['n-p0', 'n-h0'])
     expect(actions(waits)).toEqual([])

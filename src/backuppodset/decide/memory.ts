@@ -25,7 +25,7 @@ import { type Vacancies, vacancies } from './vacancies.ts'
  * Algorithm 1 for sets that keep memory. A slot that lost its primary goes to a hot backup, to a cold one, or to a pod
  * that is made for it, in this order, as long as a node has its memory or may have it. A backup without that memory is
  * no successor, since no app runs in it. Once every node that kept the memory reports that it has none, the slot begins
- * a new life: in place if the kubelet restarts the container, else in a new pod.
+ * a new incarnation: in place if the kubelet restarts the container, else in a new pod.
  */
 export function convergeWithMemory(
   s: Snapshot,
@@ -181,7 +181,7 @@ const unfinishedPromotions = (
     return isUnfinished && slot !== undefined ? [unfinished(slot, pod, s)] : []
   })
 
-/** Gives slots to primaries that have none, deletes surplus primaries, and makes pods for new lives. */
+/** Gives slots to primaries that have none, deletes surplus primaries, and makes pods for new incarnations. */
 function primariesWithoutMemory(
   s: Snapshot,
   memory: MemoryView,

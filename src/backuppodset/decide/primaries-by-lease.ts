@@ -23,7 +23,7 @@ export function primariesByLease(
 }
 
 /**
- * Returns pods that were to begin a new life of their slot beside its present primary, and will not: the roll that made
+ * Returns pods that were to begin a new incarnation of their slot beside its present primary, and will not: the roll that made
  * them has been taken back since, or they have died. The present primary stays.
  */
 export function untimelySuccessors(s: Snapshot, { slots }: MemoryView): readonly PodView[] {

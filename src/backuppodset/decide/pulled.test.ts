@@ -11,7 +11,7 @@ const pull = makePull()
 const held = (slot: number, name: string, over: Partial<PulledSlot> = {}): [number, PulledSlot] => [
   slot,
   {
-    life: `life-${slot}`,
+    incarnation: `life-${slot}`,
     generation: 7,
     bytes: 10,
     takenAt: 500,
@@ -45,7 +45,7 @@ const backups = (h: number, c: number) => makePods(0, h, c).map(pod => inSet(pod
 describe('a successor is given the state of the primary that it succeeds', () => {
   it('D9.pulled: a hot backup, else a cold one, else a new pod', () => {
     const over = { lost: new Map([lost(0, 'p0')]), epochs: new Map([[0, 1]]) }
-    const state = { life: 'life-0', generation: 7, bytes: 10, takenAt: 500 }
+    const state = { incarnation: 'life-0', generation: 7, bytes: 10, takenAt: 500 }
     const role = { slot: 0, epoch: 2 }
     expect(plan({}, backups(1, 1), [held(0, 'p0')], over)[0]).toMatchObject({
       type: 'convert',

@@ -25,8 +25,8 @@ export function stateFor(s: Snapshot, role: Role | undefined): StateRef | undefi
   const held = role && s.pulled?.slots.get(role.slot)
   if (held === undefined || role?.replaces === undefined || held.holder.name !== role.replaces.name)
     return undefined
-  const { life, generation, bytes, takenAt } = held
-  return { life, generation, bytes, takenAt }
+  const { incarnation, generation, bytes, takenAt } = held
+  return { incarnation, generation, bytes, takenAt }
 }
 
 /** Adds the state that a successor gets before any client reaches it, or marks that the role starts empty. */
@@ -64,8 +64,10 @@ export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
     const held = pod.slot === undefined ? undefined : s.pulled?.slots.get(pod.slot)
     if (held === undefined || pod.waking || !pod.pulled?.emptied || !pod.pulled.running || !mayTake(pod))
       return []
-    const { life, generation, bytes, takenAt } = held
-    return [{ type: 'restore', pod, slot: pod.slot ?? -1, state: { life, generation, bytes, takenAt } }]
+    const { incarnation, generation, bytes, takenAt } = held
+    return [
+      { type: 'restore', pod, slot: pod.slot ?? -1, state: { incarnation, generation, bytes, takenAt } },
+    ]
   })
 }
 

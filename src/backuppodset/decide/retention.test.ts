@@ -63,7 +63,7 @@ describe('a set with memory that is made smaller', () => {
     const again = makeMemorySnapshot(larger, [p0, p1, h0], [marked, slot1])
     expect(ofType(again, 'delete')).toEqual([])
     const written = ofType(again, 'writeSlot').find(({ lease }) => lease.slot === 0)
-    expect(written?.lease.life).toBe(lease0.life)
+    expect(written?.lease.incarnation).toBe(lease0.incarnation)
     expect(written?.lease).not.toHaveProperty('retainedSince')
   })
 
@@ -199,11 +199,14 @@ describe('a slot that the set has no place for', () => {
     const s = at(1_000, 2_000, 1_000, larger)
     expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
     const [first] = ofType(s, 'writeSlot')
-    expect(first).toMatchObject({ lease: { slot: 0, life: lease0.life }, retention: { type: 'ends' } })
+    expect(first).toMatchObject({
+      lease: { slot: 0, incarnation: lease0.incarnation },
+      retention: { type: 'ends' },
+    })
     expect(first?.lease).not.toHaveProperty('retainedSince')
     const next = makeMemorySnapshot(larger, [p1, h0], [makeSlot(first?.lease ?? lease0, slot0.copies), slot1])
     expect(ofType(next, 'promote')).toMatchObject([
-      { pod: { name: 'h0' }, role: { slot: 0, epoch: 2 }, lease: { life: lease0.life } },
+      { pod: { name: 'h0' }, role: { slot: 0, epoch: 2 }, lease: { incarnation: lease0.incarnation } },
     ])
   })
 
@@ -262,7 +265,8 @@ it('whatever it is scaled to and back in time, every slot that comes back goes o
         }
         throw new Error('does not come to rest')
       }
-      const lives = () => new Map([...(s.memory?.slots ?? [])].map(([slot, { lease }]) => [slot, lease.life]))
+      const lives = () =>
+        new Map([...(s.memory?.slots ?? [])].map(([slot, { lease }]) => [slot, lease.incarnation]))
       settle()
       const born = lives()
       for (const replicas of [...walk, 4]) {

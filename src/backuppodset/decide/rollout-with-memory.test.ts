@@ -77,7 +77,7 @@ function rest(from: Snapshot, check: (s: Snapshot, plan: Plan) => void = () => {
   }
 }
 
-const livesOf = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease.life)
+const livesOf = (s: Snapshot) => [...(s.memory?.slots.values() ?? [])].map(({ lease }) => lease.incarnation)
 const hashesOf = (s: Snapshot) => [...new Set(s.pods.map(({ templateHash }) => templateHash))]
 const types = (actions: readonly Action[]) => [...new Set(actions.map(({ type }) => type))]
 

@@ -31,7 +31,7 @@ export function retireSuperseded({ slots }: MemoryView, cast: PrimarySets): Acti
   }
   return (
     cast.superseded
-      // A primary that a pod with a new life replaces serves until that pod does.
+      // A primary that a pod with a new incarnation replaces serves until that pod does.
       .filter(
         pod =>
           !pod.waking &&

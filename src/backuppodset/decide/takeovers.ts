@@ -27,7 +27,7 @@ export interface Takeovers {
   readonly actions: readonly Action[]
   /** Primaries that do not have their slot any more. */
   readonly replaced: ReadonlySet<PodView>
-  /** Roles in a new life, each for a new pod. */
+  /** Roles in a new incarnation, each for a new pod. */
   readonly newLives: readonly Role[]
   /** Slots that wait for a pod made for them, or for their memory. */
   readonly expecting: ReadonlySet<number>
@@ -39,7 +39,7 @@ export interface Takeovers {
 
 /**
  * Calls a successor to each slot that needs one: those of primaries that failed, and those whose primary is gone. A slot
- * that no backup can take gets a pod made for it, or a new life, or waits.
+ * that no backup can take gets a pod made for it, or a new incarnation, or waits.
  */
 export function takeovers(
   s: Snapshot,

@@ -13,7 +13,7 @@ it('D7.consent: a process knows the time of the handovers that it has requested 
     { ...lease, handovers: 3 },
     { ...lease, handover: 'uid-h1' },
     { ...lease, handover: undefined },
-    { ...lease, life: 'ffffffff' },
+    { ...lease, incarnation: 'ffffffff' },
     { ...lease, slot: 1 },
   ])
     expect(requests.requestedAt(other)).toBeUndefined()

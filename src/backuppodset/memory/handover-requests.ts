@@ -1,4 +1,4 @@
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 
 /**
  * The handovers of one set that this process has requested, by its own clock. The primary of a handover is stopped for a limited
@@ -12,16 +12,16 @@ export interface HandoverRequests {
    *
    * @param at monotonic ms before the write.
    */
-  wrote(lease: SlotLease, at: number): void
+  wrote(lease: SetSlotLease, at: number): void
   /** Returns that time for the handover that the Lease requests; undefined: this process has not requested it. */
-  requestedAt(lease: SlotLease): number | undefined
+  requestedAt(lease: SetSlotLease): number | undefined
 }
 
 export function createHandoverRequests(): HandoverRequests {
   /** By slot: the last request of this process. */
   const slots = new Map<number, { readonly of: string; readonly at: number }>()
-  const of = ({ life, holder, handover, handovers }: SlotLease) =>
-    `${life} ${holder.uid} ${handover} ${handovers}`
+  const of = ({ incarnation, holder, handover, handovers }: SetSlotLease) =>
+    `${incarnation} ${holder.uid} ${handover} ${handovers}`
   return {
     wrote(lease, at) {
       slots.set(lease.slot, { of: of(lease), at })

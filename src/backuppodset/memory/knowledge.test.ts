@@ -26,7 +26,7 @@ it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget t
 })
 
 it('D10.bounds: a slot that a full report does not name is empty there, unless the report says that there are more', () => {
-  const slots = Array.from({ length: 800 }, (_, slot) => makeSlotReport({ slot }))
+  const slots = Array.from({ length: 800 }, (_, slot) => makeSlotReport({ name: `bps-${slot}` }))
   const vacancy = { isVacant: true, isDeath: false, isLong: true }
   const unasked = (slotCount: number) =>
     unaskedOf(lease, [{ ...nothing, status: { slotsKnown: true, slots, slotCount } }], vacancy)

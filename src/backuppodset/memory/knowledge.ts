@@ -5,7 +5,9 @@
  * that has only just started, means none of these: the operator waits.
  */
 import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
-import type { SlotKey, SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { type Completeness, hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
 import type { Copy, MemoryView, SlotMemory, Unasked } from './view.ts'
 
@@ -22,18 +24,18 @@ export interface Answer {
 export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
   slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
 
-/** True if no node has memory of the slot, and no node is left to ask. No other cause ends a life by itself. */
+/** True if no node has memory of the slot, and no node is left to ask. No other cause ends a incarnation by itself. */
 export const isGone = (slot: SlotMemory | undefined): boolean =>
   slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
 
 /**
- * Returns the life that ends where a slot begins a new one because its memory is gone. Names none if memory must not be
+ * Returns the incarnation that ends where a slot begins a new one because its memory is gone. Names none if memory must not be
  * kept any more.
  */
 export const endOf = (
   memory: Pick<MemoryView, 'refusedForLong'> | undefined,
   slot: SlotMemory | undefined,
-): { readonly ends?: SlotLease } =>
+): { readonly ends?: SetSlotLease } =>
   slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
 
 export interface Vacancy {
@@ -71,17 +73,14 @@ export function unaskedOf(
   })
 }
 
-/** Returns a node's report on a slot in this life. */
+/** Returns a node's report on a slot in this incarnation. */
 export const reportOf = (
   status: Pick<NodeReportStatus, 'slots'> | undefined,
-  { namespace, set, slot, life }: SlotKey,
-): SlotReport | undefined =>
-  status?.slots.find(
-    each => each.namespace === namespace && each.set === set && each.slot === slot && each.life === life,
-  )
+  slot: SlotKey,
+): SlotReport | undefined => status?.slots.find(each => isSameSlot(each, slot))
 
 /**
- * True if the primary's node has memory of this life: it has reported so, and has not reported since that it has none.
+ * True if the primary's node has memory of this incarnation: it has reported so, and has not reported since that it has none.
  */
 export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {
   if (answer?.report !== undefined && isKept(answer.report)) return true
@@ -109,7 +108,7 @@ function whyUnasked(answer: Answer | undefined): string {
 }
 
 /**
- * Returns the nodes that the Lease of a primary on this node should name as keeping memory of this life. A former
+ * Returns the nodes that the Lease of a primary on this node should name as keeping memory of this incarnation. A former
  * holder keeps its copy for a while. It stays named as long as its agent reports, because the other copies may be lost
  * in the moment in which it is released.
  * @param holders `nobody`: no memory is to be kept.

@@ -224,12 +224,12 @@ describe('reports of nodes', () => {
   })
 
   it('name the sets for which something has changed, and whether somebody may act on it', () => {
-    const before = report(1, [slotReport(), slotReport({ set: 'other' })])
+    const before = report(1, [slotReport(), slotReport({ name: 'other-0' })])
     const change = (slots: readonly SlotReport[]) => {
       const sets = setsIn({ type: 'updated', old: before, object: report(2, slots), initial: false })
       return Object.fromEntries([...sets].map(([key, { urgent }]) => [key, urgent]))
     }
-    const other = slotReport({ set: 'other' })
+    const other = slotReport({ name: 'other-0' })
     expect(change([slotReport({ takenAt: '2026-01-01T00:00:00Z' }), other])).toEqual({})
     expect(change([slotReport({ generation: 2 }), other])).toEqual({ 'default/bps': false })
     expect(change([slotReport({ usable: 'Frozen', understudyUid: 'x' }), other])).toEqual({

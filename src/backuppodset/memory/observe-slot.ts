@@ -1,5 +1,7 @@
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import { restartsOf, type SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
+import { restartsOf } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { isKept } from '../../succession/kept.ts'
@@ -53,7 +55,7 @@ const timelyMs = 12_000
 export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass): SlotMemory {
   const { deps, since } = pass
   const { uid, resourceVersion } = object.metadata
-  const life = `${uid}/${lease.life}`
+  const life = `${uid}/${lease.incarnation}`
   const holder = pass.podByUid(lease.holder.uid)
   const stage = holder && pass.stageOf(holder)
   const restarts = restartsOf(object)
@@ -64,9 +66,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   const vacantAt = since(`empty/${life}`, isVacant)
   const isAsked = isVacant && !pass.refusedForLong
   const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
-  const here = pass.told.filter(
-    ({ node, slot }) => slot.slot === lease.slot && slot.life === lease.life && isNamed(lease, node),
-  )
+  const here = pass.told.filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
   const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
   const copies = copiesOf(lease, here, isAsked, deps)
   const answers = answersOf(here, vacantAt, deps)
@@ -101,7 +101,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
 }
 
 function copiesOf(
-  lease: SlotLease,
+  lease: SetSlotLease,
   here: readonly Told[],
   isAsked: boolean,
   deps: SlotDeps,
@@ -136,7 +136,7 @@ const answersOf = (here: readonly Told[], vacantAt: number | undefined, deps: Sl
 /** @param life of the slot, for the keys of `since`. */
 function fetchingOf(
   life: string,
-  lease: SlotLease,
+  lease: SetSlotLease,
   here: readonly Told[],
   copies: readonly Copy[],
   { deps, since }: SlotPass,

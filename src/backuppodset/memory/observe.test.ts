@@ -4,7 +4,7 @@ import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { parseSet } from '../../api/parse.ts'
 import { holdInitContainer, podConditions, savedAnnotation } from '../../api/pod-contract.ts'
-import { type SlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
+import { type SetSlotLease, setSlotLeaseBody } from '../../api/set-slot.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -47,7 +47,7 @@ interface World {
 }
 
 async function viewed(
-  lease: SlotLease,
+  lease: SetSlotLease,
   reports: Readonly<Record<string, Said>>,
   {
     status,
@@ -64,7 +64,7 @@ async function viewed(
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const body = slotLeaseBody(lease)
+  const body = setSlotLeaseBody(lease)
   const ownerReferences =
     owner === undefined ? [] : [{ apiVersion: 'v1', kind: 'S', name: 'bps', uid: owner }]
   const metadata = { ...body.metadata, uid: 'lease', resourceVersion: '1', ownerReferences }
@@ -72,10 +72,10 @@ async function viewed(
   const store = createStore<NodeReport>({ indexes: reportIndexes })
   const reported = createReports(store, clock)
   store.subscribe(change => reported.note({ ...change, initial: false }))
-  const { namespace, set: name, slot, life } = lease
+  const { namespace, name, incarnation } = lease
   store.replace(
     Object.entries(reports).map(([node, { usable = 'Cold', ...over }]) => {
-      const report = makeSlotReport({ namespace, set: name, slot, life, ...over })
+      const report = makeSlotReport({ namespace, name, incarnation, ...over })
       const slots = [usable === 'not' ? report : { ...report, usable }]
       const { metadata, status: known } = makeReport(node, { ...status, slots })
       const { slotsKnown: _, ...earlier } = known
@@ -208,7 +208,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   const dead = { ...running, status: { conditions: [died] } }
   const deleted = { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } }
   const other = { ...running, status: { containerStatuses: [containerOf('app', 'containerd://2')] } }
-  it.each<[string, SlotLease, Pod | undefined]>([
+  it.each<[string, SetSlotLease, Pod | undefined]>([
     ['gone', lease, undefined],
     ['dead', lease, dead],
     ['deleted', lease, deleted],
@@ -229,7 +229,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.holder-asked: so is every holder, which may have fetched it after its last word', async () => {
-    const unasked = async (of: SlotLease, silentMs: number) =>
+    const unasked = async (of: SetSlotLease, silentMs: number) =>
       (await observed(of, with1(nothing), { status, silentMs }))?.unasked
     expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2', isGuess: true }])
     // No node ever had memory that a holder could have fetched.
@@ -246,14 +246,14 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
-    const fetching = async (of: SlotLease, world: World = {}, n2: Said = nothing) =>
+    const fetching = async (of: SetSlotLease, world: World = {}, n2: Said = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
     const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
     expect(await fetching(lease)).toEqual(['n2'])
     expect(await fetching(lease, { silentMs: 31_000 })).toEqual([])
     expect(await fetching(lease, {}, {})).toEqual([])
     // Its report does not mention the slot, and is from before.
-    const another = { ...nothing, slot: 7 }
+    const another = { ...nothing, name: 'bps-7' }
     expect(await fetching(letGo, { silentMs: 1 }, another)).toEqual(['n2'])
     expect(await fetching(letGo, {}, another)).toEqual([])
     // It has reported since, and has not read that it was let go.

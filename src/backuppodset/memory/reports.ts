@@ -1,4 +1,5 @@
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import { splitNumber } from '../../api/slot-key.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Change, Store } from '../../kube/store.ts'
 
@@ -6,8 +7,12 @@ import type { Change, Store } from '../../kube/store.ts'
 export const bySlotSet = 'slotSet'
 
 export const reportIndexes: Readonly<Record<string, (report: NodeReport) => readonly string[]>> = {
-  [bySlotSet]: report => [...new Set(slotsOf(report).map(setKeyOf))],
+  [bySlotSet]: report => [...setsNamedIn(report)],
 }
+
+/** Returns the sets whose slots a report names, `namespace/set`. */
+export const setsNamedIn = (report: NodeReport): ReadonlySet<string> =>
+  new Set(slotsOf(report).flatMap(slot => setKeyOf(slot) ?? []))
 
 /** An agent that has been silent for this long may be gone, ms. */
 export const staleMs = 30_000
@@ -33,7 +38,7 @@ export interface Reports {
 export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
   const lastNews = new Map<string, number>()
   const lastAble = new Map<string, number>()
-  // By node and life of the slot: its present generation, and since when this process has seen that.
+  // By node and incarnation of the slot: its present generation, and since when this process has seen that.
   const seen = new Map<string, Map<string, { readonly generation: number; readonly at: number }>>()
   return {
     note({ type, object, initial }) {
@@ -54,9 +59,9 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
         node,
         new Map(
           slotsOf(object).map(slot => {
-            const known = before?.get(lifeOf(slot))
+            const known = before?.get(incarnationOf(slot))
             const isKnown = known?.generation === slot.generation
-            return [lifeOf(slot), isKnown ? known : { generation: slot.generation, at }]
+            return [incarnationOf(slot), isKnown ? known : { generation: slot.generation, at }]
           }),
         ),
       )
@@ -67,7 +72,7 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
           .filter(slot => setKeyOf(slot) === setKey)
           .map(slot => {
             const node = report.metadata.name
-            return { node, slot, seenAt: seen.get(node)?.get(lifeOf(slot))?.at ?? clock.monotonic() }
+            return { node, slot, seenAt: seen.get(node)?.get(incarnationOf(slot))?.at ?? clock.monotonic() }
           }),
       ),
     all: () => store.list(),
@@ -82,8 +87,13 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
 }
 
 const slotsOf = (report: NodeReport): readonly SlotReport[] => report.status?.slots ?? []
-const setKeyOf = (slot: SlotReport) => `${slot.namespace}/${slot.set}`
-const lifeOf = (slot: SlotReport) => `${setKeyOf(slot)}/${slot.slot}/${slot.life}`
+const incarnationOf = ({ namespace, name, incarnation }: SlotReport) => `${namespace}/${name}/${incarnation}`
+
+/** Undefined: the slot is not of a set. */
+function setKeyOf({ namespace, name }: SlotReport): string | undefined {
+  const numbered = splitNumber(name)
+  return numbered && `${namespace}/${numbered.base}`
+}
 
 /** Returns the sets for which a report changed something; `urgent` if more than the generation changed. */
 export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readonly urgent: boolean }> {
@@ -91,9 +101,9 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
   const after = change.type === 'deleted' ? [] : slotsOf(change.object)
   const sets = new Map<string, { urgent: boolean }>()
   const compare = (from: readonly SlotReport[], to: readonly SlotReport[]) => {
-    const others = new Map(to.map(slot => [lifeOf(slot), slot]))
+    const others = new Map(to.map(slot => [incarnationOf(slot), slot]))
     for (const slot of from) {
-      const other = others.get(lifeOf(slot))
+      const other = others.get(incarnationOf(slot))
       const isUrgent =
         other?.usable !== slot.usable ||
         other?.understudyUid !== slot.understudyUid ||
@@ -104,6 +114,7 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         other?.reason !== slot.reason
       if (!isUrgent && other?.generation === slot.generation) continue
       const key = setKeyOf(slot)
+      if (key === undefined) continue
       sets.set(key, { urgent: isUrgent || (sets.get(key)?.urgent ?? false) })
     }
   }

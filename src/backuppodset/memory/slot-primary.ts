@@ -1,6 +1,6 @@
 /** The primary that a slot's Lease names, as far as its pod tells. */
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { isFinished } from '../pod/candidate.ts'
@@ -26,13 +26,13 @@ interface PrimaryDeps {
 }
 
 /**
- * True if the primary runs other containers than those whose memory this life is. Container ids tell; if a Lease has
+ * True if the primary runs other containers than those whose memory this incarnation is. Container ids tell; if a Lease has
  * none, the restart counter does.
  */
 export function isReplaced(
   pod: Pod | undefined,
   stage: StageView | undefined,
-  lease: SlotLease,
+  lease: SetSlotLease,
   restarts: number | undefined,
 ): boolean {
   if (pod === undefined || stage === undefined) return false

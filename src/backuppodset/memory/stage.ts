@@ -11,7 +11,7 @@ import {
 } from '../../api/pod-contract.ts'
 import { kindLabelOf, retired } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { natural } from '../pod/candidate.ts'
 import type { Candidate } from '../slot-snapshot.ts'
@@ -118,7 +118,7 @@ export const isUnpublished = ({ understudy, serving, selectable }: StageView): b
 export function withStage<View extends Candidate>(
   pod: Pod,
   view: View,
-  summons: SlotLease | undefined,
+  summons: SetSlotLease | undefined,
   failed: string | undefined,
   seen: Seen = {},
   stage: StageView = stageOf(pod),

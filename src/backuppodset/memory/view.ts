@@ -1,6 +1,6 @@
 import type { SlotReport } from '../../api/node-report.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Machine } from '../../succession/machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -52,17 +52,17 @@ export interface StageView {
 
 /** One slot whose Lease exists. */
 export interface SlotMemory {
-  readonly lease: SlotLease
+  readonly lease: SetSlotLease
   /** Uid of the Lease. */
   readonly uid: string
   /** resourceVersion of the Lease; the next write to it is a compare-and-swap on this. */
   readonly resourceVersion: string
-  /** Restarts of the primary's containers when this life began: after one more, another app runs in it. */
+  /** Restarts of the primary's containers when this incarnation began: after one more, another app runs in it. */
   readonly restarts: number | undefined
   /** The interval that the set asks for. */
   readonly intervalMs: number
   /**
-   * Monotonic ms since which this process has seen that the primary runs other containers than those of this life, or
+   * Monotonic ms since which this process has seen that the primary runs other containers than those of this incarnation, or
    * none of them. Its agent reports that sooner, if it runs.
    */
   readonly replacedSince: number | undefined
@@ -79,7 +79,7 @@ export interface SlotMemory {
   readonly holderGoesBy: number | undefined
   /** The report of the primary's own node. */
   readonly source: SlotReport | undefined
-  /** The primary's own node has memory of this life, by the reports and the Lease. */
+  /** The primary's own node has memory of this incarnation, by the reports and the Lease. */
   readonly sourceKeeps: boolean
   /**
    * Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or
@@ -102,7 +102,7 @@ export interface SlotMemory {
   readonly handoverRequestedAt?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
-  /** Nodes that keep memory of this life, whether it could be restored now or not. */
+  /** Nodes that keep memory of this incarnation, whether it could be restored now or not. */
   readonly copies: readonly Copy[]
   /** Nodes that may keep memory of it, and have neither shown a copy nor reported that they have none. */
   readonly unasked: readonly Unasked[]

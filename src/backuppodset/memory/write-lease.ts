@@ -1,11 +1,5 @@
-import {
-  parseSlotLease,
-  restartsAnnotation,
-  type SlotLease,
-  slotAnnotations,
-  slotLeaseBody,
-  slotLeaseName,
-} from '../../api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease, setSlotLeaseBody, slotLeaseName } from '../../api/set-slot.ts'
+import { restartsAnnotation, slotAnnotations } from '../../api/slot-lease.ts'
 import { formatPolicy, type SlotPolicy } from '../../api/slot-policy.ts'
 import type { Api } from '../../kube/api.ts'
 import { isKubeError, KubeError } from '../../kube/errors.ts'
@@ -13,8 +7,8 @@ import { type Lease, leases } from '../../kube/resources.ts'
 import { controllerReference } from '../act/owner.ts'
 import type { SlotPort } from '../act/slot-context.ts'
 
-const bodyOf = (lease: SlotLease, restarts: number) => {
-  const { metadata, spec } = slotLeaseBody(lease)
+const bodyOf = (lease: SetSlotLease, restarts: number) => {
+  const { metadata, spec } = setSlotLeaseBody(lease)
   return {
     metadata: {
       ...metadata,
@@ -32,7 +26,7 @@ const bodyOf = (lease: SlotLease, restarts: number) => {
  */
 export async function writeLease(
   context: SlotPort,
-  lease: SlotLease,
+  lease: SetSlotLease,
   version: string | undefined,
   restarts: number,
 ): Promise<Lease> {
@@ -61,7 +55,7 @@ export async function writeLease(
       // A Lease of another owner is left alone. A Lease that can be parsed is not in our cache yet, so that our write
       // was decided without it. Only a Lease that cannot be parsed any more, as after an edit by hand, is overwritten.
       if (!existing.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid)) throw error
-      if (parseSlotLease(existing) !== undefined)
+      if (parseSetSlotLease(existing) !== undefined)
         throw new KubeError(
           'Conflict',
           `the Lease ${name} exists already, and our cache does not show it yet`,
@@ -91,7 +85,7 @@ export const writePolicy = (
   )
 }
 
-/** Ends a slot's life: nodes keep its memory only for as long as the Lease exists. */
+/** Ends a slot's incarnation: nodes keep its memory only for as long as the Lease exists. */
 export async function deleteLease(
   context: SlotPort,
   slot: number,

@@ -5,7 +5,7 @@ import type { Candidate, LostPrimary } from '../slot-snapshot.ts'
 import { containerOf } from './container.ts'
 import type { PulledView } from './view.ts'
 
-/** A container that restarted longer ago than this has continued without its state, ms: it begins a new life. */
+/** A container that restarted longer ago than this has continued without its state, ms: it begins a new incarnation. */
 const lateMs = 60_000
 
 /**

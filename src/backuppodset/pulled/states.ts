@@ -7,7 +7,7 @@ import type { Reservation, StateBudget } from './budget.ts'
 import { parseStored, type StoredState, storedBytes, storedMeta } from './stored.ts'
 import type { Holder, PulledView } from './view.ts'
 
-/** The state of one slot. Generations belong to a life: a slot number that is reused begins a new life. */
+/** The state of one slot. Generations belong to a incarnation: a slot number that is reused begins a new incarnation. */
 export interface SavedState extends StoredState {
   readonly bytes: Buffer
   /** Monotonic ms at which its request began: the state is not older than that. */
@@ -53,7 +53,7 @@ export interface States {
   refused(setUid: string, slot: number): void
   problem(setUid: string, slot: number): PullProblem | undefined
   failed(setUid: string, slot: number, problem: PullProblem): void
-  /** The life of these slots has ended; without `slots`, of all slots. */
+  /** The incarnation of these slots has ended; without `slots`, of all slots. */
   drop(setUid: string, slots?: Iterable<number>): void
   /** The next term starts, and no other process has led: the store has to follow again. */
   goOn(): void
@@ -147,7 +147,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
         continue
       }
       settle(at(setUid, slot), room)
-      // Without its bytes, it only identifies the life, until the next pull.
+      // Without its bytes, it only identifies the incarnation, until the next pull.
       if (held !== undefined || isHere(meta.holder))
         put(setUid, { ...state, bytes: held ?? Buffer.alloc(0), hollow: held === undefined })
     }
@@ -179,7 +179,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
               [
                 slot,
                 {
-                  life: state.life,
+                  incarnation: state.incarnation,
                   generation: state.generation,
                   bytes: state.bytes.length,
                   takenAt: state.takenAt,
@@ -211,7 +211,7 @@ export function createStates({ store, budget, clock, random, log, changed }: Sta
       }
       put(setUid, {
         slot,
-        life: goesOn ? before.life : Buffer.from(random.bytes(4)).toString('hex'),
+        incarnation: goesOn ? before.incarnation : Buffer.from(random.bytes(4)).toString('hex'),
         generation: (goesOn ? before.generation : floor) + 1,
         holder,
         digest: state.digest,

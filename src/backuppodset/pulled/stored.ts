@@ -5,7 +5,7 @@ import type { Holder } from './view.ts'
 export interface StoredState {
   readonly slot: number
   /** 8 hex digits. */
-  readonly life: string
+  readonly incarnation: string
   readonly generation: number
   readonly holder: Holder
   /** SHA-256 of the bytes, hex. */
@@ -19,9 +19,10 @@ export interface StoredState {
   readonly hollow: boolean
 }
 
+/** In the store, the field of the incarnation is called `life`. */
 export function storedMeta(state: StoredState | undefined): Uint8Array | undefined {
   if (state === undefined) return undefined
-  const { slot, life, generation, holder, digest, contentType, takenAtWall, seconds } = state
+  const { slot, incarnation: life, generation, holder, digest, contentType, takenAtWall, seconds } = state
   const text = JSON.stringify({ slot, life, generation, holder, digest, contentType, takenAtWall, seconds })
   return Buffer.from(text)
 }
@@ -53,8 +54,10 @@ export function parseStored(bytes: Uint8Array | undefined): StoredState | undefi
     natural(holder?.['epoch']) &&
     natural(holder?.['restarts'])
   if (!isWhole) return undefined
+  const { life: incarnation, ...rest } = value as StoredState & { readonly life: string }
   return {
-    ...(value as StoredState),
+    ...rest,
+    incarnation,
     contentType: text(it['contentType']) ? it['contentType'] : undefined,
     hollow: false,
   }

@@ -11,7 +11,7 @@ export interface Holder {
 
 /** The state that a successor is expected to get, as known at the time of the decision. */
 export interface StateRef {
-  readonly life: string
+  readonly incarnation: string
   readonly generation: number
   readonly bytes: number
   /** Monotonic ms at which the state was current. */

@@ -1,5 +1,5 @@
 import { labels } from '../../api/labels.ts'
-import { slotLeaseName } from '../../api/slot-lease.ts'
+import { slotLeaseName } from '../../api/set-slot.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endpointSlices, services } from '../../kube/resources.ts'
 import { controllerReference } from '../act/owner.ts'

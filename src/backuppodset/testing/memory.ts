@@ -1,6 +1,6 @@
 /** Sets that keep memory, for tests of the rules: primaries, understudies and copies. */
 import type { ParsedMemory } from '../../api/memory.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import { fitsMemory } from '../../succession/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -54,7 +54,7 @@ export function makeMemorySnapshot(
 }
 
 /** The memory of a slot on a node without an understudy. */
-export const coldCopy = (lease: SlotLease, node: string): Copy => {
+export const coldCopy = (lease: SetSlotLease, node: string): Copy => {
   const copy = makeCopy(lease, makeUnderstudy(node, { node }), undefined)
   return { ...copy, report: { ...copy.report, usable: 'Cold' } }
 }
@@ -96,7 +96,7 @@ export function staged(s: Snapshot): Snapshot {
   return makeMemorySnapshot(s.set, s.pods, slots, rest, [...s.memory.nodes.keys()])
 }
 
-const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
+const keyOf = ({ namespace, name, incarnation }: SetSlotLease) => ({ namespace, name, incarnation })
 
 export const templatesOf = ({ templateHash, restoreHash, revisions }: Snapshot): Partial<Snapshot> => ({
   templateHash,

@@ -23,7 +23,7 @@ export const makePodObject = (
 })
 
 export const makeSlotReport = (over: Partial<SlotReport> = {}): SlotReport => ({
-  ...{ namespace: 'default', set: 'bps', slot: 0, life: '00000000' },
+  ...{ namespace: 'default', name: 'bps-0', incarnation: '00000000' },
   ...{ role: 'holder', generation: 1 },
   ...over,
 })

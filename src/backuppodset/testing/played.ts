@@ -159,7 +159,7 @@ function written(
   before: SlotMemory | undefined,
 ): SlotMemory {
   const { copies = [], unasked = [] } = before ?? {}
-  const isSameLife = before?.lease.life === lease.life
+  const isSameLife = before?.lease.incarnation === lease.incarnation
   const asked = requestsHandover ? s.monotonicNow : before?.handoverRequestedAt
   const handoverRequestedAt = lease.handover === undefined ? undefined : asked
   return makeSlot(lease, isSameLife ? copies : [], {

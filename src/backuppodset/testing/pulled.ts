@@ -17,7 +17,7 @@ export const makePull = (over: Partial<ParsedPull> = {}): ParsedPull => ({
 
 export const makeState = (over: Partial<SavedState> = {}): SavedState => ({
   slot: 0,
-  life: '00000000',
+  incarnation: '00000000',
   generation: 1,
   holder: { name: 'p0', uid: 'uid-p0', epoch: 1, restarts: 0 },
   bytes: Buffer.alloc(0),

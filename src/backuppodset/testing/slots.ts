@@ -1,6 +1,6 @@
 /** Slots, and the pods that have one or could take one. */
 import type { PodKind } from '../../api/labels.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Copy, SlotMemory, StageView } from '../memory/view.ts'
 import type { Candidate } from '../slot-snapshot.ts'
 
@@ -46,11 +46,12 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   ...over,
 })
 
-export const makeLease = (pod: Candidate, over: Partial<SlotLease> = {}): SlotLease => ({
+export const makeLease = (pod: Candidate, over: Partial<SetSlotLease> = {}): SetSlotLease => ({
   namespace: 'default',
-  set: 'bps',
+  name: `bps-${over.slot ?? pod.slot ?? 0}`,
   slot: pod.slot ?? 0,
-  life: `0000000${pod.slot ?? 0}`,
+  incarnation: `0000000${pod.slot ?? 0}`,
+  group: 'bps',
   owner: 'set-uid',
   holder: { name: pod.name, uid: pod.uid },
   epoch: pod.epoch,
@@ -69,7 +70,7 @@ export const makeLease = (pod: Candidate, over: Partial<SlotLease> = {}): SlotLe
 
 /** A copy of the slot on the node of this pod: staged in the pod, or only stored on its node. */
 export const makeCopy = (
-  lease: SlotLease,
+  lease: SetSlotLease,
   pod: Candidate,
   usable: 'Frozen' | 'Staged' | undefined,
   over: Partial<Copy['report']> = {},
@@ -80,9 +81,8 @@ export const makeCopy = (
   timely: true,
   report: {
     namespace: lease.namespace,
-    set: lease.set,
-    slot: lease.slot,
-    life: lease.life,
+    name: lease.name,
+    incarnation: lease.incarnation,
     role: 'holder',
     generation: 3,
     pipelineSeconds: 0.2,
@@ -92,11 +92,11 @@ export const makeCopy = (
   },
 })
 
-const keptBy = ({ holders }: SlotLease, copies: readonly Copy[]) =>
+const keptBy = ({ holders }: SetSlotLease, copies: readonly Copy[]) =>
   holders.filter(holder => copies.some(({ node }) => node === holder))
 
 export const makeSlot = (
-  lease: SlotLease,
+  lease: SetSlotLease,
   copies: readonly Copy[],
   over: Partial<SlotMemory> = {},
 ): SlotMemory => ({

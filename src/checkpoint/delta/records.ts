@@ -11,7 +11,7 @@
  */
 import { createHash } from 'node:crypto'
 import { CheckpointError } from '../errors.ts'
-import { type Manifest, parseManifest } from '../manifest.ts'
+import { fieldsOf, type Manifest, parseManifest } from '../manifest.ts'
 
 export const magic = Buffer.from('understudy-delta/1\n')
 
@@ -40,7 +40,7 @@ export function contentDigest({ files }: Manifest): string {
 }
 
 export function formatHeader(header: Header): Buffer {
-  const json = Buffer.from(JSON.stringify(header))
+  const json = Buffer.from(JSON.stringify({ ...header, manifest: fieldsOf(header.manifest) }))
   const bytes = Buffer.alloc(magic.length + 4 + json.length)
   magic.copy(bytes)
   bytes.writeUInt32LE(json.length, magic.length)

@@ -4,7 +4,7 @@
  */
 import { mkdir, open, readdir, rename, rm, stat, statfs } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Random } from '../../kube/random.ts'
 import { applyDelta, encodeDelta } from '../delta.ts'

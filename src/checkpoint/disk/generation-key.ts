@@ -1,6 +1,6 @@
-/** The key of one life of a slot, derived from two halves. One half alone reveals nothing. */
+/** The key of one incarnation of a slot, derived from two halves. One half alone reveals nothing. */
 import { createHmac, hkdfSync } from 'node:crypto'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../manifest.ts'
 
 export interface GenerationKey {

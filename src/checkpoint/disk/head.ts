@@ -1,7 +1,6 @@
 /** Description of a generation at the start of its sealed file: enough to choose among several files. */
-import type { SlotKey } from '../../api/slot-lease.ts'
+import { type SlotKey, slotFieldsOf, slotKeyIn } from '../../api/slot-key.ts'
 import { CheckpointError } from '../errors.ts'
-import { slotName } from '../manifest.ts'
 
 export interface Head {
   readonly slot: SlotKey
@@ -19,7 +18,7 @@ export interface Head {
 const longest = 4096
 
 export function formatHead(head: Head): Buffer {
-  const text = Buffer.from(JSON.stringify({ version: 1, ...head }))
+  const text = Buffer.from(JSON.stringify({ version: 1, ...head, slot: slotFieldsOf(head.slot) }))
   const length = Buffer.alloc(4)
   length.writeUInt32LE(text.length)
   return Buffer.concat([length, text])
@@ -54,7 +53,7 @@ export async function takeHead(
   return { head, rest: rest() }
 }
 
-/** Checks only the version: the content is authentic, because its writer had the key. */
+/** Checks only version and slot: the content is authentic, because its writer had the key. */
 function parseHead(text: string): Head {
   let value: Head & { readonly version: number }
   try {
@@ -64,7 +63,8 @@ function parseHead(text: string): Head {
   }
   if (value.version !== 1)
     throw new CheckpointError('Corrupt', `sealed files of version ${value.version} are unknown`)
-  slotName(value.slot)
-  const { slot, epoch, generation, takenAt, bytes, boot, stoppedUptimeMs } = value
+  const slot = slotKeyIn(Object(value.slot))
+  if (slot === undefined) throw new CheckpointError('Corrupt', 'the head of a sealed file names no slot')
+  const { epoch, generation, takenAt, bytes, boot, stoppedUptimeMs } = value
   return { slot, epoch, generation, takenAt, bytes, boot, stoppedUptimeMs }
 }

@@ -126,8 +126,8 @@ describe('the key of a slot', () => {
     for (const other of [
       deriveKey(Buffer.alloc(32, 3), mark, slotKey),
       deriveKey(half, '03'.repeat(32), slotKey),
-      deriveKey(half, mark, { ...slotKey, life: 'ffffffff' }),
-      deriveKey(half, mark, { ...slotKey, set: 'other' }),
+      deriveKey(half, mark, { ...slotKey, incarnation: 'ffffffff' }),
+      deriveKey(half, mark, { ...slotKey, name: 'other-0' }),
     ]) {
       expect(other.secret.equals(key.secret)).toBe(false)
       expect(other.tag).not.toBe(key.tag)

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { SlotKey } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { Manifest } from '../manifest.ts'
 
-export const slotKey: SlotKey = { namespace: 'shop', set: 'carts', slot: 0, life: '0a1b2c3d' }
+export const slotKey: SlotKey = { namespace: 'shop', name: 'carts-0', incarnation: '0a1b2c3d' }
 
 export function manifestOf(
   generation: number,

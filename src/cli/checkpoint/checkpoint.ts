@@ -1,6 +1,7 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations } from '../../api/labels.ts'
 import type { SlotReport } from '../../api/node-report.ts'
+import { slotLeaseName } from '../../api/set-slot.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
@@ -140,8 +141,8 @@ export async function saveNow(
   })
   const having = (now: World) =>
     reportsOf(now, key).filter(
-      ({ role, life, generation }) =>
-        role === 'holder' && life === answered.life && generation >= answered.generation,
+      ({ role, incarnation, generation }) =>
+        role === 'holder' && incarnation === answered.incarnation && generation >= answered.generation,
     )
   if (wait)
     await progress.step(`slot ${slot}: wait until a pod could resume with it`, async step => {
@@ -187,7 +188,7 @@ interface Key {
 const reportsOf = ({ reports = [] }: World, key: Key): readonly (SlotReport & { readonly node: string })[] =>
   reports.flatMap(({ metadata, status }) =>
     (status?.slots ?? [])
-      .filter(it => it.namespace === key.namespace && it.set === key.set && it.slot === key.slot)
+      .filter(it => it.namespace === key.namespace && it.name === slotLeaseName(key.set, key.slot))
       .map(it => ({ ...it, node: metadata.name })),
   )
 

@@ -1,6 +1,6 @@
 /** Everything that `doctor` examines, read once, including the errors of parts that could not be read. */
 import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
-import { type NodeReport, nodeReports } from '../../api/node-report.ts'
+import { type NodeReport, nodeReports, parseReport } from '../../api/node-report.ts'
 import { listAll } from '../../kube/list-all.ts'
 import {
   type CustomResourceDefinition,
@@ -91,7 +91,7 @@ export async function readInstallation(
     part(everyLimit),
     crd(backupPodSets.plural),
     crd(nodeReports.plural),
-    part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects)),
+    part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects.map(parseReport))),
     part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
     part(api.get(leases, { namespace: operatorNamespace, name }, call)),
     part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),

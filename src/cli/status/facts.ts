@@ -2,6 +2,7 @@
 import { type BackupPodSet, defaults, type HotBackupMode } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
+import { slotLeaseName, slotNumberIn } from '../../api/set-slot.ts'
 import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -29,7 +30,7 @@ export interface NodeFacts {
   readonly problem?: string
   readonly reportedAt?: string
   /** The node's reports about the set's slots. */
-  readonly slots: readonly SlotReport[]
+  readonly slots: readonly (SlotReport & { readonly slot: number })[]
 }
 
 interface Count {
@@ -123,7 +124,7 @@ function withNewest(
 ): SlotFacts {
   const [newest] = reports
     .flatMap(({ status }) => status?.slots ?? [])
-    .filter(it => it.namespace === namespace && it.set === name && it.slot === slot.slot)
+    .filter(it => it.namespace === namespace && it.name === slotLeaseName(name, slot.slot))
     .filter(({ usable, epoch = slot.epoch }) => usable !== undefined && epoch === slot.epoch)
     .sort((a, b) => b.generation - a.generation)
   if (newest?.takenAt === undefined || newest.generation <= (slot.generation ?? 0)) return slot
@@ -162,7 +163,10 @@ function nodeFacts(
   const bySlots = new Map(
     reports.map(({ metadata, status }) => [
       metadata.name,
-      (status?.slots ?? []).filter(slot => slot.namespace === namespace && slot.set === name),
+      (status?.slots ?? []).flatMap(report => {
+        const slot = report.namespace === namespace ? slotNumberIn(name, report.name) : undefined
+        return slot === undefined ? [] : [{ ...report, slot }]
+      }),
     ]),
   )
   const ofPods = pods.flatMap(({ spec }) => spec?.nodeName ?? [])

@@ -24,7 +24,7 @@ const pods = [
 ]
 const reports = [
   report('n1', { slots: [slotReport({ role: 'source', intervalSeconds: 1 })] }),
-  report('n2', { slots: [slotReport({ usable: 'Frozen' }), slotReport({ set: 'other' })] }),
+  report('n2', { slots: [slotReport({ usable: 'Frozen' }), slotReport({ name: 'other-0' })] }),
   report('n3'),
 ]
 const lines = (text: string) => text.split('\n')

@@ -151,9 +151,8 @@ export const atGate = {
 export const slotReport = (over: Partial<SlotReport>): SlotReport => ({
   ...{
     namespace: 'shop',
-    set: 'web',
-    slot: 0,
-    life: '0123abcd',
+    name: 'web-0',
+    incarnation: '0123abcd',
     role: 'holder',
     generation: 14,
     bytes: 3_140_000,

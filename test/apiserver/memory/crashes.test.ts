@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { endpointSlices, leases, namespaces, type Pod, pods } from '../../../src/kube/resources.ts'
@@ -74,13 +74,13 @@ async function onStage(run: (stage: Stage) => Promise<void>) {
   }
 }
 
-const slotsOf = async (namespace: string): Promise<SlotLease[]> =>
+const slotsOf = async (namespace: string): Promise<SetSlotLease[]> =>
   (await api.list(leases, { namespace, labelSelector: labels.set })).items
-    .flatMap(lease => parseSlotLease(lease) ?? [])
+    .flatMap(lease => parseSetSlotLease(lease) ?? [])
     .sort((a, b) => a.slot - b.slot)
 
 /** Waits until all pods exist, every slot has two candidates, no older pod is left, and the endpoints agree. */
-async function settled(namespace: string): Promise<readonly SlotLease[]> {
+async function settled(namespace: string): Promise<readonly SetSlotLease[]> {
   return vi.waitFor(
     async () => {
       const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name: 'set' })
@@ -147,7 +147,7 @@ async function life({ namespace, agents }: Stage) {
     },
     { timeout: 60_000, interval: 50 },
   )
-  expect(afterDeath.map(({ life: id }) => id)).toEqual(made.map(({ life: id }) => id))
+  expect(afterDeath.map(({ incarnation: id }) => id)).toEqual(made.map(({ incarnation: id }) => id))
   expect(afterDeath.map(({ epoch }) => epoch)).toEqual([2, 1])
   expect(agents.stages.slice(before)).toEqual([`${afterDeath[0]?.holder.name} 2`])
   const second = afterDeath[1]
@@ -161,7 +161,7 @@ async function life({ namespace, agents }: Stage) {
     },
     { timeout: 60_000, interval: 50 },
   )
-  expect(afterDeletion.map(({ life: id }) => id)).toEqual(made.map(({ life: id }) => id))
+  expect(afterDeletion.map(({ incarnation: id }) => id)).toEqual(made.map(({ incarnation: id }) => id))
   expect(afterDeletion.map(({ epoch }) => epoch)).toEqual([2, 2])
 }
 

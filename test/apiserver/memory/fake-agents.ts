@@ -6,7 +6,7 @@ import { isAtGate } from '../../../src/api/gate.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { isUnderstudy, podConditions, servingReasons } from '../../../src/api/pod-contract.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import type { Api } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
@@ -68,9 +68,9 @@ export async function startFakeAgents(
     await api.patch(pods, { namespace, name }, { type: 'strategic', body }, { subresource: 'status' })
   }
 
-  const slotLeases = (): SlotLease[] => leaseStore.list().flatMap(lease => parseSlotLease(lease) ?? [])
+  const slotLeases = (): SetSlotLease[] => leaseStore.list().flatMap(lease => parseSetSlotLease(lease) ?? [])
   const podBy = (uid: string) => podStore.list().find(pod => pod.metadata.uid === uid)
-  const stage = async (lease: SlotLease): Promise<void> => {
+  const stage = async (lease: SetSlotLease): Promise<void> => {
     const pod = podBy(lease.holder.uid)
     if (pod?.status?.podIP === undefined || !isUnderstudy(pod) || isAtGate(pod)) return
     const { name } = pod.metadata
@@ -86,33 +86,32 @@ export async function startFakeAgents(
   }
 
   /** True if a hot backup of the set is on this node. */
-  const holdsOn = (node: string, { set }: SlotLease) =>
+  const holdsOn = (node: string, { group }: SetSlotLease) =>
     podStore
       .list()
       .some(
         ({ metadata, spec }) =>
           spec?.nodeName === node &&
-          metadata.labels?.[labels.set] === set &&
+          metadata.labels?.[labels.set] === group &&
           metadata.labels?.[labels.type] === 'hotbackup',
       )
-  /** By life of a slot: the values of the annotation that requests a checkpoint. Each value adds a generation. */
+  /** By incarnation of a slot: the values of the annotation that requests a checkpoint. Each value adds a generation. */
   const asked = new Map<string, string[]>()
-  const requestsOf = ({ life, holder }: SlotLease): readonly string[] => {
-    const known = asked.get(life) ?? []
+  const requestsOf = ({ incarnation, holder }: SetSlotLease): readonly string[] => {
+    const known = asked.get(incarnation) ?? []
     const word = podBy(holder.uid)?.metadata.annotations?.[annotations.checkpointRequested]
-    if (word !== undefined && !known.includes(word)) asked.set(life, [...known, word])
-    return asked.get(life) ?? []
+    if (word !== undefined && !known.includes(word)) asked.set(incarnation, [...known, word])
+    return asked.get(incarnation) ?? []
   }
 
-  const slotReport = (node: string, lease: SlotLease): SlotReport[] => {
-    const { set, slot, life } = lease
+  const slotReport = (node: string, lease: SetSlotLease): SlotReport[] => {
+    const { name, slot, incarnation } = lease
     const requests = deaf.has(lease.holder.name) ? [] : requestsOf(lease)
     const answered = requests.at(-1)
     const common = {
       namespace,
-      set,
-      slot,
-      life,
+      name,
+      incarnation,
       generation: emptied.has(node) ? 0 : 1 + requests.length,
       takenAt: new Date().toISOString(),
       bytes: 4096,

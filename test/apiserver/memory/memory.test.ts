@@ -5,7 +5,7 @@ import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../.
 import { annotations, deletionCostAnnotation, labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { isUnderstudy, wakeAnnotation } from '../../../src/api/pod-contract.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -80,9 +80,9 @@ const podsOf = async ({ name }: Ref, kind: string): Promise<Pod[]> =>
   (
     await api.list(pods, { namespace, labelSelector: `${labels.set}=${name},${labels.type}=${kind}` })
   ).items.filter(isLive)
-const slotsOf = async ({ name }: Ref): Promise<SlotLease[]> =>
+const slotsOf = async ({ name }: Ref): Promise<SetSlotLease[]> =>
   (await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })).items
-    .flatMap(lease => parseSlotLease(lease) ?? [])
+    .flatMap(lease => parseSetSlotLease(lease) ?? [])
     .sort((a, b) => a.slot - b.slot)
 const noted = ({ name }: Ref, reason: string) =>
   eventually(async () => {
@@ -153,7 +153,12 @@ describe('D7.policy: the Leases of a set tell agents what it wants', () => {
     await policies({ intervalMs: 10_000, paused: true })
     await edit({ paused: false })
     const after = await policies({ intervalMs: 10_000, paused: false })
-    const facts = ({ life, holder, epoch, owner }: SlotLease) => ({ life, holder, epoch, owner })
+    const facts = ({ incarnation, holder, epoch, owner }: SetSlotLease) => ({
+      incarnation,
+      holder,
+      epoch,
+      owner,
+    })
     expect(after.map(facts)).toEqual(before.map(facts))
     // No garbage collector runs here: the Leases stay.
     await api.delete(backupPodSets, ref)
@@ -187,7 +192,7 @@ describe('assignment', () => {
     for (const slot of [first, second]) {
       const holder = await holderOf(ref, slot?.slot ?? -1)
       expect(slot).toMatchObject({ epoch: 1, node: 'fake-p', holder: { uid: holder.metadata.uid } })
-      expect(slot?.life).toMatch(/^[0-9a-f]{8}$/)
+      expect(slot?.incarnation).toMatch(/^[0-9a-f]{8}$/)
       const heir = await api.get(pods, { namespace, name: slot?.heir?.name ?? '' })
       expect(slot?.heir).toMatchObject({ uid: heir.metadata.uid, ip: heir.status?.podIP })
       expect(slot?.holders[0]).toBe(heir.spec?.nodeName)
@@ -195,7 +200,7 @@ describe('assignment', () => {
       expect(slot?.holders).not.toContain('fake-p')
     }
     expect(first?.heir?.uid).not.toBe(second?.heir?.uid)
-    expect(first?.life).not.toBe(second?.life)
+    expect(first?.incarnation).not.toBe(second?.incarnation)
   })
 
   it('D3.copies: as many nodes keep a slot as the set says', async () => {
@@ -220,7 +225,7 @@ describe('assignment', () => {
       expect(new Set(slots.map(({ heir }) => heir?.uid)).size).toBe(3)
       return slots
     })
-    expect(after.map(({ life }) => life)).toEqual(before.map(({ life }) => life))
+    expect(after.map(({ incarnation }) => incarnation)).toEqual(before.map(({ incarnation }) => incarnation))
   })
 
   it('D9.life: a slot that is not wanted any more loses its Lease, and its number begins another life', async () => {
@@ -232,12 +237,12 @@ describe('assignment', () => {
       expect(slots).toHaveLength(1)
       return slots
     })
-    expect(before.find(({ slot }) => slot === left?.slot)?.life).toBe(left?.life)
+    expect(before.find(({ slot }) => slot === left?.slot)?.incarnation).toBe(left?.incarnation)
     await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 2 } } })
     const after = await covered(ref, 2, 1)
     expect(after.map(({ slot }) => slot)).toEqual([0, 1])
-    const lives = new Set(before.map(({ life }) => life))
-    expect(after.filter(({ life }) => lives.has(life))).toHaveLength(1)
+    const lives = new Set(before.map(({ incarnation }) => incarnation))
+    expect(after.filter(({ incarnation }) => lives.has(incarnation))).toHaveLength(1)
   })
 })
 
@@ -313,7 +318,7 @@ describe('failover with memory', () => {
     expect(heir.metadata.annotations?.[annotations.epoch]).toBe('2')
     expect((await slotsOf(ref))[1]).toMatchObject({
       epoch: 2,
-      life: lost.life,
+      incarnation: lost.incarnation,
       node: heir.spec?.nodeName,
       holder: { uid: heir.metadata.uid },
     })
@@ -324,7 +329,11 @@ describe('failover with memory', () => {
       }),
     )
     const [other] = slots
-    expect((await slotsOf(ref))[0]).toMatchObject({ life: other?.life, epoch: 1, holder: other?.holder })
+    expect((await slotsOf(ref))[0]).toMatchObject({
+      incarnation: other?.incarnation,
+      epoch: 1,
+      holder: other?.holder,
+    })
     await covered(ref, 2, 2)
     const lastFailover = await eventually(async () => {
       const seen = (await get(ref)).status?.lastFailover
@@ -372,7 +381,7 @@ describe('failover with memory', () => {
     await agents.declareDead(name)
     const heir = await eventually(() => holderOf(ref, 0))
     expect(heir.metadata.uid).toBe(slot?.heir?.uid)
-    expect((await slotsOf(ref))[0]).toMatchObject({ life: slot?.life, epoch: 2 })
+    expect((await slotsOf(ref))[0]).toMatchObject({ incarnation: slot?.incarnation, epoch: 2 })
     kubelet.lingering.delete(name)
     kubelet.look()
     await covered(ref, 1, 1)
@@ -399,7 +408,7 @@ describe('failover with memory', () => {
     expect(successor.metadata.name).not.toBe(heir)
     expect((await slotsOf(ref))[0]).toMatchObject({
       epoch: 3,
-      life: slot?.life,
+      incarnation: slot?.incarnation,
       holder: { uid: successor.metadata.uid },
     })
     expect((await noted(ref, 'PromotionFailed')).note).toContain('the image is torn')
@@ -428,7 +437,7 @@ describe('failover with memory', () => {
     await scale(2)
     await eventually(async () => {
       const now = (await slotsOf(ref))[1]
-      expect(now).toMatchObject({ slot: 1, life: cheap.life, epoch: 2 })
+      expect(now).toMatchObject({ slot: 1, incarnation: cheap.incarnation, epoch: 2 })
       expect(now).not.toHaveProperty('retainedSince')
       expect((await holderOf(ref, 1)).metadata.uid).toBe(now?.holder.uid)
       expect((await get(ref)).status).not.toHaveProperty('retainedSlots')
@@ -466,7 +475,7 @@ describe('failover with memory', () => {
       expect(now?.holder.uid).toBe(fresh.metadata.uid)
       return now
     })
-    expect(lease?.life).not.toBe(slot?.life)
+    expect(lease?.incarnation).not.toBe(slot?.incarnation)
     expect(lease?.epoch).toBeGreaterThan(2)
     await noted(ref, 'RestoredEmpty')
     await eventually(async () => expect((await get(ref)).status?.lastFailover?.how).toBe('Empty'))
@@ -485,7 +494,7 @@ describe('failover with memory', () => {
       return pod
     })
     expect((await slotsOf(ref))[0]).toMatchObject({
-      life: slot?.life,
+      incarnation: slot?.incarnation,
       epoch: 2,
       holder: { uid: successor.metadata.uid },
       ip: successor.status?.podIP,
@@ -517,7 +526,7 @@ describe('failover with memory', () => {
     // The node's agent does this once it has delivered the message.
     kubelet.open(name)
     await eventually(async () => expect((await holderOf(ref, 0)).metadata.uid).toBe(cold?.metadata.uid))
-    expect((await slotsOf(ref))[0]).toMatchObject({ life: slot?.life, epoch: 2 })
+    expect((await slotsOf(ref))[0]).toMatchObject({ incarnation: slot?.incarnation, epoch: 2 })
   })
 
   it('D6.fresh: no backup is left: a pod is made where the memory is, and gets it', async () => {
@@ -531,7 +540,7 @@ describe('failover with memory', () => {
     })
     expect(isUnderstudy(successor)).toBe(true)
     expect((await slotsOf(ref))[0]).toMatchObject({
-      life: slot?.life,
+      incarnation: slot?.incarnation,
       epoch: 2,
       holder: { uid: successor.metadata.uid },
     })
@@ -559,7 +568,7 @@ describe('failover with memory', () => {
     kubelet.look()
     const [anew] = await eventually(async () => {
       const now = await slotsOf(ref)
-      expect(now[0]?.life).not.toBe(slot?.life)
+      expect(now[0]?.incarnation).not.toBe(slot?.incarnation)
       return now
     })
     expect(anew).toMatchObject({ epoch: 1, holder: slot?.holder })
@@ -567,7 +576,7 @@ describe('failover with memory', () => {
     agents.emptied.clear()
     await agents.report()
     const [same] = await covered(ref, 1, 1)
-    expect(same?.life).toBe(anew?.life)
+    expect(same?.incarnation).toBe(anew?.incarnation)
   })
 })
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import {
@@ -75,9 +75,9 @@ const podsOf = async ({ name }: Ref): Promise<Pod[]> =>
   (
     await api.list(pods, { namespace, labelSelector: `${labels.set}=${name},${labels.type}!=retired` })
   ).items.filter(pod => pod.metadata.deletionTimestamp === undefined)
-const slotOf = async ({ name }: Ref): Promise<SlotLease> => {
+const slotOf = async ({ name }: Ref): Promise<SetSlotLease> => {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
-  const [slot] = items.flatMap(lease => parseSlotLease(lease) ?? [])
+  const [slot] = items.flatMap(lease => parseSetSlotLease(lease) ?? [])
   if (slot === undefined) throw new Error('no slot')
   return slot
 }
@@ -100,12 +100,12 @@ const notesOf = async (ref: Ref) =>
 describe('a changed template of a set that keeps memory', () => {
   it('rolls slots with their memory where it fits the new one', async () => {
     const ref = await create('fits', { updateStrategy: { type: 'RollingUpdate' } })
-    const { life, holder } = await slotOf(ref)
+    const { incarnation, holder } = await slotOf(ref)
     await edit(ref, { template: template('app:1', 'second') })
     await eventually(async () => expect(await notesOf(ref)).toEqual(new Set(['second'])))
     await covered(ref)
     const after = await slotOf(ref)
-    expect(after).toMatchObject({ life, handover: undefined })
+    expect(after).toMatchObject({ incarnation, handover: undefined })
     expect(after.holder.uid).not.toBe(holder.uid)
     expect(await eventsOf(ref, 'StateWillBeLost')).toEqual([])
     expect(await eventsOf(ref, 'RestoredEmpty')).toEqual([])
@@ -121,7 +121,7 @@ describe('a changed template of a set that keeps memory', () => {
 
   it('changes nothing under OnDelete where it does not, says so once, and a death still brings the memory back', async () => {
     const ref = await create('stays')
-    const { life, holder } = await slotOf(ref)
+    const { incarnation, holder } = await slotOf(ref)
     const before = (await podsOf(ref)).map(({ metadata }) => metadata.uid).sort()
     await edit(ref, { template: template('app:2', 'second') })
     await eventually(async () =>
@@ -137,18 +137,18 @@ describe('a changed template of a set that keeps memory', () => {
     await agents.declareDead(holder.name)
     await eventually(async () => {
       const slot = await slotOf(ref)
-      expect(slot.life).toBe(life)
+      expect(slot.incarnation).toBe(incarnation)
       expect(slot.epoch).toBe(2)
     })
     await covered(ref)
     // The understudy that took its place has the older template: the memory fits no other.
     expect(await imagesOf(ref)).toEqual(new Set(['app:1']))
-    expect((await slotOf(ref)).life).toBe(life)
+    expect((await slotOf(ref)).incarnation).toBe(incarnation)
   })
 
   it('is not rolled where it would cost memory, until the set says that it may', async () => {
     const ref = await create('asks', { updateStrategy: { type: 'RollingUpdate' } })
-    const { life } = await slotOf(ref)
+    const { incarnation } = await slotOf(ref)
     await edit(ref, { template: template('app:2', 'second') })
     await eventually(async () =>
       expect(await conditionOf(ref, 'Degraded')).toMatchObject({
@@ -157,12 +157,12 @@ describe('a changed template of a set that keeps memory', () => {
       }),
     )
     expect(await imagesOf(ref)).toEqual(new Set(['app:1']))
-    expect((await slotOf(ref)).life).toBe(life)
+    expect((await slotOf(ref)).incarnation).toBe(incarnation)
 
     await edit(ref, { updateStrategy: { allowStateLoss: true } })
     await eventually(async () => expect(await imagesOf(ref)).toEqual(new Set(['app:2'])))
     await covered(ref)
-    expect((await slotOf(ref)).life).not.toBe(life)
+    expect((await slotOf(ref)).incarnation).not.toBe(incarnation)
     const [event] = await eventsOf(ref, 'StateWillBeLost')
     const said = Date.parse(event?.eventTime ?? '')
     for (const pod of await podsOf(ref))

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import { nodeReports } from '../../../src/api/node-report.ts'
-import { parseSlotLease, type SlotLease, slotLeaseName } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../../src/api/set-slot.ts'
 import { events, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -24,13 +24,13 @@ const created = (world: World, coldBackups: number, spec: object = {}) =>
     ...spec,
   })
 
-async function leaseOf({ api, namespace }: World, set: TestSet): Promise<SlotLease> {
-  const lease = parseSlotLease(await api.get(leases, { namespace, name: slotLeaseName(set.name, 0) }))
+async function leaseOf({ api, namespace }: World, set: TestSet): Promise<SetSlotLease> {
+  const lease = parseSetSlotLease(await api.get(leases, { namespace, name: slotLeaseName(set.name, 0) }))
   if (lease === undefined) throw new Error('the Lease says nothing')
   return lease
 }
 
-async function holderOf(world: World, { holder }: SlotLease): Promise<{ pod: Pod; ip: string }> {
+async function holderOf(world: World, { holder }: SetSlotLease): Promise<{ pod: Pod; ip: string }> {
   const pod = await world.api.get(pods, { namespace: world.namespace, name: holder.name })
   if (pod.status?.podIP === undefined) throw new Error(`${holder.name} has no address`)
   return { pod, ip: pod.status.podIP }
@@ -39,18 +39,18 @@ async function holderOf(world: World, { holder }: SlotLease): Promise<{ pod: Pod
 /** Waits until a pod that does not exist yet could restore memory that the slot's primary has now. */
 async function saved(world: World, set: TestSet): Promise<void> {
   const since = Date.now()
-  const { life } = await leaseOf(world, set)
+  const { incarnation } = await leaseOf(world, set)
   await eventually(async () => {
     const { items } = await world.api.list(nodeReports, {})
     const copies = items
       .flatMap(({ status }) => status?.slots ?? [])
-      .filter(slot => slot.life === life && slot.usable === 'Cold')
+      .filter(slot => slot.incarnation === incarnation && slot.usable === 'Cold')
     if (!copies.some(({ takenAt }) => Date.parse(takenAt ?? '') > since)) throw new Error('not saved yet')
   }, 120_000)
 }
 
 /** Counts, waits for a save, and kills the app. @returns the count, and the Lease before the kill */
-async function lose(world: World, set: TestSet): Promise<{ expected: number; before: SlotLease }> {
+async function lose(world: World, set: TestSet): Promise<{ expected: number; before: SetSlotLease }> {
   await eventually(() => leaseOf(world, set))
   await saved(world, set)
   const before = await leaseOf(world, set)
@@ -65,7 +65,7 @@ async function lose(world: World, set: TestSet): Promise<{ expected: number; bef
 }
 
 /** Waits until the slot's next primary answers. */
-async function succeeded(world: World, set: TestSet, before: SlotLease) {
+async function succeeded(world: World, set: TestSet, before: SetSlotLease) {
   const lease = await eventually(async () => {
     const now = await leaseOf(world, set)
     if (now.epoch === before.epoch) throw new Error('not promoted yet')
@@ -85,7 +85,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     const { expected, before } = await lose(world, set)
     const { read, lease, pod } = await succeeded(world, set, before)
     expect(read).toBe(expected)
-    expect([lease.life, pod.metadata.uid]).toEqual([before.life, coldbackup[0]?.metadata.uid])
+    expect([lease.incarnation, pod.metadata.uid]).toEqual([before.incarnation, coldbackup[0]?.metadata.uid])
     expect(restartsOf(pod)).toBe(0)
     await set.settled(1, 0, 1)
     expect((await set.get()).status?.lastFailover?.how).toBe('Cold')
@@ -97,7 +97,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     const { expected, before } = await lose(world, set)
     const { read, lease, pod } = await succeeded(world, set, before)
     expect(read).toBe(expected)
-    expect(lease.life).toBe(before.life)
+    expect(lease.incarnation).toBe(before.incarnation)
     expect(restartsOf(pod)).toBe(0)
     await set.settled(1, 0, 0)
     expect((await set.get()).status?.lastFailover?.how).toBe('Created')
@@ -157,7 +157,7 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     kill(pid, 'SIGKILL')
     const lease = await eventually(async () => {
       const now = await leaseOf(world, set)
-      if (now.life === before.life) throw new Error('the slot has not begun anew')
+      if (now.incarnation === before.incarnation) throw new Error('the slot has not begun anew')
       return now
     }, 180_000)
     expect(await eventually(async () => counter.read((await holderOf(world, lease)).ip))).toBe(0)

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generationsKey } from '../../../src/api/generations-key.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
-import { parseSlotLease, type SlotLease } from '../../../src/api/slot-lease.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import { deriveKey } from '../../../src/checkpoint/disk/generation-key.ts'
 import { unseal } from '../../../src/checkpoint/disk/seal.ts'
 import { leases, pods, secrets } from '../../../src/kube/resources.ts'
@@ -16,14 +16,14 @@ import { createWorld, type TestSet, type World } from '../lib/world.ts'
 const counter = specimen('counter')
 const directory = '/var/lib/understudy/generations'
 
-async function slotOf({ api, namespace }: World, set: TestSet): Promise<SlotLease> {
+async function slotOf({ api, namespace }: World, set: TestSet): Promise<SetSlotLease> {
   const query = { namespace, labelSelector: `backup.example.com/backuppodset=${set.name}` }
-  const [lease] = (await api.list(leases, query)).items.flatMap(it => parseSlotLease(it) ?? [])
+  const [lease] = (await api.list(leases, query)).items.flatMap(it => parseSetSlotLease(it) ?? [])
   if (lease === undefined) throw new Error('no slot yet')
   return lease
 }
 
-const addressOf = async ({ api, namespace }: World, { holder }: SlotLease): Promise<string> => {
+const addressOf = async ({ api, namespace }: World, { holder }: SetSlotLease): Promise<string> => {
   const { status } = await api.get(pods, { namespace, name: holder.name })
   if (status?.podIP === undefined) throw new Error(`${holder.name} has no address`)
   return status.podIP
@@ -33,13 +33,13 @@ const addressOf = async ({ api, namespace }: World, { holder }: SlotLease): Prom
 const reported = (
   { api }: World,
   node: string,
-  { life }: SlotLease,
+  { incarnation }: SetSlotLease,
   test: (slot: SlotReport, updatedAt: number) => boolean,
   timeoutMs: number,
 ): Promise<SlotReport> =>
   eventually(async () => {
     const { status } = await api.get(nodeReports, { name: node })
-    const slot = status?.slots.find(it => it.life === life)
+    const slot = status?.slots.find(it => it.incarnation === incarnation)
     if (slot === undefined || !test(slot, Date.parse(status?.updatedAt ?? '')))
       throw new Error(`not yet: ${JSON.stringify(slot)}`)
     return slot
@@ -47,7 +47,7 @@ const reported = (
 
 interface Kept {
   readonly set: TestSet
-  readonly slot: SlotLease
+  readonly slot: SetSlotLease
   /** Node of the understudy. */
   readonly node: string
 }
@@ -134,7 +134,7 @@ describe.skipIf(needsNodes())('generations on disks', () => {
         await expect(slotOf(world, set)).rejects.toThrow('no slot')
         expect(await files()).toEqual([])
       }, 240_000)
-      const left = (await world.api.list(leases, {})).items.flatMap(it => parseSlotLease(it)?.seal ?? [])
+      const left = (await world.api.list(leases, {})).items.flatMap(it => parseSetSlotLease(it)?.seal ?? [])
       for (const seal of [...left, '00'.repeat(32)]) expect(await opens(seal)).toBe(false)
     } finally {
       await rm(scratch, { recursive: true })
@@ -164,7 +164,7 @@ describe.skipIf(needsNodes())('generations on disks', () => {
         if (now.epoch === slot.epoch) throw new Error('not promoted yet')
         return now
       }, 120_000)
-      expect(next.life).toBe(slot.life)
+      expect(next.incarnation).toBe(slot.incarnation)
       expect(await eventually(async () => counter.read(await addressOf(world, next)))).toBe(count)
     } finally {
       for (const name of [dead, node]) await cluster.startNode(name)

@@ -3,7 +3,7 @@ import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import type { PodTemplate } from '../../../src/api/backuppodset.ts'
-import type { SlotLease } from '../../../src/api/slot-lease.ts'
+import type { SetSlotLease } from '../../../src/api/set-slot.ts'
 import { events } from '../../../src/kube/resources.ts'
 import {
   addressOf,
@@ -22,7 +22,7 @@ import { needsNodes, playground } from '../lib/cluster.ts'
 import { createWorld, type World } from '../lib/world.ts'
 
 const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
-const slotIn = async (world: World): Promise<SlotLease> =>
+const slotIn = async (world: World): Promise<SetSlotLease> =>
   eventually(async () => {
     const [lease] = await slotsOf(inside(world))
     if (lease === undefined) throw new Error('no slot yet')
@@ -69,7 +69,11 @@ describe.skipIf(needsNodes())('what is a loss', () => {
     await eventually(() => expect(Date.now() - again).toBeGreaterThan(20_000))
     await saved(inside(world))
     const now = await slotIn(world)
-    expect([now.life, now.epoch, now.holder]).toEqual([before.life, before.epoch, before.holder])
+    expect([now.incarnation, now.epoch, now.holder]).toEqual([
+      before.incarnation,
+      before.epoch,
+      before.holder,
+    ])
     expect((await statusOf(app.name))?.restartCount).toBe(0)
     expect(await counter.read(addressOf(pod))).toBe(expected)
     const told = await world.api.list(events, { namespace: world.namespace })

@@ -84,7 +84,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
     }
     const answers = await client
     const after = await slotOf(world)
-    expect(after.life).toBe(before.life)
+    expect(after.incarnation).toBe(before.incarnation)
     expect(after.holder.uid).not.toBe(holder.metadata.uid)
     // Monotonic: no answer came from fresh memory, and none was older than an earlier one.
     expect(answers).toEqual([...answers].sort((a, b) => a - b))
@@ -119,7 +119,7 @@ describe.skipIf(needsNodes())('a changed template of a set that keeps memory', (
     await set.patch({ template: template('second', { securityContext }) })
     await eventually(async () => {
       const lease = await slotOf(world)
-      expect(lease.life).not.toBe(before.life)
+      expect(lease.incarnation).not.toBe(before.incarnation)
       expect(await counter.read(addressOf(await holderOf(inside(world), lease)))).toBe(0)
     }, 180_000)
     const [said] = await eventsOf(world, 'StateWillBeLost')

@@ -21,9 +21,9 @@ import type { AgentMetrics } from '../../../src/agent/metrics.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import { operatorElection } from '../../../src/api/election.ts'
-import { labels } from '../../../src/api/labels.ts'
-import { type NodeReport, nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
-import { parseSlotLease, type SlotKey, slotLeaseName } from '../../../src/api/slot-lease.ts'
+import { type NodeReport, nodeReports, parseReport, type SlotReport } from '../../../src/api/node-report.ts'
+import type { SlotKey } from '../../../src/api/slot-key.ts'
+import { groupSelector, parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
@@ -117,15 +117,19 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     createReflector({
       ...common,
       ...{ resource: podResource, store: stores.pods },
-      query: { fieldSelector: `spec.nodeName=${machine.name}`, labelSelector: labels.set },
+      query: { fieldSelector: `spec.nodeName=${machine.name}`, labelSelector: groupSelector },
     }),
     createReflector({
       ...common,
       resource: leaseResource,
       store: stores.leases,
-      query: { labelSelector: labels.set },
+      query: { labelSelector: groupSelector },
     }),
-    createReflector({ ...common, resource: nodeReports, store: stores.reports }),
+    createReflector({
+      ...common,
+      ...{ resource: nodeReports, store: stores.reports },
+      transform: parseReport,
+    }),
   ]
   publish()
   const running = [...reflectors.map(reflector => reflector.run(signal)), report.run(signal)]
@@ -171,8 +175,8 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     lostPages: lazyPages.wasLost,
     ...{ clock, log },
   })
-  const leaseOf = ({ namespace, set, slot }: SlotKey) => {
-    const lease = stores.leases.get(`${namespace}/${slotLeaseName(set, slot)}`)
+  const leaseOf = ({ namespace, name }: SlotKey) => {
+    const lease = stores.leases.get(`${namespace}/${name}`)
     return lease && parseSlotLease(lease)
   }
   const restorableKinds = {

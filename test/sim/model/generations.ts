@@ -1,5 +1,5 @@
 /** A store of generations in memory. Its content outlives the agent, but not the machine. */
-import type { SlotKey } from '../../../src/api/slot-lease.ts'
+import type { SlotKey } from '../../../src/api/slot-key.ts'
 import { CheckpointError } from '../../../src/checkpoint/errors.ts'
 import type { Draft, GenerationStore } from '../../../src/checkpoint/generation-store.ts'
 import { type Manifest, newestFirst, slotName } from '../../../src/checkpoint/manifest.ts'

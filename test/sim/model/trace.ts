@@ -58,8 +58,8 @@ const wordsOfLease = ({ metadata, spec }: Lease): string => {
 
 const wordsOfReport = ({ status }: NodeReport): string => {
   const slots = (status?.slots ?? []).map(
-    ({ slot, life, role, generation, usable, reason }) =>
-      `${slot}/${life.slice(0, 4)} ${role} ${generation > 0 ? 'has' : 'none'} ${usable ?? '-'} ${reason ?? ''}`,
+    ({ name, incarnation, role, generation, usable, reason }) =>
+      `${name}/${incarnation.slice(0, 4)} ${role} ${generation > 0 ? 'has' : 'none'} ${usable ?? '-'} ${reason ?? ''}`,
   )
   return `${status?.ready ? 'ready' : 'not ready'}${status?.slotsKnown === false ? ', slots unknown' : ''} ${slots.join('; ')}`
 }

@@ -136,8 +136,8 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/memory/write-lease.ts',
-        find: 'if (parseSlotLease(existing) !== undefined)\n',
-        replace: 'if (parseSlotLease(existing) === undefined)\n',
+        find: 'if (parseSetSlotLease(existing) !== undefined)\n',
+        replace: 'if (parseSetSlotLease(existing) === undefined)\n',
       },
     ],
     scenarios: bySeeds([1, 2], { hotBackups: 2 }, [

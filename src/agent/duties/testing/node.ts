@@ -6,13 +6,8 @@ import { Registry } from 'prom-client'
 import { AgentError, type AgentErrorCode } from '../../../api/agent-errors.ts'
 import type { NodeReport } from '../../../api/node-report.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
-import {
-  parseSlotLease,
-  type SlotKey,
-  type SlotLease,
-  slotLeaseBody,
-  slotLeaseName,
-} from '../../../api/slot-lease.ts'
+import type { SlotKey } from '../../../api/slot-key.ts'
+import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import { createGenerationStore, type GenerationStore } from '../../../checkpoint/store.ts'
@@ -284,9 +279,9 @@ export async function startFakeAgent(
     return watch
   }
   const inquiry: TaskContext['inquiry'] = {
-    lease: async ({ namespace, set, slot }) => {
+    lease: async ({ namespace, name }) => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
-      const lease = cluster.truth.get(`${namespace}/${slotLeaseName(set, slot)}`)
+      const lease = cluster.truth.get(`${namespace}/${name}`)
       return lease && parseSlotLease(lease)
     },
     isThere: async ({ namespace, name, uid }) =>

@@ -18,9 +18,9 @@ export const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   namespace: 'default',
   name,
   uid: `uid-${name}`,
-  set: 'default/web',
+  group: 'web',
   kind: 'primary',
-  slot: 0,
+  slot: 'web-0',
   epoch: 1,
   ip: '10.0.0.1',
   understudy: false,
@@ -41,9 +41,9 @@ export const understudy = (name: string, over: Partial<PodView> = {}): PodView =
 
 export const lease = (over: Partial<SlotLease> = {}): SlotLease => ({
   namespace: 'default',
-  set: 'web',
-  slot: 0,
-  life: '0123abcd',
+  name: 'web-0',
+  incarnation: '0123abcd',
+  group: 'web',
   policy: policy(),
   holder: { name: 'p', uid: 'uid-p' },
   epoch: 1,
@@ -96,7 +96,7 @@ export const peer = (name: string, over: Partial<NodeReportStatus> = {}): NodeRe
 export const usableAt = (name: string, slot: SlotLease): NodeReportStatus =>
   peer(name, { slots: [{ ...keyOf(slot), role: 'holder', generation: 5, usable: 'Staged' }] })
 
-const keyOf = ({ namespace, set, slot, life }: SlotLease) => ({ namespace, set, slot, life })
+const keyOf = ({ namespace, name, incarnation }: SlotLease) => ({ namespace, name, incarnation })
 
 /** Node `a`, which has nothing but what the test gives it. */
 export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({

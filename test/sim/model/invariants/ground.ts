@@ -1,6 +1,6 @@
 /** The facts that the rules share. */
 import { type BackupPodSet, backupPodSets } from '../../../../src/api/backuppodset.ts'
-import type { SlotLease } from '../../../../src/api/slot-lease.ts'
+import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
 import { type Lease, leases, resourceName } from '../../../../src/kube/resources.ts'
 import { type Cluster, setRef } from '../cluster.ts'
 import type { Bounds } from './bounds.ts'
@@ -51,8 +51,8 @@ export const setOf = ({ server }: Cluster): BackupPodSet | undefined => server.f
 export interface LeaseEvent {
   readonly type: string
   readonly object: Lease
-  readonly before: SlotLease | undefined
-  readonly lease: SlotLease
+  readonly before: SetSlotLease | undefined
+  readonly lease: SetSlotLease
   /** The Lease belongs to the set that exists: a deleted set has no guarantees. */
   readonly isOfSet: boolean
 }

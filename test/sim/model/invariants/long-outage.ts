@@ -1,6 +1,6 @@
 /** LongOutage: no app answers for a slot that has a backup. */
 import { labels } from '../../../../src/api/labels.ts'
-import type { SlotLease } from '../../../../src/api/slot-lease.ts'
+import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { pods } from '../../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../../src/succession/age.ts'
@@ -29,7 +29,7 @@ export function longOutage(ground: Ground): (slots: readonly ServedSlot[], elaps
 }
 
 /** True if the slot has a hot backup on a working node, with memory of the slot, and no node has newer memory. */
-function hasBackup({ cluster, bounds, intervalMs, health, fates }: Ground, lease: SlotLease): boolean {
+function hasBackup({ cluster, bounds, intervalMs, health, fates }: Ground, lease: SetSlotLease): boolean {
   const { time, server, nodes } = cluster
   const newestAt = (node: ModelNode | undefined) => {
     const newest = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest

@@ -1,6 +1,6 @@
 /** MemoryThrownAway: the life of a slot ends although a machine has a copy. */
 import { type NodeReport, nodeReports } from '../../../../src/api/node-report.ts'
-import type { SlotLease } from '../../../../src/api/slot-lease.ts'
+import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
 import { servingOf } from '../../../../src/backuppodset/memory/stage.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { KubeObject } from '../../../../src/kube/object.ts'
@@ -9,7 +9,7 @@ import { isKept as isSaved } from '../../../../src/succession/kept.ts'
 import type { Cluster } from '../cluster.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 
-type Lives = Map<string, { readonly lease: SlotLease; readonly setUid: string }>
+type Lives = Map<string, { readonly lease: SetSlotLease; readonly setUid: string }>
 
 export function memoryThrownAway(ground: Ground): () => void {
   const { cluster, bounds, violate, leaseOf } = ground
@@ -17,15 +17,16 @@ export function memoryThrownAway(ground: Ground): () => void {
   const lives: Lives = new Map()
   const isUntold = endingsUntold(ground, lives)
 
-  const begins = (key: string, lease: SlotLease, setUid: string) => {
+  const begins = (key: string, lease: SetSlotLease, setUid: string) => {
     const before = lives.get(key)
-    if (before === undefined || before.setUid !== setUid || before.lease.life === lease.life) return
+    if (before === undefined || before.setUid !== setUid || before.lease.incarnation === lease.incarnation)
+      return
     const all = nodes.map(({ machine }) => machine.name)
     const keepers = keepersOf(cluster, before.lease, all, bounds.fetchMs)
-    if (keepers.length > 0 && !isUntold(before.lease.life))
+    if (keepers.length > 0 && !isUntold(before.lease.incarnation))
       violate(
         'MemoryThrownAway',
-        `${key} ${before.lease.life}`,
+        `${key} ${before.lease.incarnation}`,
         `slot ${lease.slot} began a new life; ${keepers.join(', ')} kept the old one`,
       )
   }
@@ -46,7 +47,7 @@ export function memoryThrownAway(ground: Ground): () => void {
         owner !== set.metadata.uid
       )
         continue
-      const key = `${lease.set}/${lease.slot}`
+      const key = lease.name
       there.add(key)
       begins(key, lease, owner)
       lives.set(key, { lease, setUid: owner })
@@ -60,7 +61,7 @@ export function memoryThrownAway(ground: Ground): () => void {
       if (keepers.length > 0)
         violate(
           'MemoryThrownAway',
-          `${key} ${lease.life}`,
+          `${key} ${lease.incarnation}`,
           `slot ${lease.slot} was forgotten; ${keepers.join(', ')} kept its memory`,
         )
     }
@@ -70,7 +71,7 @@ export function memoryThrownAway(ground: Ground): () => void {
 /** Returns the machines that have had a copy for so long that the decision could know of it. */
 const keepersOf = (
   { nodes, time }: Cluster,
-  lease: SlotLease,
+  lease: SetSlotLease,
   among: readonly string[],
   fetchMs: number,
 ): readonly string[] =>
@@ -102,9 +103,9 @@ function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean 
     for (const life of livesTold(resource, object, lives, leaseOf)) tell(life)
   })
   onLeases(ground, ({ before, lease, isOfSet }) => {
-    if (!isOfSet || before === undefined || before.life === lease.life) return
-    const told = toldAt.get(before.life)
-    if (told === undefined || time.now() - told < bounds.wayMs) endedUntold.add(before.life)
+    if (!isOfSet || before === undefined || before.incarnation === lease.incarnation) return
+    const told = toldAt.get(before.incarnation)
+    if (told === undefined || time.now() - told < bounds.wayMs) endedUntold.add(before.incarnation)
   })
   return life => endedUntold.has(life)
 }
@@ -117,15 +118,15 @@ function livesTold(
   leaseOf: Ground['leaseOf'],
 ): readonly string[] {
   if (resource === resourceName(nodeReports))
-    return ((object as NodeReport).status?.slots ?? []).filter(isSaved).map(({ life }) => life)
+    return ((object as NodeReport).status?.slots ?? []).filter(isSaved).map(({ incarnation }) => incarnation)
   if (resource === resourceName(leases)) {
     const lease = leaseOf(object as Lease)
-    return lease?.kept !== undefined && lease.kept.length > 0 ? [lease.life] : []
+    return lease?.kept !== undefined && lease.kept.length > 0 ? [lease.incarnation] : []
   }
   // The death of a terminating pod may come too late: the operator may already be creating its successor.
   const isDeath = resource === resourceName(pods) && servingOf(object as Pod).death !== undefined
   if (!isDeath || object.metadata.deletionTimestamp !== undefined) return []
   return [...lives.values()].flatMap(({ lease }) =>
-    lease.holder.uid === object.metadata.uid ? [lease.life] : [],
+    lease.holder.uid === object.metadata.uid ? [lease.incarnation] : [],
   )
 }

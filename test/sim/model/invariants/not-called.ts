@@ -1,5 +1,4 @@
 /** NotCalled: a restored app runs in a pod that is not its slot's primary at that moment. */
-import { slotLeaseName } from '../../../../src/api/slot-lease.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { keyOf } from '../../../../src/kube/object.ts'
 import type { Thawed } from '../cluster.ts'
@@ -16,7 +15,7 @@ export function notCalled(ground: Ground): (thaw: Thawed) => void {
       list.unshift({ at: cluster.time.now(), uid: holder.uid, epoch })
   })
   return ({ at, pod, slot, epoch }) => {
-    const called = holders.get(`${slot.namespace}/${slotLeaseName(slot.set, slot.slot)}`) ?? []
+    const called = holders.get(keyOf({ metadata: slot })) ?? []
     const isCalled = called.some(
       (one, index) =>
         one.uid === pod.uid &&

@@ -1,0 +1,36 @@
+/** The Lease of a slot of a BackupPodSet, as its owner sees it. Agents know neither sets nor numbers of slots. */
+import type { Lease } from '../kube/resources.ts'
+import { labels } from './labels.ts'
+import { numberedName, splitNumber } from './slot-key.ts'
+import { parseSlotLease, type SlotLease, slotLeaseBody } from './slot-lease.ts'
+
+export interface SetSlotLease extends SlotLease {
+  /** Name of the set. */
+  readonly group: string
+  readonly slot: number
+}
+
+export const slotLeaseName: (set: string, slot: number) => string = numberedName
+
+/** Returns the number of a slot of this set, by its name; undefined: it is not one of them. */
+export function slotNumberIn(set: string, name: string): number | undefined {
+  const numbered = splitNumber(name)
+  return numbered?.base === set ? numbered.number : undefined
+}
+
+/** Returns the content of a slot's Lease, without its owner. */
+export function setSlotLeaseBody(lease: SetSlotLease) {
+  const { metadata, spec } = slotLeaseBody(lease)
+  const { labels: common, ...rest } = metadata
+  return { metadata: { ...rest, labels: { ...common, [labels.slot]: String(lease.slot) } }, spec }
+}
+
+/** Parses the Lease of a slot of a set; undefined if it is another Lease or unreadable. */
+export function parseSetSlotLease(object: Lease): SetSlotLease | undefined {
+  const lease = parseSlotLease(object)
+  const group = lease?.group
+  if (lease === undefined || group === undefined) return undefined
+  const slot = slotNumberIn(group, lease.name)
+  if (slot === undefined || object.metadata.labels?.[labels.slot] !== String(slot)) return undefined
+  return { ...lease, group, slot }
+}
