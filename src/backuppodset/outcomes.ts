@@ -1,4 +1,4 @@
-/** What the outcomes of a pass mean for the set, its retries and the log. */
+/** The meaning of the outcomes of a pass for the set, its retries and the log. */
 
 import { isKubeError } from '../kube/errors.ts'
 import type { Pod } from '../kube/resources.ts'

@@ -44,7 +44,7 @@ export interface Passing {
   readonly context: ReconcileContext
 }
 
-/** What a pass has seen, planned and done. */
+/** The facts, plan and outcomes of a pass. */
 interface Done {
   readonly observed: Observed
   readonly plan: Plan

@@ -10,7 +10,7 @@ import { makeContext } from './context.ts'
 
 const nothing = () => undefined
 
-/** What an operator remembers of a set that it has just seen. Its status cannot be written unless a test says how. */
+/** The record of a set that an operator has just seen. Its status cannot be written unless a test says how. */
 export const makeRecord = (clock: Clock, over: Partial<SetRecord> = {}): SetRecord => ({
   spec: createSpec(),
   lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, clear: nothing },
