@@ -114,19 +114,20 @@ async function execute(context: ActContext, action: Action): Promise<Outcome> {
       return { type: 'done', action, pod: await changeOwner(context, action) }
     case 'delete':
       await remove(context, action)
-      return { type: 'done', action, pod: undefined }
+      break
     case 'giveUp':
       await giveUp(context, action)
-      return { type: 'done', action, pod: undefined }
+      break
     case 'saveRevision':
       await record(context, action.revision, action.number)
-      return { type: 'done', action, pod: undefined }
+      break
     case 'deleteRevision':
       await prune(context, action.revision)
-      return { type: 'done', action, pod: undefined }
+      break
     default:
       return actOnSlot(context, action)
   }
+  return { type: 'done', action, pod: undefined }
 }
 
 type Of<Type extends Action['type']> = Extract<Action, { readonly type: Type }>

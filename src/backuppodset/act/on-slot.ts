@@ -24,33 +24,32 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
       return promote(context, action)
     case 'retire':
       return { type: 'done', action, pod: await retire(context, action) }
-    default:
-      await write(context, action)
-      return { type: 'done', action, pod: undefined }
-  }
-}
-
-function write(
-  context: SlotContext,
-  action: Exclude<SlotAction, SlotActionOf<'convert' | 'wake' | 'restore' | 'promote' | 'retire'>>,
-): Promise<unknown> {
-  switch (action.type) {
     case 'writeSlot':
-      return writeSlot(context, action)
+      await writeSlot(context, action)
+      break
     case 'writePolicy': {
       const { namespace, name } = context.owner
       const ref = { namespace, name: slotLeaseName(name, action.slot) }
-      return writePolicy(context, ref, action.version, action.policy)
+      await writePolicy(context, ref, action.version, action.policy)
+      break
     }
     case 'deleteSlot':
-      return deleteSlot(context, action)
+      if (action.ends) await requireGone(context, action.ends)
+      await deleteLease(context, action.slot, action.lease)
+      break
     case 'applyService':
-      return serve(context, action)
+      await serve(context, action)
+      break
     case 'applyEndpoints':
-      return publish(context, action)
+      await publish(context, action)
+      break
     case 'deleteService':
-      return withdraw(context, action)
+      await withdraw(context, action)
+      break
+    default:
+      action satisfies never
   }
+  return { type: 'done', action, pod: undefined }
 }
 
 async function writeSlot(context: SlotContext, action: SlotActionOf<'writeSlot'>): Promise<void> {
@@ -59,14 +58,6 @@ async function writeSlot(context: SlotContext, action: SlotActionOf<'writeSlot'>
   const at = context.monotonic()
   await writeLease(unhurried(context), action.lease, action.version, action.restarts)
   if (action.requestsHandover) context.requestedHandover(action.lease, at)
-}
-
-async function deleteSlot(
-  context: SlotContext,
-  { slot, ends, lease }: SlotActionOf<'deleteSlot'>,
-): Promise<void> {
-  if (ends) await requireGone(context, ends)
-  await deleteLease(context, slot, lease)
 }
 
 /** There are few urgent connections, so bulk requests use the others. */
