@@ -1,5 +1,5 @@
+import { until } from '../playground/until.ts'
 import type { Api } from '../src/kube/api.ts'
-import { systemClock } from '../src/kube/clock.ts'
 import { type Deployment, deployments, leases, type Pod, pods } from '../src/kube/resources.ts'
 import { isLeaving, isReady } from './observe/state.ts'
 
@@ -70,19 +70,20 @@ function argsOf(deployment: Deployment): readonly string[] {
   return container.args
 }
 
-const patienceMs = 120_000
+const patience = { patienceMs: 120_000, pollMs: 500 }
 
 async function rolledOut(api: Api, signal: AbortSignal): Promise<void> {
-  await eventually(`Deployment ${operatorName} is rolled out`, signal, async () => {
+  const isRolledOut = async () => {
     const { metadata, spec, status } = await api.get(deployments, ref, { signal })
     const wanted = spec?.replicas ?? 1
-    const done =
+    return (
       (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0) &&
       status?.updatedReplicas === wanted &&
       status.replicas === wanted &&
       status.availableReplicas === wanted
-    return done ? true : undefined
-  })
+    )
+  }
+  await until(`Deployment ${operatorName} is rolled out`, isRolledOut, { ...patience, signal })
 }
 
 function operatorOf(api: Api, signal: AbortSignal): Operator {
@@ -105,8 +106,8 @@ function operatorOf(api: Api, signal: AbortSignal): Operator {
   return {
     leader,
     pods: all,
-    settled: () =>
-      eventually('two operators are Ready and one leads', signal, async () => {
+    async settled() {
+      const readyLeader = async () => {
         const found = await all()
         if (found.length < 2 || !found.every(isReady)) return undefined
         try {
@@ -115,28 +116,13 @@ function operatorOf(api: Api, signal: AbortSignal): Operator {
           // Between two terms: retry until the time is over.
           return undefined
         }
-      }),
+      }
+      return until('two operators are Ready and one leads', readyLeader, { ...patience, signal })
+    },
   }
 }
 
 /** Identities are `<pod>_<random>`. */
 export function holderPod(identity: string | undefined): string | undefined {
   return identity?.split('_')[0]
-}
-
-/**
- * Calls `ask` twice a second until it returns a value.
- * @throws Error after two minutes
- */
-export async function eventually<T>(
-  what: string,
-  signal: AbortSignal,
-  ask: () => Promise<T | undefined>,
-): Promise<T> {
-  for (const end = systemClock.monotonic() + patienceMs; ; ) {
-    const answer = await ask()
-    if (answer !== undefined) return answer
-    if (systemClock.monotonic() > end) throw new Error(`not within ${patienceMs / 1000} s: ${what}`)
-    await systemClock.sleep(500, signal)
-  }
 }

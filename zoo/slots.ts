@@ -4,7 +4,7 @@ import { pidsOf } from '../playground/pids.ts'
 import { type Patience, until } from '../playground/until.ts'
 import { type BackupPodSetSpec, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
-import { nodeReports } from '../src/api/node-report.ts'
+import { nodeReports, parseReport, type SlotReport } from '../src/api/node-report.ts'
 import { parseSetSlotLease, type SetSlotLease } from '../src/api/set-slot.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
@@ -47,8 +47,14 @@ export async function slotsOf({ api, namespace, name }: CounterSet): Promise<Set
 export const holderOf = ({ api, namespace }: CounterSet, { holder }: SetSlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
-/** Waits until an understudy of every slot has memory saved after this call. */
-export async function saved(set: CounterSet): Promise<void> {
+/**
+ * Waits until every slot has memory that was saved after this call.
+ * @param usable how a successor must be able to get it; default: in an understudy that waits already
+ */
+export async function saved(
+  set: CounterSet,
+  usable: readonly NonNullable<SlotReport['usable']>[] = ['Frozen', 'Staged'],
+): Promise<void> {
   const since = Date.now()
   const lives = (await slotsOf(set)).map(({ incarnation }) => incarnation)
   await until(
@@ -56,8 +62,8 @@ export async function saved(set: CounterSet): Promise<void> {
     async () => {
       const { items } = await set.api.list(nodeReports, {})
       const ready = items
-        .flatMap(({ status }) => status?.slots ?? [])
-        .filter(({ usable }) => usable === 'Frozen' || usable === 'Staged')
+        .flatMap(report => parseReport(report).status?.slots ?? [])
+        .filter(each => each.usable !== undefined && usable.includes(each.usable))
         .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
         .map(({ incarnation }) => incarnation)
       return lives.every(life => ready.includes(life))

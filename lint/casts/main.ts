@@ -4,12 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { castsOf, violationsOf } from './casts.ts'
 
 /** Tests that may still have such casts. The check fails when an entry is not needed any more. */
-const notYet: readonly string[] = [
-  'src/agent/duties/',
-  // It waits for `fetchNewest`, which takes the context of all tasks.
-  'src/agent/peers/peers.test.ts',
-  'src/kube/',
-]
+const notYet: readonly string[] = []
 
 const root = new URL('../../', import.meta.url)
 const listed = execFileSync('git', ['ls-files', '*.test.ts'], { cwd: root, encoding: 'utf8' })

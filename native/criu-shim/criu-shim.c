@@ -37,16 +37,6 @@ enum { LIMITS = 16 };
 
 extern char **environ;
 
-static void __attribute__((noreturn)) give_up(const char *why)
-{
-	char line[96];
-	long length = append(append(append(line, "criu-shim: "), why), "\n") - line;
-
-	raw(NR_write, 2, (long)line, length, 0, 0, 0);
-	for (;;)
-		raw(NR_exit_group, 125, 0, 0, 0, 0, 0);
-}
-
 static int same(const char *a, const char *b)
 {
 	while (*a && *a == *b) {
@@ -221,7 +211,7 @@ static long open_kdat(enum which file, int flags, unsigned mode)
 		return -E_NOENT;
 	fd = raw(NR_openat, FD_PROGRAMS, (long)name, flags | O_CLOSE_ON_EXEC, mode, 0, 0);
 	if (fd < 0 && !may_write())
-		give_up("what CRIU knows of this kernel cannot be read");
+		give_up("criu-shim", "what CRIU knows of this kernel cannot be read");
 	if (fd >= 0 && (flags & 3))
 		kdat_fd = (int)fd;
 	return fd;
@@ -303,7 +293,7 @@ int unlink(const char *path)
 		return (int)result(raw(NR_unlinkat, CWD, (long)path, 0, 0, 0, 0));
 	/* CRIU rejects the file: it belongs to another CRIU. */
 	if (!may_write())
-		give_up("what CRIU knows of this kernel cannot be used");
+		give_up("criu-shim", "what CRIU knows of this kernel cannot be used");
 	if (!bundle_name(file, name))
 		return (int)result(-E_NOENT);
 	return (int)result(raw(NR_unlinkat, FD_PROGRAMS, (long)name, 0, 0, 0, 0));

@@ -44,17 +44,6 @@ enum { NR_clock_gettime = 113 };
 #define PIDS 65536
 #endif
 
-/* Exits before CRIU has changed anything, so there is nothing to undo. */
-static void __attribute__((noreturn)) give_up(const char *why)
-{
-	char line[96];
-	long length = append(append(append(line, "gate: "), why), "\n") - line;
-
-	raw(NR_write, 2, (long)line, length, 0, 0, 0);
-	for (;;)
-		raw(NR_exit_group, 125, 0, 0, 0, 0, 0);
-}
-
 /* The processes to dump: the first process of this pid namespace and its descendants. */
 static int pids[PIDS];
 static int count;
@@ -111,7 +100,7 @@ static void add_children(int pid, const char *thread)
 				continue;
 			}
 			if (child && count == PIDS)
-				give_up("too many processes");
+				give_up("gate", "too many processes");
 			if (child)
 				pids[count++] = (int)child;
 			child = 0;
@@ -248,7 +237,7 @@ static void wait_until_all_stand(void)
 			return;
 		waits = WAITS_A_ROUND * (now() - round);
 		if (is_orphan() || now() >= end)
-			give_up(traced ? "a process is being traced" : "not all processes stopped");
+			give_up("gate", traced ? "a process is being traced" : "not all processes stopped");
 		if (waits < LONG_WAIT_NS)
 			waits = LONG_WAIT_NS;
 		if (waits >= end - now())
@@ -269,7 +258,7 @@ static void wait_for_go(void)
 	sockets_prepare();
 	connections_prepare();
 	if (!control_prepare())
-		give_up("cannot make a socket");
+		give_up("gate", "cannot make a socket");
 	/*
 	 * Here and while it seizes processes CRIU mostly sleeps, and runs for some microseconds each time. Even with
 	 * the best nice value it would wait after a sleep until the running process has had its turn, which takes
@@ -277,24 +266,24 @@ static void wait_for_go(void)
 	 */
 	schedule(REAL_TIME);
 	if (!say("ready"))
-		give_up("cannot say that it is ready");
+		give_up("gate", "cannot say that it is ready");
 	/* Every moment counts: when the file exists the pod is stopped. */
 	for (long waits = 0; !is_there("go"); waits++) {
 		if (waits > GO_WAITS || is_orphan())
-			give_up("nobody opened the gate");
+			give_up("gate", "nobody opened the gate");
 		pause_for(WAIT_NS);
 	}
 	wait_until_all_stand();
 	passed = 1;
 	sockets_ask();
 	if (is_orphan())
-		give_up("nobody waits for it");
+		give_up("gate", "nobody waits for it");
 	/*
 	 * From here on CRIU changes the dumped processes for a while, and a kill would leave them changed. A process
 	 * that is about to kill CRIU creates the same file first: one of the two comes too late.
 	 */
 	if (!say_first("begun"))
-		give_up("cannot say that it has begun, or was told to end");
+		give_up("gate", "cannot say that it has begun, or was told to end");
 	/* Without on_exit() the sentinel notices the end later. */
 	dumper = own_pid();
 	if (on_exit)

@@ -36,7 +36,9 @@ int open_parent_of(int root, const char *path, const char **name)
 	return -1;
 }
 
-static int empty(const struct clear *clear, int directory, const char *path);
+static const struct paths nothing;
+
+static int keep_only(const struct clear *clear, const struct paths *wanted, int directory, const char *path);
 
 /* Removes a file or a directory with its contents. Mount points and the directories above them stay. */
 static int take_away(const struct clear *clear, int parent, const char *name, const char *path)
@@ -50,14 +52,14 @@ static int take_away(const struct clear *clear, int parent, const char *name, co
 	directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (directory < 0)
 		return fail("remove %s: %s", path, strerror(errno));
-	code = empty(clear, directory, path);
+	code = keep_only(clear, &nothing, directory, path);
 	if (!code && unlinkat(parent, name, AT_REMOVEDIR) && errno != ENOTEMPTY && errno != EBUSY && errno != ENOENT)
 		code = fail("remove %s: %s", path, strerror(errno));
 	return code;
 }
 
-/* Takes ownership of the descriptor. */
-static int empty(const struct clear *clear, int directory, const char *path)
+/* Removes everything from a directory but the wanted and the kept paths. Takes ownership of the descriptor. */
+static int keep_only(const struct clear *clear, const struct paths *wanted, int directory, const char *path)
 {
 	DIR *stream = is_too_deep(path) ? NULL : fdopendir(directory);
 	struct dirent *entry;
@@ -73,7 +75,16 @@ static int empty(const struct clear *clear, int directory, const char *path)
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		below = join_path(path, entry->d_name);
-		code = take_away(clear, dirfd(stream), entry->d_name, below);
+		if (!paths_have(wanted, below)) {
+			code = take_away(clear, dirfd(stream), entry->d_name, below);
+		} else if (!paths_have(clear->kept, below)) {
+			int next = openat(dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+			if (next >= 0)
+				code = keep_only(clear, wanted, next, below);
+			else if (errno != ENOTDIR && errno != ELOOP)
+				code = fail("%s: %s", below, strerror(errno));
+		}
 		free(below);
 	}
 	if (!code && errno)
@@ -115,7 +126,7 @@ static int make_way(const struct clear *clear, const struct item *item)
 	} else if (item->kind == KIND_OPAQUE) {
 		int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-		code = directory < 0 ? fail("%s: %s", item->path, strerror(errno)) : empty(clear, directory, item->path);
+		code = directory < 0 ? fail("%s: %s", item->path, strerror(errno)) : keep_only(clear, &nothing, directory, item->path);
 	}
 	close(parent);
 	return code;
@@ -174,40 +185,6 @@ int clear_for(const struct clear *clear, const struct list *wanted, const struct
 
 	for (size_t i = 0; i < wanted->count && !code; i++)
 		code = make_way(clear, &wanted->items[i]);
-	return code;
-}
-
-static int keep_only(const struct clear *clear, const struct paths *wanted, int directory, const char *path)
-{
-	DIR *stream = is_too_deep(path) ? NULL : fdopendir(directory);
-	struct dirent *entry;
-	int code = 0;
-
-	if (!stream) {
-		close(directory);
-		return fail("%.100s: cannot be read", path);
-	}
-	for (errno = 0; !code && (entry = readdir(stream)); errno = 0) {
-		char *below;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		below = join_path(path, entry->d_name);
-		if (!paths_have(wanted, below)) {
-			code = take_away(clear, dirfd(stream), entry->d_name, below);
-		} else if (!paths_have(clear->kept, below)) {
-			int next = openat(dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-			if (next >= 0)
-				code = keep_only(clear, wanted, next, below);
-			else if (errno != ENOTDIR && errno != ELOOP)
-				code = fail("%s: %s", below, strerror(errno));
-		}
-		free(below);
-	}
-	if (!code && errno)
-		code = fail("%s: %s", path, strerror(errno));
-	closedir(stream);
 	return code;
 }
 

@@ -7,10 +7,11 @@ import type { Random } from '../kube/random.ts'
 import { descriptors } from './descriptors.ts'
 import { cgroupDirectory, parseCgroup } from './discover/cgroup.ts'
 import { mountsOf } from './discover/container.ts'
+import type { ProcessRef } from './discover/process.ts'
 import { isSame, type ProcFs, readIfThere, refOf, unlessGone } from './discover/process.ts'
 import type { PodTarget } from './driver/memory-driver.ts'
 import { orderHold } from './hold.ts'
-import type { ProcessRef, SentinelClient } from './sentinel.ts'
+import type { SentinelClient } from './sentinel.ts'
 
 export interface CellOptions {
   readonly sentinel: SentinelClient

@@ -64,6 +64,8 @@ export interface NodeDependencies {
   readonly onChecks: (checks: readonly NodeCheck[]) => void
 }
 
+/** Pauses between tries of something on the node that has failed. */
+export const recheck = { initialMs: 5_000, maxMs: 300_000, jitter: 0.2 }
 /** Beside the cgroup of the node's first process. */
 export const sentinelCgroup = 'understudy'
 const patience = { initialMs: 1_000, maxMs: 60_000, jitter: 0.2 }

@@ -2,14 +2,9 @@
 import { AgentError, isAgentError } from '../api/agent-errors.ts'
 import { unlessAborted } from '../kube/abort.ts'
 import type { Clock } from '../kube/clock.ts'
+import type { ProcessRef } from './discover/process.ts'
 import { connectSentinel, type Pending, type SentinelConnection } from './sentinel-connection.ts'
 import { type Field, field, type Line } from './sentinel-line.ts'
-
-/** A process, safe from pid reuse: `start` is field 22 of /proc/PID/stat, clock ticks since boot. */
-export interface ProcessRef {
-  readonly pid: number
-  readonly start: number
-}
 
 export interface SentinelHello {
   readonly version: string
@@ -160,6 +155,7 @@ export interface SentinelClientOptions {
 
 /** Time for requests that the sentinel fulfils at once. */
 const promptMs = 10_000
+
 const reconnectMs = 200
 
 /**

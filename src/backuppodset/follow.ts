@@ -26,7 +26,7 @@ export interface Followers {
   readonly records: Records<Pick<SetRecord, 'lostPrimaries'>>
   readonly unlabelledPods: Pick<UnlabelledPods, 'note'>
   readonly reports: Pick<Reports, 'note'>
-  /** Facts about pods that this process remembers, by uid. Each entry ends with its pod, after all others have seen that. */
+  /** Memory of this process about pods, by uid. Each entry ends with its pod, after all others have seen that. */
   readonly ofPods: readonly { forget(uid: string): void }[]
 }
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { createFakeClock } from '../kube/clock.ts'
-import { RetryLater } from '../kube/controller.ts'
+import { RetryLater } from '../kube/reconcile.ts'
 import { createStore } from '../kube/store.ts'
 import { fakeApi } from '../kube/testing/fake-api.ts'
 import type { Missing } from './missing.ts'

@@ -1,5 +1,4 @@
-/** The meaning of the outcomes of a pass for the set, its retries and the log. */
-
+/** Consequences of the outcomes of a pass for the set, its retries and the log. */
 import { isKubeError } from '../kube/errors.ts'
 import type { Pod } from '../kube/resources.ts'
 import { PodChangedError } from './act/write-pod.ts'

@@ -1,8 +1,8 @@
 import type { BackupPodSet, BackupPodSetStatus } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
-import type { ReconcileContext, Result } from '../kube/controller.ts'
 import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
+import type { ReconcileContext, Result } from '../kube/reconcile.ts'
 import { act } from './act/act.ts'
 import type { ActContext } from './act/context.ts'
 import type { Acting } from './act-context.ts'
@@ -44,7 +44,7 @@ export interface Passing {
   readonly context: ReconcileContext
 }
 
-/** The facts, plan and outcomes of a pass. */
+/** Observation, plan and outcomes of a pass. */
 interface Done {
   readonly observed: Observed
   readonly plan: Plan

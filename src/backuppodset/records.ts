@@ -2,7 +2,7 @@ import type { KubeObject } from '../kube/object.ts'
 import type { Store } from '../kube/store.ts'
 
 /**
- * Records of the objects in a cache, one for each. A record is created when it is first
+ * The memory of this process about the objects in a cache, as one record for each. A record is created when it is first
  * asked for, and ends as a whole when its object is deleted, so no part of it can be forgotten or left behind. Records
  * belong to uids: an object that is created again under its name inherits nothing. A record outlives the terms of a
  * leader. A pass that still has the record of a deleted object writes to something that no other pass will see.

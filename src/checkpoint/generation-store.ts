@@ -22,11 +22,6 @@ export interface GenerationStore {
   drop(slot: SlotKey, generation: number, epoch: number): Promise<void>
   /** Removes all generations of a slot. A generation that is being read is removed after its last reader. */
   remove(slot: SlotKey): Promise<void>
-  /**
-   * Removes all slots that are not in `live`. The caller asserts that its list is complete: a slot that a failed or
-   * partial list leaves out would be lost for good.
-   */
-  sweep(listed: { readonly complete: true; readonly live: readonly SlotKey[] }): Promise<void>
   /** Bytes of all complete generations. */
   readonly bytes: number
   readonly budget: number

@@ -326,10 +326,6 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       if (entry !== undefined) await doom(entry)
     },
     remove: async slot => removeOld(slotName(slot), 0),
-    async sweep(listed) {
-      const names = new Set(listed.live.map(slotName))
-      for (const name of [...slots.keys()]) if (!names.has(name)) await removeOld(name, 0)
-    },
     get bytes() {
       return bytes
     },

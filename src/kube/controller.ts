@@ -11,62 +11,11 @@ import { type Clock, elapses } from './clock.ts'
 import { isKubeError } from './errors.ts'
 import type { Log } from './log.ts'
 import { refOfKey } from './object.ts'
+import { attempt, type Outcome, outcomeOf, PassTimeout, retryAfterMs } from './pass-outcome.ts'
 import type { Queue, QueueItem } from './queue.ts'
 import type { Random } from './random.ts'
+import type { Reconcile } from './reconcile.ts'
 import { mustStopNow } from './stop.ts'
-
-export interface Result {
-  /** Run again after this many milliseconds, unless an event comes first. 0: at once. */
-  readonly requeueAfterMs?: number | undefined
-  /** Priority of that run. Default: this pass's priority if it comes within a second, else 0. */
-  readonly priority?: number | undefined
-  /**
-   * An error in a pass that still ran to its end. It is logged and counted as if the pass had thrown it. With
-   * `requeueAfterMs` the pass itself has chosen when to retry, so that a failure disables no timer; without it the key
-   * backs off.
-   */
-  readonly error?: unknown
-}
-
-/** Thrown when a retry cannot help (a bad spec). The key rests until something about it changes. */
-export class TerminalError extends Error {
-  override readonly name = 'TerminalError'
-}
-
-/**
- * Thrown when nothing is wrong, but nothing more can be done now (CloudNativePG's ErrNextLoop). Retries after this many
- * milliseconds; `'backoff'` retries soon, and later each time in a row, for waits of unknown length.
- */
-export class RetryLater extends Error {
-  override readonly name = 'RetryLater'
-  /** Milliseconds. */
-  readonly afterMs: number | 'backoff'
-
-  constructor(afterMs: number | 'backoff', reason: string) {
-    super(reason)
-    this.afterMs = afterMs
-  }
-}
-
-export interface ReconcileContext {
-  /** Random, one for each pass; every log line of the pass has it as `reconcileID`. */
-  readonly reconcileId: string
-  readonly log: Log
-  /** Fires when this pass has to end: its timeout, the end of the drain, leadership lost. */
-  readonly signal: AbortSignal
-  /** The priority under which the key was queued. */
-  readonly priority: number
-  /**
-   * True when this pass should end at its next good moment, although it may continue: the controller is stopping, or
-   * the key was added again with a higher priority. Long passes check it between two batches of requests.
-   */
-  readonly mustYield: () => boolean
-}
-
-export type Reconcile = (
-  key: string,
-  context: ReconcileContext,
-) => Promise<Result | undefined> | Promise<void>
 
 /** The label `result` of controller_runtime_reconcile_total. */
 export const reconcileResults = ['success', 'requeue_after', 'error'] as const
@@ -113,28 +62,6 @@ export interface Controller {
    */
   run(stop: AbortSignal, abort?: AbortSignal): Promise<void>
 }
-
-/** Fired by the controller itself: the pass took longer than `timeoutMs`. */
-class PassTimeout extends Error {
-  override readonly name = 'PassTimeout'
-}
-
-type Outcome =
-  | { readonly type: 'success' }
-  | {
-      readonly type: 'later'
-      readonly afterMs: number | 'backoff'
-      readonly priority?: number | undefined
-      readonly reason?: string
-    }
-  | { readonly type: 'stopped' }
-  | { readonly type: 'terminal'; readonly error: TerminalError }
-  | {
-      readonly type: 'error' | 'timeout' | 'panic'
-      readonly error: unknown
-      /** The time at which the pass itself wants to retry. */
-      readonly again?: { readonly afterMs: number; readonly priority: number | undefined }
-    }
 
 /** A key that comes back this soon is still the same matter, and keeps its priority. */
 const sameMatterMs = 1_000
@@ -294,49 +221,6 @@ export function createController(options: ControllerOptions): Controller {
       await draining
     },
   }
-}
-
-type Attempt =
-  | { readonly ok: true; readonly result: Result }
-  | { readonly ok: false; readonly error: unknown }
-
-/** Runs it and never rejects, even if it throws before its first await. */
-async function attempt(run: () => ReturnType<Reconcile>): Promise<Attempt> {
-  try {
-    return { ok: true, result: (await run()) ?? {} }
-  } catch (error) {
-    return { ok: false, error }
-  }
-}
-
-/** @param ended why the pass's signal fired, if it did. */
-function outcomeOf(attempt: Attempt, ended: unknown): Outcome {
-  if (attempt.ok) {
-    const { requeueAfterMs: afterMs, priority, error } = attempt.result
-    if (error === undefined)
-      return afterMs === undefined ? { type: 'success' } : { type: 'later', afterMs, priority }
-    const again = afterMs === undefined ? {} : { again: { afterMs, priority } }
-    return { type: isBug(error) ? 'panic' : 'error', error, ...again }
-  }
-  const { error } = attempt
-  if (error instanceof RetryLater) return { type: 'later', afterMs: error.afterMs, reason: error.message }
-  if (error instanceof TerminalError) return { type: 'terminal', error }
-  if (ended instanceof PassTimeout) return { type: 'timeout', error }
-  // A pass may throw StopNow before its own signal has fired.
-  if (ended !== undefined || mustStopNow(error)) return { type: 'stopped' }
-  return { type: isBug(error) ? 'panic' : 'error', error }
-}
-
-/** The kit's own errors report failures of the outside world; the code did not expect any other error. */
-function isBug(error: unknown): boolean {
-  if (error instanceof AggregateError) return error.errors.length === 0 || error.errors.some(isBug)
-  return !isKubeError(error)
-}
-
-/** The longest wait that a server asked for, in milliseconds. */
-function retryAfterMs(error: unknown): number {
-  const errors: unknown[] = error instanceof AggregateError ? error.errors : [error]
-  return Math.max(0, ...errors.map(each => (isKubeError(each) ? (each.retryAfterMs ?? 0) : 0)))
 }
 
 /** Resolves when `signal` has fired, or `end` has. */

@@ -12,10 +12,9 @@
 import type { Api } from './api-types.ts'
 import { type Clock, elapses } from './clock.ts'
 import { isKubeError } from './errors.ts'
+import { createLeaseRecord } from './lease-record.ts'
 import type { Log } from './log.ts'
-import { microTime } from './micro-time.ts'
 import type { Random } from './random.ts'
-import { apiVersionOf, type Lease, leases } from './resources.ts'
 import { StopNow } from './stop.ts'
 
 export interface ElectionMetrics {
@@ -87,17 +86,6 @@ export interface Elector {
   reign(): string | undefined
 }
 
-/** A candidate's conclusion from the record it knows. */
-type Verdict =
-  | { readonly type: 'absent' | 'ours' | 'free' | 'expired' }
-  | { readonly type: 'held'; readonly by: string; readonly forMs: number }
-
-interface Observation {
-  readonly lease: Lease
-  /** Monotonic milliseconds at which this very record was first seen. */
-  readonly since: number
-}
-
 export function createElector(options: ElectorOptions): Elector {
   const { api, namespace, name, identity, clock, random, log, metrics } = options
   const { leaseDurationMs = 2000, renewDeadlineMs = 1300, retryPeriodMs = 300 } = options
@@ -105,107 +93,49 @@ export function createElector(options: ElectorOptions): Elector {
     throw new RangeError('needed: leaseDurationMs > renewDeadlineMs > 2 * retryPeriodMs > 0')
   if (identity === '') throw new RangeError('an elector needs an identity')
 
-  const ref = { namespace, name }
   /**
    * Two tries fit into a term, so that one request lost on a dead connection does not end it. The first is sent one
    * period after the last renewal, the second as soon as the first has failed; each gets this long.
    */
   const timeoutMs = (renewDeadlineMs - retryPeriodMs) / 2
-  let observed: Observation | undefined
+  const record = createLeaseRecord({
+    api,
+    namespace,
+    name,
+    identity,
+    leaseDurationMs,
+    timeoutMs,
+    clock,
+    log,
+  })
   /** Monotonic milliseconds until which this process leads. */
   let leadsUntil = -Infinity
-  let lastStamp = ''
-
-  const observe = (lease: Lease | undefined) => {
-    const holder = lease?.spec?.holderIdentity || undefined
-    if (holder !== (observed?.lease.spec?.holderIdentity || undefined))
-      log.info({ lease: name, leader: holder }, holder ? 'leader seen' : 'no leader')
-    if (!lease) observed = undefined
-    else if (observed && sameRecord(observed.lease, lease)) observed = { lease, since: observed.since }
-    else observed = { lease, since: clock.monotonic() }
-  }
-
-  const read = async (signal?: AbortSignal) => {
-    try {
-      observe(await api.get(leases, ref, { timeoutMs, signal }))
-    } catch (error) {
-      if (!isKubeError(error, 'NotFound')) throw error
-      observe(undefined)
-    }
-  }
-
-  const verdict = (): Verdict => {
-    if (!observed) return { type: 'absent' }
-    const { holderIdentity: by, leaseDurationSeconds } = observed.lease.spec ?? {}
-    if (!by) return { type: 'free' }
-    if (by === identity) return { type: 'ours' }
-    // The duration in the holder's record counts, not this process's own setting.
-    const durationMs = leaseDurationSeconds ? leaseDurationSeconds * 1000 : leaseDurationMs
-    const forMs = observed.since + durationMs - clock.monotonic()
-    return forMs > 0 ? { type: 'held', by, forMs } : { type: 'expired' }
-  }
-
-  /** A time for the record, never the same twice, since an unchanged record looks dead. */
-  const stamp = () => {
-    const now = clock.now()
-    const plain = microTime(now)
-    lastStamp = plain === lastStamp ? microTime(now, 1) : plain
-    return lastStamp
-  }
-
-  /** Writes a record on top of the observed one. @returns the monotonic time at which it was sent. */
-  const write = async (holder: string, signal?: AbortSignal): Promise<number> => {
-    const before = observed?.lease
-    const now = stamp()
-    const ours = before?.spec?.holderIdentity === identity && holder !== ''
-    const transitions = before?.spec?.leaseTransitions ?? 0
-    const body = {
-      apiVersion: apiVersionOf(leases),
-      kind: leases.kind,
-      metadata: before?.metadata ?? ref,
-      spec: {
-        holderIdentity: holder,
-        leaseDurationSeconds: holder === '' ? 1 : Math.ceil(leaseDurationMs / 1000),
-        acquireTime: ours ? (before.spec?.acquireTime ?? now) : now,
-        renewTime: now,
-        leaseTransitions: before && holder !== '' && !ours ? transitions + 1 : transitions,
-      },
-    }
-    const sent = clock.monotonic()
-    const call = { timeoutMs, signal }
-    observe(
-      before
-        ? await api.replace(leases, ref, body, call)
-        : await api.create(leases, body, { ...call, namespace }),
-    )
-    return sent
-  }
 
   /** @returns when the successful request was sent; undefined when another process holds the lease. */
   const acquire = async (): Promise<number | undefined> => {
-    await read()
-    return verdict().type === 'held' ? undefined : await write(identity)
+    await record.read()
+    return record.verdict().type === 'held' ? undefined : await record.write(identity)
   }
 
   /** @returns when the successful request was sent; the holder when the lease is lost. */
   const renew = async (signal: AbortSignal): Promise<number | { readonly heldBy: string }> => {
     try {
-      return await write(identity, signal)
+      return await record.write(identity, signal)
     } catch (error) {
       // Another client wrote or deleted it, or an earlier renewal of ours was stored although its answer never came.
       if (!isKubeError(error, 'Conflict', 'NotFound', 'AlreadyExists', 'Invalid')) throw error
     }
-    await read(signal)
-    const { type } = verdict()
-    if (type === 'ours' || type === 'absent') return await write(identity, signal)
+    await record.read(signal)
+    const { type } = record.verdict()
+    if (type === 'ours' || type === 'absent') return await record.write(identity, signal)
     // Even if the lease is free by now: another process may have led in between.
-    return { heldBy: observed?.lease.spec?.holderIdentity || 'nobody' }
+    return { heldBy: record.holder() ?? 'nobody' }
   }
 
   const release = async () => {
     while (clock.monotonic() < leadsUntil) {
       try {
-        await write('')
+        await record.write('')
         log.info({ lease: name }, 'leadership released')
         return
       } catch (error) {
@@ -215,12 +145,12 @@ export function createElector(options: ElectorOptions): Elector {
         }
       }
       try {
-        await read()
+        await record.read()
       } catch (error) {
         log.warn({ lease: name, err: error }, 'cannot release the lease; it will expire')
         return
       }
-      if (verdict().type !== 'ours') return
+      if (record.verdict().type !== 'ours') return
     }
   }
 
@@ -241,7 +171,7 @@ export function createElector(options: ElectorOptions): Elector {
           log.warn({ lease: name, err: error }, 'cannot read or take the lease')
         lastProblem = problem
       }
-      const state = verdict()
+      const state = record.verdict()
       const pauseMs = retryPeriodMs * (1 + 0.2 * random.next())
       await elapses(clock, state.type === 'held' ? Math.min(pauseMs, state.forMs) : pauseMs, signal)
     }
@@ -342,22 +272,10 @@ export function createElector(options: ElectorOptions): Elector {
       }
     },
     isLeader: () => clock.monotonic() < leadsUntil,
-    leader: () => observed?.lease.spec?.holderIdentity || undefined,
-    reign: () => observed && `${observed.lease.metadata.uid}/${observed.lease.spec?.leaseTransitions ?? 0}`,
+    leader: record.holder,
+    reign() {
+      const lease = record.lease()
+      return lease && `${lease.metadata.uid}/${lease.spec?.leaseTransitions ?? 0}`
+    },
   }
-}
-
-/**
- * Checks only equality: a record that changed is alive, whichever process wrote it. Labels and annotations belong to
- * others.
- */
-function sameRecord(a: Lease, b: Lease): boolean {
-  return (
-    a.metadata.uid === b.metadata.uid &&
-    a.spec?.holderIdentity === b.spec?.holderIdentity &&
-    a.spec?.leaseDurationSeconds === b.spec?.leaseDurationSeconds &&
-    a.spec?.acquireTime === b.spec?.acquireTime &&
-    a.spec?.renewTime === b.spec?.renewTime &&
-    a.spec?.leaseTransitions === b.spec?.leaseTransitions
-  )
 }

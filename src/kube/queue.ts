@@ -10,8 +10,10 @@
  */
 import { type BackoffPolicy, backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
-import { createHeap, type HeapItem } from './heap.ts'
+import { createDelayed, type DelayedItem } from './delayed.ts'
+import { createHeap } from './heap.ts'
 import type { Random } from './random.ts'
+import { createTakers } from './takers.ts'
 
 /** Priority of keys without urgency: the initial list, resyncs. */
 export const lowPriority = -100
@@ -102,20 +104,13 @@ export interface Queue {
   drain(signal?: AbortSignal): Promise<boolean>
 }
 
-interface Entry extends HeapItem {
+interface Entry extends DelayedItem {
   readonly key: string
   priority: number
   /** `waiting` for its time; `ready`; `blocked`: ready, but its last pass still runs. */
   state: 'waiting' | 'ready' | 'blocked'
   /** Monotonic milliseconds: when a waiting entry becomes ready; since when any other entry is ready. */
   at: number
-  /** Order of arrival. */
-  order: number
-}
-
-interface Taker {
-  readonly atLeast: number
-  readonly give: (item: QueueItem | undefined) => void
 }
 
 export function createQueue({
@@ -129,16 +124,13 @@ export function createQueue({
   const ready = createHeap<Entry>((a, b) =>
     a.priority === b.priority ? a.order < b.order : a.priority > b.priority,
   )
-  const waiting = createHeap<Entry>((a, b) => (a.at === b.at ? a.order < b.order : a.at < b.at))
   /** Keys in work, with the monotonic time at which they were taken. */
   const working = new Map<string, number>()
   const failed = new Map<string, number>()
-  /** Takers that wait only for the highest priorities come first. */
-  let takers: readonly Taker[] = []
+  const takers = createTakers<QueueItem>()
   let idle: (() => void)[] = []
   let arrivals = 0
   let closed = false
-  let alarm: { readonly at: number; readonly cancel: AbortController } | undefined
 
   const handOut = (entry: Entry): QueueItem => {
     const now = clock.monotonic()
@@ -150,12 +142,10 @@ export function createQueue({
 
   const serve = () => {
     for (let next = ready.peek(); next; next = ready.peek()) {
-      const { priority } = next
-      const taker = takers.find(({ atLeast }) => priority >= atLeast)
-      if (!taker) return
-      takers = takers.filter(other => other !== taker)
+      const give = takers.next(next.priority)
+      if (!give) return
       ready.remove(next)
-      taker.give(handOut(next))
+      give(handOut(next))
     }
   }
 
@@ -171,29 +161,11 @@ export function createQueue({
     }
   }
 
-  const ring = () => {
-    alarm = undefined
-    const now = clock.monotonic()
-    for (let next = waiting.peek(); next && next.at <= now; next = waiting.peek()) {
-      waiting.pop()
-      makeReady(next, now)
-    }
+  const waiting = createDelayed<Entry>(clock, (due, now) => {
+    for (const entry of due) makeReady(entry, now)
     // Only after all due entries are in the heap: their priorities decide, not the times at which they became due.
     serve()
-    setAlarm(now)
-  }
-
-  /** One sleep at a time, for the entry that is due first. */
-  const setAlarm = (now: number) => {
-    const next = waiting.peek()
-    if (!next || (alarm && alarm.at <= next.at)) return
-    alarm?.cancel.abort()
-    const cancel = new AbortController()
-    alarm = { at: next.at, cancel }
-    clock.sleep(next.at - now, cancel.signal).then(ring, () => {
-      // Cancelled for an earlier alarm or by the shutdown: nothing is due for this one.
-    })
-  }
+  })
 
   const add = (key: string, { priority = 0, afterMs = 0 }: AddOptions = {}) => {
     if (closed) return
@@ -206,7 +178,6 @@ export function createQueue({
       entries.set(key, entry)
       if (afterMs > 0) {
         waiting.push(entry)
-        setAlarm(now)
       } else {
         makeReady(entry, now)
         serve()
@@ -229,7 +200,6 @@ export function createQueue({
     } else if (at < known.at) {
       known.at = at
       waiting.moved(known)
-      setAlarm(now)
     }
   }
 
@@ -243,10 +213,8 @@ export function createQueue({
 
   const shutdown = () => {
     closed = true
-    alarm?.cancel.abort()
-    alarm = undefined
-    for (const { give } of takers) give(undefined)
-    takers = []
+    waiting.cancel()
+    takers.dismiss()
   }
 
   metrics?.gauges?.(name, gauges)
@@ -271,21 +239,7 @@ export function createQueue({
         ready.remove(entry)
         return Promise.resolve(handOut(entry))
       }
-      return new Promise(resolve => {
-        const onAbort = () => {
-          takers = takers.filter(other => other !== taker)
-          resolve(undefined)
-        }
-        const taker: Taker = {
-          atLeast,
-          give(item) {
-            signal?.removeEventListener('abort', onAbort)
-            resolve(item)
-          },
-        }
-        signal?.addEventListener('abort', onAbort, { once: true })
-        takers = [...takers, taker].sort((a, b) => b.atLeast - a.atLeast)
-      })
+      return takers.wait(atLeast, signal)
     },
     pressing(key) {
       const entry = entries.get(key)

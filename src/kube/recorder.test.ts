@@ -1,102 +1,12 @@
 import { describe, expect, test } from 'vitest'
-import { createFakeClock } from './clock.ts'
-import { KubeError, type KubeErrorCode } from './errors.ts'
-import type { Log } from './log.ts'
-import { seededRandom } from './random.ts'
-import { createRecorder, type EventRecord, type RecorderOptions, referenceTo } from './recorder.ts'
-import { pods } from './resources.ts'
+import type { EventRecord } from './event-record.ts'
+import { event, makeRecorder } from './testing/recorder.ts'
 
 const settle = () => new Promise<void>(resolve => setImmediate(resolve))
 
-interface Stored {
-  metadata: { name: string; namespace: string }
-  note: string
-  reason: string
-  eventTime: string
-  series?: { count: number; lastObservedTime: string }
-}
-
-const setup = (options: Partial<RecorderOptions> = {}) => {
-  const clock = createFakeClock()
-  /** The events on the server, and the number of requests. */
-  const server = new Map<string, Stored>()
-  const state = { requests: 0, fail: undefined as KubeErrorCode | undefined, loseAnswer: false, hang: false }
-  const results: Record<string, number> = {}
-  const warnings: string[] = []
-  let gauge = () => ({ pending: -1 })
-  const request = async (act: () => void) => {
-    state.requests++
-    if (state.hang) await new Promise(() => {})
-    if (state.fail)
-      throw new KubeError(state.fail, 'fault', {
-        retryAfterMs: state.fail === 'Throttled' ? 7000 : undefined,
-      })
-    act()
-    if (state.loseAnswer) {
-      state.loseAnswer = false
-      throw new KubeError('Unavailable', 'reset', { ambiguous: true })
-    }
-  }
-  const api: RecorderOptions['api'] = {
-    create: async (_, body) => {
-      const event = body as Stored
-      await request(() => {
-        if (server.has(event.metadata.name)) throw new KubeError('AlreadyExists', 'exists')
-        server.set(event.metadata.name, structuredClone(event))
-      })
-      return event as never
-    },
-    patch: async (_, ref, { body }) => {
-      await request(() => {
-        const event = server.get(ref.name)
-        if (!event) throw new KubeError('NotFound', 'not found')
-        Object.assign(event, structuredClone(body))
-      })
-      return {} as never
-    },
-  }
-  const log: Log = { debug() {}, info() {}, error() {}, warn: (_, message) => void warnings.push(message) }
-  const recorder = createRecorder({
-    api,
-    component: 'test-operator',
-    instance: 'test-operator-1',
-    clock,
-    log,
-    random: seededRandom(1),
-    metrics: {
-      event: result => {
-        results[result] = (results[result] ?? 0) + 1
-      },
-      gauges: read => {
-        gauge = read
-      },
-    },
-    ...options,
-  })
-  return {
-    clock,
-    recorder,
-    server,
-    state,
-    results,
-    warnings,
-    pending: () => gauge().pending,
-    stored: () => [...server.values()],
-  }
-}
-
-const event = (change: Partial<EventRecord> = {}): EventRecord => ({
-  regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'ns', name: 'web-0', uid: 'u1' },
-  type: 'Normal',
-  reason: 'Promoted',
-  action: 'Promote',
-  note: 'hot backup web-1 is primary now',
-  ...change,
-})
-
 describe('recorder', () => {
   test('writes an event with everything the API server asks for', async () => {
-    const { recorder, stored, results } = setup()
+    const { recorder, stored, results } = makeRecorder()
     recorder.record(event())
     expect(await recorder.flush()).toBe(0)
     expect(stored()).toEqual([
@@ -118,7 +28,7 @@ describe('recorder', () => {
   })
 
   test('equal events become one with a count, written at most once an interval', async () => {
-    const { recorder, stored, state, clock, results } = setup()
+    const { recorder, stored, state, clock, results } = makeRecorder()
     for (let n = 0; n < 100; n++) {
       recorder.record(event())
       await clock.advance(100)
@@ -132,7 +42,7 @@ describe('recorder', () => {
   })
 
   test('the count reaches the server without a flush', async () => {
-    const { recorder, stored, clock } = setup()
+    const { recorder, stored, clock } = makeRecorder()
     recorder.record(event())
     await settle()
     recorder.record(event())
@@ -142,7 +52,7 @@ describe('recorder', () => {
   })
 
   test('another note, object or reason is another event, and so is the same one after the window', async () => {
-    const { recorder, stored, clock } = setup()
+    const { recorder, stored, clock } = makeRecorder()
     recorder.record(event())
     recorder.record(event({ note: 'other' }))
     recorder.record(event({ reason: 'Woken' }))
@@ -155,7 +65,7 @@ describe('recorder', () => {
   })
 
   test('a series whose event the server has expired goes on in a new one', async () => {
-    const { recorder, server, stored } = setup()
+    const { recorder, server, stored } = makeRecorder()
     recorder.record(event())
     await recorder.flush()
     server.clear()
@@ -166,7 +76,7 @@ describe('recorder', () => {
   })
 
   test('recording never waits: not for a server that hangs, and not without bound', async () => {
-    const { recorder, state, results, pending } = setup({ bufferSize: 50, burst: 1000 })
+    const { recorder, state, results, pending } = makeRecorder({ bufferSize: 50, burst: 1000 })
     state.hang = true
     for (let n = 0; n < 80; n++) recorder.record(event({ note: `note ${n}` }))
     await settle()
@@ -175,7 +85,7 @@ describe('recorder', () => {
   })
 
   test('one chatty object is limited, the others are not', async () => {
-    const { recorder, stored, results, clock } = setup({ burst: 5, refillMs: 10_000 })
+    const { recorder, stored, results, clock } = makeRecorder({ burst: 5, refillMs: 10_000 })
     for (let n = 0; n < 8; n++) recorder.record(event({ note: `note ${n}` }))
     recorder.record(event({ regarding: { ...event().regarding, uid: 'u2' } }))
     await clock.advance(20_000)
@@ -186,7 +96,7 @@ describe('recorder', () => {
   })
 
   test('an outage delays events and loses none', async () => {
-    const { recorder, state, stored, clock, warnings } = setup()
+    const { recorder, state, stored, clock, warnings } = makeRecorder()
     state.fail = 'Unavailable'
     for (let n = 0; n < 5; n++) recorder.record(event({ note: `note ${n}` }))
     await clock.advance(60_000)
@@ -198,7 +108,7 @@ describe('recorder', () => {
   })
 
   test('Retry-After is respected', async () => {
-    const { recorder, state, clock } = setup()
+    const { recorder, state, clock } = makeRecorder()
     state.fail = 'Throttled'
     recorder.record(event())
     await clock.advance(6999)
@@ -208,7 +118,7 @@ describe('recorder', () => {
   })
 
   test('an outage without end is given up, once, and counted', async () => {
-    const { recorder, state, clock, results, warnings, pending } = setup()
+    const { recorder, state, clock, results, warnings, pending } = makeRecorder()
     state.fail = 'Unavailable'
     recorder.record(event())
     await clock.advance(3_600_000)
@@ -219,7 +129,7 @@ describe('recorder', () => {
   })
 
   test('what the server refuses is dropped at once', async () => {
-    const { recorder, state, results } = setup()
+    const { recorder, state, results } = makeRecorder()
     state.fail = 'Forbidden'
     recorder.record(event())
     expect(await recorder.flush()).toBe(0)
@@ -228,7 +138,7 @@ describe('recorder', () => {
   })
 
   test('an event whose answer was lost is not written twice', async () => {
-    const { recorder, state, stored, clock, pending } = setup()
+    const { recorder, state, stored, clock, pending } = makeRecorder()
     state.loseAnswer = true
     recorder.record(event())
     await clock.advance(1000)
@@ -237,44 +147,13 @@ describe('recorder', () => {
   })
 
   test('a flush ends with its signal and says what is left', async () => {
-    const { recorder, state } = setup()
+    const { recorder, state } = makeRecorder()
     state.hang = true
     recorder.record(event())
     const impatient = new AbortController()
     const flushed = recorder.flush(impatient.signal)
     impatient.abort()
     expect(await flushed).toBe(1)
-  })
-
-  test('lengths stay within what the server takes', async () => {
-    const { recorder, stored } = setup()
-    recorder.record(
-      event({
-        reason: 'R'.repeat(200),
-        action: 'A'.repeat(200),
-        note: '\u{1F3AD}'.repeat(300),
-        regarding: { apiVersion: 'v1', kind: 'Pod', namespace: 'ns', name: `${'a'.repeat(235)}.b`, uid: 'u' },
-      }),
-    )
-    recorder.record(event({ regarding: { apiVersion: 'v1', kind: 'ClusterRole', name: 'system:x' } }))
-    await recorder.flush()
-    const [long, clusterScoped] = stored() as (Stored & { action: string })[]
-    expect(long?.reason).toHaveLength(128)
-    expect(long?.action).toHaveLength(128)
-    expect(Buffer.byteLength(long?.note ?? '')).toBeLessThanOrEqual(1024)
-    expect(long?.note).toMatch(/^(\u{1F3AD})+\.\.\.$/u)
-    expect(long?.metadata.name.length).toBeLessThanOrEqual(253)
-    expect(long?.metadata.name).toMatch(/^a+\.[0-9a-f]{16}$/)
-    expect(clusterScoped?.metadata).toEqual({
-      namespace: 'default',
-      name: expect.stringMatching(/^event\.[0-9a-f]{16}$/),
-    })
-  })
-
-  test('a reference carries the kind that items of a list lack', () => {
-    expect(
-      referenceTo(pods, { metadata: { name: 'a', namespace: 'ns', uid: 'u', resourceVersion: '7' } }),
-    ).toEqual({ apiVersion: 'v1', kind: 'Pod', name: 'a', namespace: 'ns', uid: 'u', resourceVersion: '7' })
   })
 })
 
@@ -286,7 +165,7 @@ describe('what is alike', () => {
   })
 
   test('is one series although names differ', async () => {
-    const { recorder, server, clock } = setup({
+    const { recorder, server, clock } = makeRecorder({
       seriesOf: ({ note }) => note.replaceAll(/-[0-9a-f]{12}/g, ''),
     })
     for (const pod of ['0123456789ab', 'ba9876543210', 'aaaaaaaaaaaa']) recorder.record(event(failing(pod)))
@@ -296,7 +175,7 @@ describe('what is alike', () => {
   })
 
   test('a lane does not hold back another one', async () => {
-    const { recorder, server, results } = setup({ burst: 2, laneOf: ({ reason }) => reason })
+    const { recorder, server, results } = makeRecorder({ burst: 2, laneOf: ({ reason }) => reason })
     for (let i = 0; i < 5; i += 1) recorder.record(event({ reason: 'PodsCreated', note: `created ${i}` }))
     recorder.record(event({ reason: 'FailedOver', note: 'slot 0' }))
     await settle()
@@ -307,7 +186,7 @@ describe('what is alike', () => {
   })
 
   test('a recorder that is closed waits for nothing', async () => {
-    const { recorder, state, clock } = setup()
+    const { recorder, state, clock } = makeRecorder()
     state.fail = 'Unavailable'
     recorder.record(event({}))
     await settle()

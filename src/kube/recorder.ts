@@ -5,40 +5,17 @@
  * An equal event (same object, type, reason, action and series) within `windowMs` does not make a new object: the count
  * of its series grows, by at most one PATCH in `seriesIntervalMs`.
  */
+
 import type { Api } from './api-types.ts'
 import type { Clock } from './clock.ts'
 import { hasCause, isKubeError } from './errors.ts'
+import { cut, type EventRecord, eventName, keyOfEvent } from './event-record.ts'
 import type { Log } from './log.ts'
 import { microTime } from './micro-time.ts'
-import type { KubeObject } from './object.ts'
 import { createQueue } from './queue.ts'
 import { type Random, systemRandom } from './random.ts'
-import { apiVersionOf, type Resource, events as resource } from './resources.ts'
-
-/** The object that an event is about. Make it with `referenceTo`. */
-export interface ObjectReference {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly name: string
-  /** Absent for cluster-scoped objects; their events go to the namespace `default`. */
-  readonly namespace?: string | undefined
-  readonly uid?: string | undefined
-  readonly resourceVersion?: string | undefined
-  readonly fieldPath?: string | undefined
-}
-
-export interface EventRecord {
-  readonly regarding: ObjectReference
-  /** A second object that is involved, e.g. the pod that was created. */
-  readonly related?: ObjectReference | undefined
-  readonly type: 'Normal' | 'Warning'
-  /** The cause, in CamelCase, from a fixed list. Cut at 128 bytes. */
-  readonly reason: string
-  /** The action that was taken, in CamelCase. Cut at 128 bytes. */
-  readonly action: string
-  /** For people. Cut at 1024 bytes. */
-  readonly note: string
-}
+import { apiVersionOf, events as resource } from './resources.ts'
+import { createTokenBuckets } from './token-bucket.ts'
 
 export type RecorderResult = 'created' | 'repeated' | 'dropped_full' | 'dropped_rate' | 'dropped_failed'
 
@@ -122,7 +99,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const { api, component, instance, clock, log, metrics, random = systemRandom } = options
   const { bufferSize = 1000, windowMs = 360_000, seriesIntervalMs = 5_000 } = options
   const { seriesOf = ({ note }) => note, laneOf = () => '' } = options
-  const allow = createAllowance(clock, options.burst ?? 25, options.refillMs ?? 10_000)
+  const allow = createTokenBuckets(clock, options.burst ?? 25, options.refillMs ?? 10_000)
 
   /** In order of `seenAt`, so that series past their window come first. */
   const known = new Map<string, Series>()
@@ -295,61 +272,6 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 }
 
-/** The reference to an object of this resource. Items of a list do not carry their kind. */
-export function referenceTo<T extends KubeObject>(of: Resource<T>, object: T): ObjectReference {
-  const { name, namespace, uid, resourceVersion } = object.metadata
-  return {
-    apiVersion: apiVersionOf(of),
-    kind: of.kind,
-    name,
-    ...(namespace && { namespace }),
-    uid,
-    resourceVersion,
-  }
-}
-
-function keyOfEvent({ regarding, related, type, reason, action }: EventRecord, series: string): string {
-  const about = (ref: ObjectReference | undefined) =>
-    ref && [ref.apiVersion, ref.kind, ref.namespace, ref.name, ref.uid, ref.fieldPath]
-  return JSON.stringify([about(regarding), about(related), type, reason, action, series])
-}
-
-/** The object's name and a random part, as a DNS subdomain of at most 253 characters. */
-function eventName(object: string, random: Random): string {
-  const suffix = Buffer.from(random.bytes(8)).toString('hex')
-  const start = object.slice(0, 236).replace(/[-.]+$/, '')
-  // Some kinds (RBAC) allow names that are invalid for an event.
-  return `${/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(start) ? start : 'event'}.${suffix}`
-}
-
-/** Cuts at this many bytes of UTF-8, the server's unit, and never inside a character. */
-function cut(text: string, bytes: number): string {
-  const encoded = Buffer.from(text)
-  if (encoded.length <= bytes) return text
-  let end = bytes - 3
-  while (((encoded[end] ?? 0) & 0xc0) === 0x80) end--
-  return `${encoded.subarray(0, end).toString()}...`
-}
-
 function isTransient(error: unknown): boolean {
   return isKubeError(error, 'Throttled', 'Unavailable', 'Timeout', 'Conflict', 'Unauthorized', 'Unknown')
-}
-
-/** A token bucket for each key. @returns whether one more is allowed now. */
-function createAllowance(clock: Clock, burst: number, refillMs: number): (key: string) => boolean {
-  /** When the bucket will be full again, in monotonic milliseconds; in order of last use. */
-  const fullAt = new Map<string, number>()
-  return key => {
-    const now = clock.monotonic()
-    for (const [other, at] of fullAt) {
-      if (at > now) break
-      fullAt.delete(other)
-    }
-    const at = Math.max(fullAt.get(key) ?? now, now)
-    const spent = (at - now) / refillMs
-    if (spent > burst - 1) return false
-    fullAt.delete(key)
-    fullAt.set(key, at + refillMs)
-    return true
-  }
 }

@@ -7,14 +7,14 @@
 
 import { unlessAborted } from './abort.ts'
 import type { Api } from './api-types.ts'
-import { createBackoff } from './backoff.ts'
-import { type Clock, elapses } from './clock.ts'
+import type { Clock } from './clock.ts'
 import { isKubeError, KubeError, messageOf } from './errors.ts'
 import { listAll } from './list-all.ts'
 import type { Log } from './log.ts'
 import type { ReflectorMetrics } from './metrics-hooks.ts'
 import { type KubeObject, keyOf, parseResourceVersion } from './object.ts'
 import type { Random } from './random.ts'
+import { createPauses } from './reflector-pauses.ts'
 import { type Resource, resourceName } from './resources.ts'
 import type { MutableStore } from './store.ts'
 
@@ -57,9 +57,6 @@ export interface Reflector {
   newsAgeMs(): number
 }
 
-const ordinaryPauses = { initialMs: 800, maxMs: 30_000 }
-/** After a refusal: only a change of rights or tokens helps, and every try is a line in the audit log. */
-const refusedPauses = { initialMs: 5_000, maxMs: 60_000 }
 /** A watch that lived this long was sound: the next failure starts a new series. */
 const soundWatchMs = 10_000
 /** A server has no good reason to end a watch this early: treated as a failure, to avoid a tight loop. */
@@ -83,7 +80,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   let refreshes: (() => void)[] = []
   /** Ends the current attempt or pause, for a new snapshot. */
   let interrupt: (() => void) | undefined
-  let endPause: (() => void) | undefined
+  const pauses = createPauses(clock, random)
 
   const notifying = (act: () => void) => {
     try {
@@ -194,26 +191,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
   }
 
   const mirror = async (end: AbortSignal) => {
-    const pauses = createBackoff(ordinaryPauses, random)
-    const refusals = createBackoff(refusedPauses, random)
     let version: string | undefined
     let watchList = true
     let goneInARow = 0
-
-    const rest = async (ms: number, signal: AbortSignal, mayBeCut = true) => {
-      const over = new AbortController()
-      const cut = () => over.abort()
-      if (mayBeCut)
-        endPause = () => {
-          pauses.reset()
-          cut()
-        }
-      if (signal.aborted) cut()
-      else signal.addEventListener('abort', cut, { once: true })
-      await elapses(clock, ms, over.signal)
-      endPause = undefined
-      signal.removeEventListener('abort', cut)
-    }
 
     while (!end.aborted) {
       const attempt = new AbortController()
@@ -229,17 +209,17 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         if (version === undefined && !watchList) at.version = await snapshotByList(signal)
         await follow(at, signal)
         version = at.version
-        if (lived() >= soundWatchMs) pauses.reset()
-        else if (lived() < shortWatchMs && at.events === 0) await rest(pauses.next(), signal)
-        refusals.reset()
+        if (lived() >= soundWatchMs) pauses.ordinary.reset()
+        else if (lived() < shortWatchMs && at.events === 0) await pauses.rest(pauses.ordinary.next(), signal)
+        pauses.refused.reset()
         goneInARow = 0
       } catch (error) {
         if (end.aborted) return
         if (signal.aborted) continue
         version = at.version
         if (lived() >= soundWatchMs) {
-          pauses.reset()
-          refusals.reset()
+          pauses.ordinary.reset()
+          pauses.refused.reset()
         }
         metrics?.error?.(name, isKubeError(error) ? error.code : 'Unknown')
         problem = messageOf(error)
@@ -248,7 +228,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
           version = undefined
           // The first time at once. A server that answers Gone to fresh versions is broken and must not be hammered.
           if (lived() >= soundWatchMs) goneInARow = 0
-          if (goneInARow++ > 0) await rest(pauses.next(), signal)
+          if (goneInARow++ > 0) await pauses.rest(pauses.ordinary.next(), signal)
           continue
         }
         if (version === undefined && watchList && isKubeError(error, 'Invalid', 'BadRequest')) {
@@ -258,9 +238,9 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
         }
         const refused = isKubeError(error, 'Unauthorized', 'Forbidden')
         const asked = isKubeError(error) ? (error.retryAfterMs ?? 0) : 0
-        const pauseMs = Math.max((refused ? refusals : pauses).next(), asked)
+        const pauseMs = Math.max((refused ? pauses.refused : pauses.ordinary).next(), asked)
         log.warn({ resource: name, err: error, pauseMs }, 'watch failed, retrying after a pause')
-        await rest(pauseMs, signal, !refused && asked === 0)
+        await pauses.rest(pauseMs, signal, !refused && asked === 0)
       } finally {
         end.removeEventListener('abort', onEnd)
       }
@@ -293,7 +273,7 @@ export function createReflector<T extends KubeObject>(options: ReflectorOptions<
       interrupt?.()
       return unlessAborted(promise, signal)
     },
-    kick: () => endPause?.(),
+    kick: pauses.kick,
     newsAgeMs: () => clock.monotonic() - lastNewsAt,
   }
 }

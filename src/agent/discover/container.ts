@@ -1,7 +1,7 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import type { ProcessRef } from '../sentinel.ts'
 import { bareContainerId, cgroupDirectory, containerPart, parseCgroup } from './cgroup.ts'
 import { type Mount, parseMountinfo } from './mountinfo.ts'
+import type { ProcessRef } from './process.ts'
 import { allPids, inBatches, type ProcFs, readIfThere, startTimeOf, statusOf } from './process.ts'
 
 export interface ContainerName {

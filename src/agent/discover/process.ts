@@ -1,7 +1,6 @@
 import { opendir, readdir, readFile, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../../api/agent-errors.ts'
-import type { ProcessRef } from '../sentinel.ts'
 import type { PodsDirectory } from './pods-directory.ts'
 
 /** The fields of /proc/PID/status that the agent needs. */
@@ -178,3 +177,9 @@ export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
 export const readIfThere = (path: string): Promise<string | undefined> => unlessGone(readFile(path, 'utf8'))
 
 export const listIfThere = async (path: string): Promise<string[]> => (await unlessGone(readdir(path))) ?? []
+
+/** A process, safe from pid reuse: `start` is field 22 of /proc/PID/stat, clock ticks since boot. */
+export interface ProcessRef {
+  readonly pid: number
+  readonly start: number
+}

@@ -2,7 +2,7 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import type { ContainerImage, Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import type { ContainerName, LocatedContainer } from '../discover/container.ts'
-import type { ProcessRef } from '../sentinel.ts'
+import type { ProcessRef } from '../discover/process.ts'
 
 export interface ContainerTarget extends ContainerName {
   /** From the pod's status: the image that really runs. */

@@ -4,7 +4,7 @@ import { holdDirectory, holdVolume } from '../../api/pod-contract.ts'
 import { mountsOf } from '../discover/container.ts'
 import type { Mount } from '../discover/mountinfo.ts'
 import { podsDirectoryIn } from '../discover/pods-directory.ts'
-import type { ProcFs } from '../discover/process.ts'
+import type { ProcessRef, ProcFs } from '../discover/process.ts'
 import {
   emptyDirs,
   mayBeEmptyDirs,
@@ -13,7 +13,6 @@ import {
   upperDirectory,
   type Volume,
 } from '../discover/volumes.ts'
-import type { ProcessRef } from '../sentinel.ts'
 import type { LocatedPod } from './memory-driver.ts'
 
 /** Files that belong to the memory of a pod. Paths are the host's. */

@@ -1,6 +1,7 @@
 import { isAgentError } from '../../api/agent-errors.ts'
+import type { ProcessRef } from '../discover/process.ts'
 import { childrenOf, inBatches, listIfThere, type ProcFs, statusOf, treeOf } from '../discover/process.ts'
-import type { ProcessRef, SentinelClient } from '../sentinel.ts'
+import type { SentinelClient } from '../sentinel.ts'
 
 /**
  * Returns the children of a container's first process that have their own pid namespace: restored processes. Below a

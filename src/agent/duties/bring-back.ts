@@ -1,20 +1,11 @@
 import { isAgentError } from '../../api/agent-errors.ts'
-import type { SlotKey } from '../../api/slot-key.ts'
-import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
-import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
 import type { Clone, RestoreOptions } from '../driver/memory-driver.ts'
 import type { TaskContext } from './task-context.ts'
 import { isOf, type Place } from './understudies.ts'
 
-/** Generations of a slot on this node, the newest first. */
-export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKey): Stored[] {
-  const name = slotName(slot)
-  return store
-    .list()
-    .filter(({ manifest }) => slotName(manifest.slot) === name)
-    .sort((a, b) => newestFirst(a.manifest, b.manifest))
-}
+export type RestoreContext = Pick<TaskContext, 'driver' | 'store' | 'restorableKinds' | 'clock' | 'metrics'>
 
 /**
  * Restores a generation in an understudy, in place of any earlier clone; the new clone stays frozen.
@@ -22,7 +13,7 @@ export function generationsOf(store: Pick<GenerationStore, 'list'>, slot: SlotKe
  * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
-  { driver, store, restorableKinds, clock, metrics }: TaskContext,
+  { driver, store, restorableKinds, clock, metrics }: RestoreContext,
   place: Place,
   stored: Stored,
   signal: AbortSignal,

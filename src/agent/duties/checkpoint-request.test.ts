@@ -3,15 +3,9 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { annotations, labels } from '../../api/labels.ts'
 import { holdInitContainer } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
-import {
-  createFakeCluster,
-  createFakeMemory,
-  dispose,
-  type FakeAgent,
-  type FakeCluster,
-  type FakeMemory,
-  startFakeAgent,
-} from './testing/node.ts'
+import { createFakeCluster, type FakeCluster } from './testing/cluster.ts'
+import { createFakeMemory, dispose, type FakeMemory } from './testing/memory.ts'
+import { type FakeAgent, startFakeAgent } from './testing/node.ts'
 import { lease } from './testing/snapshots.ts'
 
 let cluster: FakeCluster

@@ -4,10 +4,12 @@ import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { Death } from '../sentinel.ts'
-import { createDeaths, onStageOf, parseWatchName, watchName } from './deaths.ts'
-import { isDead } from './duties-of.ts'
+import { createDeaths } from './deaths.ts'
+import { onStageOf } from './on-stage-condition.ts'
+import { isDead } from './pod-facts.ts'
 import type { PodView } from './snapshot.ts'
 import { container, nameOf, pod, understudy } from './testing/snapshots.ts'
+import { parseWatchName, watchName } from './watch-name.ts'
 
 function stand(
   pods: readonly PodView[],

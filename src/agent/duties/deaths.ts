@@ -1,17 +1,13 @@
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
-import { legacyContainers, legacyDeath, legacyMemory } from '../../api/legacy-serving.ts'
-import {
-  type BroughtBack,
-  podConditions,
-  type ServingRecord,
-  servingReasons,
-} from '../../api/pod-contract.ts'
+import { legacyDeath } from '../../api/legacy-serving.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { PodCondition } from '../conditions.ts'
 import type { Death, Watched } from '../sentinel.ts'
 import type { PodView } from './snapshot.ts'
+import { parseWatchName, shortId, watchName } from './watch-name.ts'
 
 export interface Deaths {
   /**
@@ -67,28 +63,8 @@ export interface DeathsOptions {
   readonly log: Log
 }
 
-export interface WatchName {
-  readonly uid: string
-  readonly container: string
-  readonly containerId: string
-}
-
-/**
- * A watch's name carries what a restarted agent must know: the pod, the container, and the container's id at that time.
- */
-export const watchName = ({ uid, container, containerId }: WatchName): string =>
-  `${uid}/${container}/${shortId(containerId)}`
-
-export function parseWatchName(name: string): WatchName | undefined {
-  const [uid, container, containerId, ...more] = name.split('/')
-  if (!uid || !container || !containerId || more.length > 0) return undefined
-  return { uid, container, containerId }
-}
-
 const livesOf = ({ containers }: PodView): Map<string, string> =>
   new Map(containers.map(({ name, containerId = '' }) => [name, shortId(containerId)]))
-
-const shortId = (containerId: string): string => containerId.replace(/^.*:\/\//, '').slice(0, 16)
 
 /** A cache shows a write within this time. */
 const showsWithinMs = 1_000
@@ -284,18 +260,3 @@ export function lostContainer(
 
 /** Text for a death that `PagesLost` caused. */
 export const lostPagesWhat = 'was killed, because the rest of its memory could not be loaded'
-
-/** Returns the message and the facts of the condition `serving` of a pod on stage. */
-export function onStageOf(
-  pod: PodView,
-  epoch: number,
-  memory?: BroughtBack,
-): Pick<PodCondition, 'message'> & { readonly record: ServingRecord } {
-  const containers = Object.fromEntries(
-    pod.containers.map(({ name, containerId = '' }) => [name, containerId]),
-  )
-  return {
-    message: `epoch ${epoch}: ${legacyContainers(containers)}${memory ? legacyMemory(memory) : ''}`,
-    record: { containers, ...(memory && { memory }) },
-  }
-}

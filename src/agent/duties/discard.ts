@@ -1,13 +1,16 @@
 import type { DutyOf } from './duty.ts'
+import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
 import type { TaskContext } from './task-context.ts'
+
+type DiscardContext = OffStageContext & Pick<TaskContext, 'understudies'>
 
 /**
  * Empties an understudy whose content no slot needs: the memory of a slot that has another heir now, or an app that was
  * put on stage for a slot which then went to another pod.
  */
 export async function discard(
-  work: TaskContext,
+  work: DiscardContext,
   { pod, frozenToo }: DutyOf<'discard'>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,7 +1,7 @@
 /** The duties that a node's agent can have, as data. */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
-import type { Told } from '../../succession/age.ts'
+import type { Elsewhere, Peer } from './elsewhere.ts'
 import type { PodView } from './snapshot.ts'
 
 interface Common {
@@ -12,15 +12,6 @@ interface Common {
   /** Uid of the pod whose memory the duty works on: one such duty at a time. Absent: it touches no memory. */
   readonly memoryOf?: string
 }
-
-/** Address of an agent, and the fingerprint of its key. */
-export interface Peer {
-  readonly address: string
-  readonly fingerprint: string
-}
-
-/** The memory of a slot on another node, as that node's report says. */
-export interface Elsewhere extends Peer, Told {}
 
 export type Duty =
   /** A primary: the agent detects its end at once, and prepares the redirect to its heir. */
@@ -103,4 +94,5 @@ export type Duty =
   | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
 
 export type DutyType = Duty['type']
+
 export type DutyOf<T extends DutyType> = Extract<Duty, { type: T }>

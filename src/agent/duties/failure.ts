@@ -24,3 +24,7 @@ export function reasonOf(error: unknown): { readonly reason: string; readonly me
   const name = error instanceof Error ? error.name : typeof error
   return { reason: 'Unexpected', message: `${name}; see the log of the agent` }
 }
+
+/** Errors that come with any end of a pod. */
+export const isEnd = (error: unknown): boolean =>
+  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')

@@ -1,16 +1,23 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import { isNewerTold, type Told } from '../../succession/age.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import { isNewerTold } from '../../succession/age.ts'
 import { restoreDeadlineMs } from '../../succession/deadlines.ts'
-import { generationsOf } from './bring-back.ts'
-import type { DutyOf, Elsewhere } from './duty.ts'
+import type { AgentMetrics } from '../metrics.ts'
+import type { DutyOf } from './duty.ts'
+import type { Elsewhere } from './elsewhere.ts'
+import { generationsOf, toldOf } from './generations.ts'
 import type { TaskContext } from './task-context.ts'
+
+export interface FetchContext extends Pick<TaskContext, 'peers' | 'announce' | 'clock' | 'log'> {
+  readonly store: Pick<GenerationStore, 'list'>
+  readonly metrics: Pick<AgentMetrics, 'received'>
+}
 
 /** Fetches the memory of a slot to this node while the containers that will get it are starting. */
 export async function fetch(
-  work: TaskContext,
+  work: FetchContext,
   { lease, others }: DutyOf<'fetch'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -19,12 +26,8 @@ export async function fetch(
 
 /** The Lease has named this node only just now; the other agent may not have seen that for this time, ms. */
 const unknownMs = 3_000
-const againMs = 50
 
-export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
-  ...{ epoch, generation },
-  takenAt: Date.parse(takenAt),
-})
+const againMs = 50
 
 /**
  * Fetches the newest generation of a slot from another node, if it is newer than this node's. Tries the next node if
@@ -34,7 +37,7 @@ export const toldOf = ({ epoch, generation, takenAt }: Manifest): Told => ({
  * @throws AgentError of the last node that was tried, CheckpointError, the signal's reason.
  */
 export async function fetchNewest(
-  work: TaskContext,
+  work: FetchContext,
   { namespace, name, incarnation, epoch }: SlotLease,
   others: readonly Elsewhere[],
   signal: AbortSignal,

@@ -1,16 +1,22 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import { bringBack, generationsOf, isSameGeneration } from './bring-back.ts'
-import { fits } from './duties-of.ts'
+import type { RestoreContext } from './bring-back.ts'
+import { bringBack, isSameGeneration } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
 import { reasonOf } from './failure.ts'
+import { generationsOf, memoryOf } from './generations.ts'
+import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
+import { fits } from './pod-facts.ts'
 import type { TaskContext } from './task-context.ts'
 import { isOf } from './understudies.ts'
 
+type FreezeContext = RestoreContext &
+  OffStageContext &
+  Pick<TaskContext, 'understudies' | 'generations' | 'progress' | 'slotHeldBy' | 'event'>
+
 /** Keeps the newest generation of a slot frozen in an understudy: each new one replaces the old one. */
 export async function freeze(
-  work: TaskContext,
+  work: FreezeContext,
   { pod, lease }: DutyOf<'freeze'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -58,7 +64,7 @@ export async function freeze(
  * Aborts with `signal`, unless the understudy is being promoted for the same slot: then the restore in progress is the
  * fastest way on stage.
  */
-function unlessCalled(work: TaskContext, uid: string, slot: string, signal: AbortSignal): AbortSignal {
+function unlessCalled(work: FreezeContext, uid: string, slot: string, signal: AbortSignal): AbortSignal {
   const end = new AbortController()
   const onAbort = () => {
     if (work.slotHeldBy(uid) !== slot) end.abort(signal.reason)
@@ -67,7 +73,3 @@ function unlessCalled(work: TaskContext, uid: string, slot: string, signal: Abor
   else signal.addEventListener('abort', onAbort, { once: true })
   return end.signal
 }
-
-/** Bytes of memory by container. */
-export const memoryOf = ({ manifest }: Pick<Stored, 'manifest'>): ReadonlyMap<string, number> =>
-  new Map(manifest.containers.map(({ name, memoryBytes }) => [name, memoryBytes]))

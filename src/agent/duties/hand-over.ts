@@ -1,10 +1,14 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
-import { saveOnce } from './checkpoint.ts'
 import type { DutyOf } from './duty.ts'
+import type { SaveContext } from './save-once.ts'
+import { saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 import { NotWanted } from './tasks.ts'
+
+type HandOverContext = SaveContext &
+  Pick<TaskContext, 'sentinel' | 'lazyPages' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'>
 
 /**
  * Stops a primary for the successor that its Lease names, and saves its memory once more: later changes would be lost.
@@ -16,7 +20,7 @@ import { NotWanted } from './tasks.ts'
  * @throws AgentError HandoverExpired, the errors of a save, the signal's reason.
  */
 export async function handOver(
-  work: TaskContext,
+  work: HandOverContext,
   duty: DutyOf<'handOver'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -62,7 +66,7 @@ export async function handOver(
 }
 
 /** Resumes a primary on whose stop an operator counted. */
-async function takeBack(work: TaskContext, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
+async function takeBack(work: HandOverContext, { pod, lease }: DutyOf<'handOver'>): Promise<void> {
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
   // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends

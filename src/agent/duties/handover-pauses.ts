@@ -1,9 +1,16 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
-import type { DutyOf } from './duty.ts'
 import { shareOfTime } from './pace.ts'
 import type { PodView } from './snapshot.ts'
+
+/** A slot, its primary, and the policy by which it was stopped. */
+export interface HandedOver {
+  readonly lease: SlotLease
+  readonly pod: PodView
+  readonly policy: SlotPolicy
+}
 
 /**
  * Slots whose handover has failed. Their primary was stopped for it, and must not be stopped again at once: it would be
@@ -11,7 +18,7 @@ import type { PodView } from './snapshot.ts'
  */
 export interface HandoverPauses {
   /** Begins a pause after a failed handover that had the primary stopped for `stoodMs` ms. */
-  begin(duty: DutyOf<'handOver'>, stoodMs: number): void
+  begin(of: HandedOver, stoodMs: number): void
   /**
    * Whether the slot's primary, one of these pods, must not be stopped now. A request newer than the failed one is let
    * through.

@@ -14,12 +14,12 @@ const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()
     ...{ node: 'a', pods, leases, reports: createStore<NodeReport>() },
     ...{
       store: { list: () => [] },
-      proven: new Set(),
-      dead: new Map(),
+      proven: new Set<string>(),
+      dead: new Map<string, string>(),
       handoverPauses: { isOn: () => false },
     },
     understudies: { stages: () => new Map(), spoiled: () => new Set() },
-  } as unknown as World)
+  })
 
 const ownedBy = (uid: string) => ({
   ownerReferences: [{ apiVersion: 'v1', kind: 'BackupPodSet', name: 'web', uid, controller: true }],
@@ -28,23 +28,22 @@ const written = (said: SlotLease, version = '1', over: object = {}): Lease => {
   const { metadata, spec } = slotLeaseBody(said)
   return { metadata: { ...metadata, uid: 'l', resourceVersion: version, ...over }, spec }
 }
-const podOf = (over: object = {}): Pod =>
-  ({
-    metadata: {
-      ...{ name: 'p', namespace: 'default', uid: 'uid-p', resourceVersion: '1' },
-      labels: { [labels.set]: 'web' },
-      ...over,
-    },
-    spec: {
-      containers: [
-        { name: 'app', image: 'web:1' },
-        { name: 'log', image: 'log:1' },
-      ],
-    },
-    status: {
-      containerStatuses: [{ name: 'app', image: 'web:1', imageID: '', ready: true, restartCount: 3 }],
-    },
-  }) as unknown as Pod
+const podOf = (over: Partial<Pod['metadata']> = {}): Pod => ({
+  metadata: {
+    ...{ name: 'p', namespace: 'default', uid: 'uid-p', resourceVersion: '1' },
+    labels: { [labels.set]: 'web' },
+    ...over,
+  },
+  spec: {
+    containers: [
+      { name: 'app', image: 'web:1' },
+      { name: 'log', image: 'log:1' },
+    ],
+  },
+  status: {
+    containerStatuses: [{ name: 'app', image: 'web:1', imageID: '', ready: true, restartCount: 3 }],
+  },
+})
 
 it('D7.owner: owners are read of Leases and pods', () => {
   const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]

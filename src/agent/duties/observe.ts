@@ -7,11 +7,9 @@ import { createMemo } from '../../kube/memo.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Machine } from '../../succession/machine-fit.ts'
-import { memoryOf } from './freeze.ts'
-import type { HandoverPauses } from './handover-pauses.ts'
+import { memoryOf } from './generations.ts'
 import { isMarked, viewOf } from './pod-view.ts'
-import type { Kept, Snapshot } from './snapshot.ts'
-import type { Understudies } from './understudies.ts'
+import type { Kept, PodView, Snapshot, StageView } from './snapshot.ts'
 
 export interface World {
   readonly node: string
@@ -21,10 +19,18 @@ export interface World {
   readonly leases: Store<Lease>
   readonly reports: Store<NodeReport>
   readonly store: Pick<GenerationStore, 'list'>
-  readonly understudies: Understudies
+  readonly understudies: {
+    /** By uid, for pods whose containers have not changed since. */
+    stages(pods: readonly PodView[]): ReadonlyMap<string, StageView>
+    /** Uids of understudies in which nothing can be restored any more. */
+    spoiled(pods: readonly PodView[]): ReadonlySet<string>
+  }
   readonly proven: ReadonlySet<string>
   readonly dead: ReadonlyMap<string, string>
-  readonly handoverPauses: Pick<HandoverPauses, 'isOn'>
+  readonly handoverPauses: {
+    /** Whether the slot's primary, one of these pods, must not be stopped for a successor now. */
+    isOn(lease: SlotLease, pods: readonly PodView[]): boolean
+  }
 }
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>

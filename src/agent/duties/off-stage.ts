@@ -6,6 +6,11 @@ import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 import type { Place } from './understudies.ts'
 
+export type OffStageContext = Pick<
+  TaskContext,
+  'sentinel' | 'deaths' | 'driver' | 'inquiry' | 'patch' | 'podOf' | 'log'
+>
+
 /**
  * Takes a promoted understudy off the stage after its promotion was withdrawn: two pods must not run with one memory,
  * and the understudy must be ready for another promotion. First its condition says that it does not serve, or the next
@@ -15,7 +20,7 @@ import type { Place } from './understudies.ts'
  * @throws AgentError StillCalled if the API server says that the pod is the slot's primary: our cache is stale.
  */
 export async function takeOffStage(
-  { sentinel, deaths, driver, inquiry, patch, podOf, log }: TaskContext,
+  { sentinel, deaths, driver, inquiry, patch, podOf, log }: OffStageContext,
   pod: PodView,
   place: Place,
   signal: AbortSignal,

@@ -4,8 +4,8 @@ import { holdInitContainer, probesAnnotation, savedAnnotation } from '../../api/
 import type { Pod } from '../../kube/resources.ts'
 import { dutiesOf } from './duties-of.ts'
 import { viewOf } from './pod-view.ts'
-import { usabilityOf } from './slot-reports.ts'
 import { kept, lease, nameOf, peer, policy, snapshot, understudy } from './testing/snapshots.ts'
+import { usabilityOf } from './usability.ts'
 
 const old = '0'.repeat(16)
 const next = 'f'.repeat(16)
@@ -41,7 +41,7 @@ describe('after the template of a set has changed', () => {
 
 describe('a pod is asked by the probes of its own template', () => {
   const probe = { tcpSocket: { port: 1 } }
-  const pod = (over: object, spec: object = {}) =>
+  const pod = (over: Readonly<Record<string, string>>, spec: Partial<Pod['spec']> = {}) =>
     viewOf(
       {
         metadata: {
@@ -57,7 +57,7 @@ describe('a pod is asked by the probes of its own template', () => {
           containers: [{ name: 'app' }, { name: 'log' }],
           ...spec,
         },
-      } as unknown as Pod,
+      },
       { containers: ['other'], restoreHash: next },
     )
 

@@ -2,11 +2,13 @@ import type { ProbeTarget } from '../../probe/probe.ts'
 import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 
+export type ProbeTargetContext = Pick<TaskContext, 'understudies' | 'runCommand'>
+
 /**
  * Returns the target of a pod's probes. Only an understudy, where the agent stands in for the kubelet, can run
  * commands.
  */
-export function targetOf({ understudies, runCommand }: TaskContext, pod: PodView): ProbeTarget {
+export function targetOf({ understudies, runCommand }: ProbeTargetContext, pod: PodView): ProbeTarget {
   const address = pod.ip ?? ''
   if (!pod.understudy) return { address }
   return {

@@ -3,17 +3,23 @@ import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { type ParsedProbe, parseProbe } from '../../probe/handler.ts'
 import { createProber, type ProberEvent } from '../../probe/prober.ts'
-import { onStageOf } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
+import { onStageOf } from './on-stage-condition.ts'
+import type { ProbeTargetContext } from './probe-target.ts'
 import { targetOf } from './probe-target.ts'
+import type { EndContext } from './stop-primary.ts'
 import { endPod } from './stop-primary.ts'
 import type { TaskContext } from './task-context.ts'
+
+type ProbeContext = ProbeTargetContext &
+  EndContext &
+  Pick<TaskContext, 'podOf' | 'patch' | 'matters' | 'onProber' | 'probe' | 'log'>
 
 /**
  * Probes an understudy on stage in place of the kubelet, which does not have its probes. If a primary still has its
  * probes, this task probes only its liveness, at the faster pace that the set wants.
  */
-export async function probe(work: TaskContext, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
+export async function probe(work: ProbeContext, duty: DutyOf<'probe'>, signal: AbortSignal): Promise<void> {
   const { pod, lease } = duty
   const { clock, log } = work
   // Its start is the kubelet's business: the template's delays are made for it.

@@ -2,10 +2,12 @@ import { isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../driver/tree.ts'
-import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { close, endWatched, redirectLastsMs, runningOf, watchesOf } from './remains.ts'
+import { nowhere } from './slot-facts.ts'
 import type { TaskContext } from './task-context.ts'
+
+type RedirectContext = Pick<TaskContext, 'driver' | 'sentinel' | 'inquiry' | 'clock' | 'log'>
 
 /** Well below `redirectLastsMs`. */
 const renewMs = 15_000
@@ -25,7 +27,7 @@ const unknownMs = 1_000
  * Otherwise the sentinel opens it after a while: see `redirectLastsMs`.
  */
 export async function redirect(
-  work: TaskContext,
+  work: RedirectContext,
   duty: DutyOf<'redirect'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -66,7 +68,7 @@ export async function redirect(
 
 /** Sets the target of the pod's redirects, whether they are closed yet or not. */
 async function aim(
-  { sentinel }: TaskContext,
+  { sentinel }: RedirectContext,
   { pod, isAwaited }: DutyOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
@@ -78,7 +80,7 @@ async function aim(
 
 /** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */
 async function shut(
-  work: TaskContext,
+  work: RedirectContext,
   { pod, isAwaited }: DutyOf<'redirect'>,
   heir: string,
   signal: AbortSignal,

@@ -1,12 +1,13 @@
 /** Processes and watches of a pod on this node, for tasks that end a pod or redirect its connections. */
 
 import { isAgentError } from '../../api/agent-errors.ts'
+import type { ProcessRef } from '../discover/process.ts'
 import { endTree } from '../driver/tree.ts'
-import type { ProcessRef, SentinelClient, Watched } from '../sentinel.ts'
-import { parseWatchName, watchName } from './deaths.ts'
+import type { SentinelClient, Watched } from '../sentinel.ts'
 import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 import { targetOf } from './understudies.ts'
+import { parseWatchName, watchName } from './watch-name.ts'
 
 /**
  * How long a dead pod's redirect lasts without renewal, ms. An agent that restarts is back within this time. After it,

@@ -1,15 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotReport } from '../../api/node-report.ts'
-import type { Stored } from '../../checkpoint/store.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { dutiesOf } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
-import { fetchNewest } from './fetch.ts'
+import { type FetchContext, fetchNewest } from './fetch.ts'
 import { replicate } from './replicate.ts'
-import type { TaskContext } from './task-context.ts'
-import { kept, lease, nameOf, peer, snapshot } from './testing/snapshots.ts'
+import { kept, lease, nameOf, peer, snapshot, stored } from './testing/snapshots.ts'
 
 const held = lease({ node: 'b', holders: ['a', 'c'] })
 
@@ -36,6 +34,11 @@ function dutyWhere(...reports: readonly ReturnType<typeof saying>[]): DutyOf<'re
 }
 
 describe('a holder', () => {
+  const unused = {
+    progress: { succeeded: () => undefined },
+    metrics: { received: () => undefined },
+    announce: () => undefined,
+  }
   const another = saying('c', { generation: 4 })
 
   it.each([
@@ -73,12 +76,13 @@ describe('a holder', () => {
   it('D7.behind: does not wait for another holder that has nothing of what it has said', async () => {
     const clock = createFakeClock()
     const work = {
-      store: { list: () => [] },
+      store: { list: () => [], prune: async () => undefined },
+      ...unused,
       peers: {
         pull: (_slot, _peer, _epoch, signal) => unlessAborted(new Promise<never>(() => undefined), signal),
-      } satisfies TaskContext['peers'],
+      } satisfies FetchContext['peers'],
       ...{ clock, log: silentLog },
-    } as unknown as TaskContext
+    }
     const duty = dutyWhere(saying('b', { role: 'source' }), another)
     const ended = replicate(work, duty, new AbortController().signal, () => undefined)
     const refused = expect(ended).rejects.toMatchObject({ code: 'PeerSilent' })
@@ -94,13 +98,13 @@ describe('a holder', () => {
         pull: async (_slot, _peer, _epoch, signal, onAnswer) => {
           onAnswer?.()
           await clock.sleep(60_000, signal)
-          return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
+          return stored({ generation: 4 })
         },
-      } satisfies TaskContext['peers'],
+      } satisfies FetchContext['peers'],
       metrics: { received: () => undefined },
       announce: () => undefined,
       ...{ clock, log: silentLog },
-    } as unknown as TaskContext
+    }
     const { lease, others } = dutyWhere(saying('b', { role: 'source' }), another)
     const fetched = fetchNewest(work, lease, others, new AbortController().signal)
     await clock.advance(60_000)
@@ -117,15 +121,15 @@ describe('a holder', () => {
         pull: async (_slot, { address }, _epoch, signal) => {
           asked.push(address)
           if (address === 'b:9443') return unlessAborted(new Promise<never>(() => undefined), signal)
-          return { manifest: { generation: 4, bytes: 1 }, pipelineMs: 1 } as Stored
+          return stored({ generation: 4 })
         },
-      } satisfies TaskContext['peers'],
-      progress: { succeeded: (slot: string) => well.push(slot) },
+      } satisfies FetchContext['peers'],
+      progress: { succeeded: (slot: string) => void well.push(slot) },
       metrics: { received: () => undefined },
       announce: () => undefined,
       clock: createFakeClock(),
       log: silentLog,
-    } as unknown as TaskContext
+    }
     const duty = dutyWhere(saying('b', { role: 'source' }), another)
     const ended = replicate(work, duty, over.signal, () => undefined)
     await new Promise(resolve => setImmediate(resolve))

@@ -1,14 +1,21 @@
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Stored } from '../../checkpoint/store.ts'
-import type { DutyOf, Elsewhere, Peer } from './duty.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { DutyOf } from './duty.ts'
+import type { Elsewhere, Peer } from './elsewhere.ts'
+import type { FetchContext } from './fetch.ts'
 import { fetchNewest } from './fetch.ts'
-import type { TaskContext } from './task-context.ts'
+import type { Progress } from './progress.ts'
+
+interface ReplicateContext extends FetchContext {
+  readonly store: Pick<GenerationStore, 'list' | 'prune'>
+  readonly progress: Pick<Progress, 'succeeded'>
+}
 
 /** Fetches each new generation of a slot from its source. */
 export async function replicate(
-  work: TaskContext,
+  work: ReplicateContext,
   { lease, policy, source, others, missed }: DutyOf<'replicate'>,
   signal: AbortSignal,
   succeeded: () => void,
@@ -32,7 +39,7 @@ export async function replicate(
 
 /** Pulls from the source; if the source is gone, from any node with a newer generation than this node's. */
 async function pull(
-  work: TaskContext,
+  work: ReplicateContext,
   lease: SlotLease,
   source: Peer,
   others: readonly Elsewhere[],

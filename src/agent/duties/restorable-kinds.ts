@@ -19,7 +19,6 @@ export async function loadRestorableKinds(
   file: string,
   programs: string,
   log: Log,
-  changed: () => void,
 ): Promise<RestorableKinds> {
   const kinds = new Set<string>()
   const [first, ...lines] = (await readFile(file, 'utf8').catch(() => '')).split('\n')
@@ -29,7 +28,6 @@ export async function loadRestorableKinds(
     async add(kind) {
       if (kinds.has(kind)) return
       kinds.add(kind)
-      changed()
       try {
         await mkdir(dirname(file), { recursive: true, mode: 0o700 })
         await writeFile(`${file}.tmp`, [programs, ...kinds].join('\n'), { mode: 0o600 })

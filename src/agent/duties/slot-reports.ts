@@ -1,19 +1,13 @@
-import {
-  diskUnreadReason,
-  policyUnknownReason,
-  type SlotReport,
-  unprovenReason,
-} from '../../api/node-report.ts'
-import { podConditions, servingReasons, spoiledReason } from '../../api/pod-contract.ts'
+import { diskUnreadReason, policyUnknownReason, type SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../succession/origin.ts'
-import type { PodCondition } from '../conditions.ts'
-import { anotherIn, byNumber, fits, isDead, isFor, isFreeUnderstudy } from './duties-of.ts'
+import { isDead } from './pod-facts.ts'
 import type { SlotProgress } from './progress.ts'
-import type { PodView, Snapshot } from './snapshot.ts'
-import { unfitImages, unfitNode } from './unfit.ts'
+import { anotherIn } from './slot-facts.ts'
+import type { Snapshot } from './snapshot.ts'
+import { isHandedOver, usabilityOf } from './usability.ts'
 
 export interface KeptGenerations {
   /** The newest generation of a slot on this node. */
@@ -36,7 +30,6 @@ export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotRe
 
 function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): SlotReport | undefined {
   const { node } = snapshot
-  const isSource = lease.node === node
   const stored = kept.latest(lease)
   // A node that is no holder any more reports its copy until it has none, also where the Lease never said that it has one:
   // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
@@ -64,25 +57,39 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const failure =
     progress?.reason === undefined ? {} : { reason: progress.reason, message: progress.message ?? '' }
   const trouble = lease.policy === undefined ? policyUnknown : failure
-  if (isSource) {
-    const { intervalSeconds, intervalReason } = progress ?? {}
-    const interval = {
-      ...(intervalSeconds === undefined ? {} : { intervalSeconds: round(intervalSeconds) }),
-      ...(intervalReason === undefined ? {} : { intervalReason }),
-    }
-    const { standsForSeconds: stands, standsForHandover } =
-      stored?.manifest.final === true ? (progress ?? {}) : {}
-    const answer =
-      progress?.answeredRequest === undefined ? {} : { answeredRequest: progress.answeredRequest }
-    const paused = snapshot.handoversPaused.has(slotName(lease)) ? { handoverPaused: true } : {}
-    return {
-      ...{ ...common, role: 'source', ...interval, ...answer, ...paused },
-      ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
-      ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
-      ...leftOf(snapshot, lease, kept),
-      ...trouble,
-    }
+  return lease.node === node
+    ? { ...common, role: 'source', ...sourceOf(snapshot, lease, kept, stored, progress), ...trouble }
+    : { ...common, role: 'holder', ...holderOf(snapshot, lease, kept, trouble) }
+}
+
+/** The part of a report that only the node of the slot's primary has. */
+function sourceOf(
+  snapshot: Snapshot,
+  lease: SlotLease,
+  kept: KeptGenerations,
+  stored: Stored | undefined,
+  progress: SlotProgress = {},
+): Partial<SlotReport> {
+  const { intervalSeconds, intervalReason, answeredRequest } = progress
+  const { standsForSeconds: stands, standsForHandover } = stored?.manifest.final === true ? progress : {}
+  return {
+    ...(intervalSeconds !== undefined && { intervalSeconds: round(intervalSeconds) }),
+    ...(intervalReason !== undefined && { intervalReason }),
+    ...(answeredRequest !== undefined && { answeredRequest }),
+    ...(snapshot.handoversPaused.has(slotName(lease)) && { handoverPaused: true }),
+    ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
+    ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
+    ...leftOf(snapshot, lease, kept),
   }
+}
+
+/** The part of a report that only a node without the slot's primary has. */
+function holderOf(
+  snapshot: Snapshot,
+  lease: SlotLease,
+  kept: KeptGenerations,
+  trouble: Pick<SlotReport, 'reason' | 'message'>,
+): Partial<SlotReport> {
   const onDisk = kept.onDisk?.(slotName(lease))
   const use = usabilityOf(snapshot, lease)
   // A failure outweighs a state that has not been reached yet.
@@ -91,8 +98,6 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // Before all other reasons: no generation in the tmpfs does not mean that the node keeps none.
   const { reason, message } = isUnread(lease, kept) ? unread : { ...why, ...trouble }
   return {
-    ...common,
-    role: 'holder',
     ...(use.usable === undefined ? {} : { usable: use.usable }),
     ...(onDisk === undefined ? {} : { onDisk }),
     ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
@@ -141,130 +146,6 @@ function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
   if (!pod.understudy) return anotherIn(snapshot, lease, pod) === undefined
   const stage = snapshot.stages.get(pod.uid)
   return stage?.slot === slotName(lease) && stage.state !== 'Frozen'
-}
-
-interface Usability {
-  readonly usable?: SlotReport['usable']
-  readonly understudyUid?: string
-  readonly reason?: string
-  readonly message?: string
-}
-
-/** Returns whether and how this node could restore and resume a slot's memory. */
-export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
-  const name = slotName(lease)
-  const kept = snapshot.kept.get(name)
-  if (kept === undefined) return { reason: 'NoGeneration', message: 'no generation has arrived yet' }
-  const unfit = unfitNode(snapshot, kept)
-  if (unfit !== undefined) return unfit
-  if (!snapshot.able)
-    return {
-      reason: 'NodeNotReady',
-      message:
-        'a copy is here, but the node cannot restore it while a check fails; its NodeReport names the check',
-    }
-  const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
-  const free = snapshot.pods.filter(
-    pod => isFor(lease, pod) && isFreeUnderstudy(snapshot, pod) && !primaries.has(pod.uid),
-  )
-  const ofTemplate = free.filter(pod => pod.restoreHash === kept.restoreHash)
-  const [first] = ofTemplate
-  if (first === undefined)
-    return {
-      // This node may never have restored memory of this kind, and has no understudy to try it in.
-      usable: 'Cold',
-      ...(free.length === 0
-        ? { reason: 'NoUnderstudy', message: 'no understudy of the set waits on this node' }
-        : {
-            reason: 'TemplateChanged',
-            message: 'the memory is from another template than the understudies on this node',
-          }),
-    }
-  const understudies = ofTemplate.filter(pod => unfitImages(pod, kept) === undefined)
-  if (understudies.length === 0) return unfitImages(first, kept) ?? {}
-  const frozen = understudies.find(({ uid }) => {
-    const stage = snapshot.stages.get(uid)
-    return stage?.state === 'Frozen' && stage.slot === name
-  })
-  if (frozen !== undefined) return { usable: 'Frozen', understudyUid: frozen.uid }
-  if (!snapshot.proven.has(kept.restoreHash))
-    return { reason: unprovenReason, message: 'this node has not restored memory of this kind yet' }
-  const heir = understudies.find(({ uid }) => uid === lease.heir?.uid)
-  if (lease.policy?.mode === 'Frozen' && heir !== undefined && !fits(heir, kept))
-    return {
-      usable: 'Staged',
-      reason: 'UnderstudyTooSmall',
-      message:
-        'the memory and 10 % more do not fit the memory limit of the understudy, so it stays Staged; raise the limit of the container',
-    }
-  return { usable: 'Staged' }
-}
-
-/**
- * Whether the last generation of a stopped primary is here, and its successor could continue at once. Memory that is to
- * be frozen must be frozen: after the switch a failure could not be taken back any more.
- */
-function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
-  const name = slotName(lease)
-  const kept = snapshot.kept.get(name)
-  const successor = snapshot.pods.find(({ uid }) => uid === lease.handover)
-  if (lease.policy === undefined || kept?.final !== true || successor === undefined) return false
-  if (!isFreeUnderstudy(snapshot, successor) || successor.restoreHash !== kept.restoreHash) return false
-  if (lease.policy.mode !== 'Frozen' || lease.heir?.uid !== successor.uid || !fits(successor, kept))
-    return snapshot.proven.has(kept.restoreHash)
-  const stage = snapshot.stages.get(successor.uid)
-  return stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
-}
-
-/** Returns the condition `understudy` of a pod that waits for a slot; undefined for any other pod. Pure. */
-export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
-  if (!pod.understudy || pod.terminating || snapshot.slots.some(({ holder }) => holder.uid === pod.uid))
-    return undefined
-  const type = podConditions.understudy
-  const no = (reason: string, message: string) => ({ type, status: 'False', reason, message }) as const
-  if (!snapshot.able) return no('NodeNotReady', 'this node cannot restore memory; its NodeReport says why')
-  if (snapshot.spoiled?.has(pod.uid))
-    return no(
-      spoiledReason,
-      'an earlier restore left changes that the agent cannot undo: the operator replaces it',
-    )
-  if (!isFreeUnderstudy(snapshot, pod)) return no('NotHolding', 'its containers do not run as an understudy')
-  const stage = snapshot.stages.get(pod.uid)
-  const slots = snapshot.slots
-    .filter(lease => isFor(lease, pod))
-    .map(lease => ({ lease, use: usabilityOf(snapshot, lease) }))
-  const frozen = slots.find(({ lease }) => stage?.state === 'Frozen' && stage.slot === slotName(lease))
-  if (frozen !== undefined)
-    return { type, status: 'True', reason: 'Frozen', message: `slot ${frozen.lease.name} is frozen here` }
-  const staged = slots
-    .filter(({ use }) => use.usable === 'Frozen' || use.usable === 'Staged')
-    .map(({ lease }) => lease.name)
-  if (staged.length > 0)
-    return {
-      type,
-      status: 'True',
-      reason: 'Staged',
-      message: `can take over slot ${staged.sort(byNumber).join(', ')}`,
-    }
-  const [first] = slots.filter(({ lease }) => lease.holders.includes(snapshot.node))
-  return no(first?.use.reason ?? 'NoGeneration', first?.use.message ?? 'this node has no memory of the set')
-}
-
-/**
- * Returns the condition `serving` of a primary whose slot has begun a new life in it, after a death that left no
- * memory; undefined for any other pod. Pure.
- */
-export function revivalOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {
-  const lease = snapshot.slots.find(({ holder }) => holder.uid === pod.uid)
-  if (lease === undefined || pod.understudy || pod.terminating) return undefined
-  if (!isDead(snapshot, pod) || isDead(snapshot, pod, slotName(lease))) return undefined
-  if (!pod.containers.every(({ running }) => running)) return undefined
-  return {
-    type: podConditions.serving,
-    status: 'True',
-    reason: servingReasons.onStage,
-    message: `slot ${lease.name} started empty after its memory was lost`,
-  }
 }
 
 const round = (seconds: number): number => Math.round(seconds * 1e6) / 1e6

@@ -3,11 +3,13 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../driver/tree.ts'
-import { nowhere } from './duties-of.ts'
 import type { DutyOf } from './duty.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
+import { nowhere } from './slot-facts.ts'
 import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
+
+export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'clock'>
 
 /**
  * Stops a primary that is being deleted or has been replaced, so that it does not run beside its successor.
@@ -16,7 +18,7 @@ import type { TaskContext } from './task-context.ts'
  * our cache is stale.
  */
 export async function stopPrimary(
-  work: TaskContext,
+  work: EndContext & Pick<TaskContext, 'inquiry' | 'log'>,
   { pod, lease }: DutyOf<'stopPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -30,7 +32,7 @@ export async function stopPrimary(
 
 /** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */
 async function isSpared(
-  { inquiry }: TaskContext,
+  { inquiry }: Pick<TaskContext, 'inquiry'>,
   { uid }: PodView,
   lease: SlotLease,
   signal: AbortSignal,
@@ -54,7 +56,7 @@ const killPatienceMs = 1_000
  * process that cannot be found does not run.
  */
 export async function endPod(
-  work: TaskContext,
+  work: EndContext,
   pod: PodView,
   container: string,
   what: string,

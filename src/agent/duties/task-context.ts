@@ -1,4 +1,7 @@
-/** Everything that the tasks need to perform duties. */
+/**
+ * The capabilities of tasks, by the lifetime of what they give access to. A task takes those that it uses, with `Pick`: a
+ * test of it makes only these.
+ */
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -29,64 +32,36 @@ import type { Understudies } from './understudies.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
 import type { DraftBytes } from './watched-draft.ts'
 
-export interface TaskContext {
+/** The sentinel's commands that tasks give. */
+export type TaskSentinel = Pick<
+  SentinelClient,
+  | 'watch'
+  | 'unwatch'
+  | 'prepareRedirect'
+  | 'redirect'
+  | 'undoRedirect'
+  | 'treeKill'
+  | 'watches'
+  | 'stop'
+  | 'keep'
+  | 'isDone'
+  | 'continue'
+>
+
+/** Capabilities that live as long as the agent. Only these differ between a node and a model of one. */
+export interface NodeCapabilities {
   readonly node: string
   readonly driver: MemoryDriver
-  readonly sentinel: Pick<
-    SentinelClient,
-    | 'watch'
-    | 'unwatch'
-    | 'prepareRedirect'
-    | 'redirect'
-    | 'undoRedirect'
-    | 'treeKill'
-    | 'watches'
-    | 'stop'
-    | 'keep'
-    | 'isDone'
-    | 'continue'
-  >
+  readonly sentinel: TaskSentinel
   readonly inquiry: Inquiry
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
-  readonly understudies: Understudies
   /** Signs the manifest of a generation that this node has saved. */
   readonly sign?: (manifest: Manifest) => Manifest
-  /** Memory in transit into apps that already run. */
-  readonly lazyPages: LazyPages
   /** Connections that reach a successor through a dead primary. */
   readonly inheritedConnections: InheritedConnections
   readonly gates: Gates
   readonly restorableKinds: RestorableKinds
-  readonly progress: Progress
-  readonly handoverPauses: Pick<HandoverPauses, 'begin'>
-  readonly paces: Pick<Paces, 'of'>
-  readonly deaths: Deaths
-  /** Writes a condition of a pod; false: the pod is gone. */
-  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
-  /** The pod as it is now. */
-  readonly podOf: (uid: string) => PodView | undefined
-  /** Name of the slot that this pod holds by the present Lease. */
-  readonly slotHeldBy: (uid: string) => string | undefined
-  /** Whether this primary is to be stopped at once. */
-  readonly isToEnd: (uid: string) => boolean
-  /** Whether another pod could continue with this pod's memory; see `Deaths`. */
-  readonly matters: (pod: PodView) => boolean
-  /** Tells the name of a slot when this node has another generation of it. */
-  readonly generations: KeyedSignal
-  /** The present policy of a slot; undefined: it is unknown, or the slot is gone. */
-  readonly policyOf: (slot: SlotKey) => SlotPolicy | undefined
-  /** Whether another of the slot's holders reports this generation, or a newer one. */
-  readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
-  /**
-   * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its policy.
-   */
-  readonly requests: KeyedSignal
-  /** Announces a new generation on this node, also to peers that wait for it. */
-  readonly announce: (slot: SlotKey) => void
-  /** Keeps probes of this pod from counting until the returned function is called. */
-  readonly suspendProbes: (uid: string) => () => void
-  readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
   readonly probe?: Probe
   /** Measures layers, emptyDirs and /dev/shm of a pod together, bytes; stops at a limit. */
   readonly measureVolumes?: MeasureVolumes
@@ -112,3 +87,45 @@ export interface TaskContext {
   readonly clock: Clock
   readonly log: Log
 }
+
+/** The agent's memory of slots. */
+interface SlotCapabilities {
+  readonly progress: Progress
+  readonly handoverPauses: Pick<HandoverPauses, 'begin'>
+  readonly paces: Pick<Paces, 'of'>
+  /** Tells the name of a slot when this node has another generation of it. */
+  readonly generations: KeyedSignal
+  /** The present policy of a slot; undefined: it is unknown, or the slot is gone. */
+  readonly policyOf: (slot: SlotKey) => SlotPolicy | undefined
+  /** Whether another of the slot's holders reports this generation, or a newer one. */
+  readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
+  /** Announces a new generation on this node, also to peers that wait for it. */
+  readonly announce: (slot: SlotKey) => void
+}
+
+/** The agent's memory of the pods of its node. */
+export interface PodCapabilities {
+  readonly understudies: Understudies
+  /** Memory in transit into apps that already run. */
+  readonly lazyPages: LazyPages
+  readonly deaths: Deaths
+  /** Writes a condition of a pod; false: the pod is gone. */
+  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
+  /** The pod as it is now. */
+  readonly podOf: (uid: string) => PodView | undefined
+  /** Name of the slot that this pod holds by the present Lease. */
+  readonly slotHeldBy: (uid: string) => string | undefined
+  /** Whether this primary is to be stopped at once. */
+  readonly isToEnd: (uid: string) => boolean
+  /** Whether another pod could continue with this pod's memory; see `Deaths`. */
+  readonly matters: (pod: PodView) => boolean
+  /**
+   * Tells the uid of a pod when something changes on which its checkpoints depend: a request, its readiness, its policy.
+   */
+  readonly requests: KeyedSignal
+  /** Keeps probes of this pod from counting until the returned function is called. */
+  readonly suspendProbes: (uid: string) => () => void
+  readonly onProber: (uid: string, suspend: (() => () => void) | undefined) => void
+}
+
+export interface TaskContext extends NodeCapabilities, SlotCapabilities, PodCapabilities {}

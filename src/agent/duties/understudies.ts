@@ -2,7 +2,7 @@
 import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clone, LocatedPod, MemoryDriver, PodTarget } from '../driver/memory-driver.ts'
-import { idsOf } from './duties-of.ts'
+import { idsOf } from './pod-facts.ts'
 import type { PodView, StageView } from './snapshot.ts'
 
 /** All entries belong to the present containers of a pod: after a restart of one of them the pod is another place. */

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import type { Machine } from '../../succession/machine-fit.ts'
 import { dutiesOf } from './duties-of.ts'
-import { slotReportsOf, understudyConditionOf, usabilityOf } from './slot-reports.ts'
+import { slotReportsOf } from './slot-reports.ts'
 import type { Kept, Snapshot } from './snapshot.ts'
 import { container, kept, lease, policy, snapshot, understudy } from './testing/snapshots.ts'
+import { understudyConditionOf } from './understudy-condition.ts'
+import { usabilityOf } from './usability.ts'
 
 const machine: Machine = {
   architecture: 'x86_64',

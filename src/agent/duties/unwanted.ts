@@ -2,7 +2,7 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isNamed, isWanted } from '../../succession/origin.ts'
-import { isKeptElsewhere } from './duties-of.ts'
+import { isKeptElsewhere } from './elsewhere.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** How long unwanted generations are kept: a Lease may be about to change again. */

@@ -1,15 +1,20 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { bringBack, generationsOf } from './bring-back.ts'
+import type { RestoreContext } from './bring-back.ts'
+import { bringBack } from './bring-back.ts'
 import type { DutyOf } from './duty.ts'
+import { generationsOf } from './generations.ts'
+import type { OffStageContext } from './off-stage.ts'
 import { takeOffStage } from './off-stage.ts'
 import type { TaskContext } from './task-context.ts'
+
+type VerifyContext = RestoreContext & OffStageContext & Pick<TaskContext, 'understudies' | 'progress'>
 
 /**
  * Restores memory of a kind once, to see whether this node can, and discards it. The clone stays frozen and never runs.
  */
 export async function verifyRestore(
-  work: TaskContext,
+  work: VerifyContext,
   { pod, lease }: DutyOf<'verifyRestore'>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,11 +1,13 @@
 import type { DutyOf } from './duty.ts'
 import type { TaskContext } from './task-context.ts'
 
+type WakeContext = Pick<TaskContext, 'gates' | 'metrics' | 'event' | 'log'>
+
 /**
  * Passes the operator's message to a gate, through a socket that only this node can reach. The gate checks the token,
  * as in any message: without a token this agent could not open it.
  */
-export async function wake(work: TaskContext, { pod }: DutyOf<'wake'>, signal: AbortSignal): Promise<void> {
+export async function wake(work: WakeContext, { pod }: DutyOf<'wake'>, signal: AbortSignal): Promise<void> {
   const { gate } = pod
   const [, kind, token] = /^(primary|hotbackup) ([0-9a-f]{64})$/.exec(gate?.order ?? '') ?? []
   if (gate === undefined) return

@@ -1,11 +1,13 @@
 import type { DutyOf } from './duty.ts'
 import type { TaskContext } from './task-context.ts'
 
+type WatchGateContext = Pick<TaskContext, 'gates' | 'metrics' | 'event' | 'clock'>
+
 const everyMs = 10_000
 
 /** Polls a gate for the number of messages it has refused. Such messages change nothing, but show a client that tries. */
 export async function watchGate(
-  work: TaskContext,
+  work: WatchGateContext,
   { pod }: DutyOf<'watchGate'>,
   signal: AbortSignal,
   succeeded: () => void,

@@ -1,16 +1,18 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import { watchName } from './deaths.ts'
 import type { DutyOf } from './duty.ts'
 import { letEarlierGo } from './hand-over.ts'
 import { redirectLastsMs, unwatch } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
+import { watchName } from './watch-name.ts'
+
+type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | 'inquiry' | 'log'>
 
 /**
  * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this
  * task ends: the sentinel keeps them, and the next run of this task or the next agent takes them over.
  */
 export async function watchPrimary(
-  work: TaskContext,
+  work: WatchContext,
   duty: DutyOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,8 +1,8 @@
 import type { Clone } from '../driver/memory-driver.ts'
-import { watchName } from './deaths.ts'
 import { unwatch } from './remains.ts'
 import type { PodView } from './snapshot.ts'
 import type { TaskContext } from './task-context.ts'
+import { watchName } from './watch-name.ts'
 
 /**
  * Watches an app before its thaw. Its pod may be force-deleted before the app answers, and its agent may exit before it

@@ -2,8 +2,9 @@ import { mkdir, readlink, statfs } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { Clock } from '../../kube/clock.ts'
+import type { ProcessRef } from '../discover/process.ts'
 import { isGone, isSame, type ProcFs, refOf, statusOf } from '../discover/process.ts'
-import type { ProcessRef, SentinelClient, SentinelHello } from '../sentinel.ts'
+import type { SentinelClient, SentinelHello } from '../sentinel.ts'
 import { runOnHost } from './on-host.ts'
 
 export interface LaunchOptions {

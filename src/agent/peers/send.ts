@@ -1,23 +1,11 @@
 /** Sends one generation: retains it while it is read; the receiver sets the pace. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
-import type { SlotKey } from '../../api/slot-key.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
-import { formatHead, type GenerationRequest, isNewer, type Version, versionOf } from './protocol.ts'
+import { formatHead, type GenerationRequest, isNewer, versionOf } from './protocol.ts'
 import { createWatchdog } from './watchdog.ts'
-
-export interface SentGeneration {
-  readonly slot: SlotKey
-  readonly node: string
-  readonly version: Version
-  /** True if it was sent as the difference to a generation of the receiver. */
-  readonly delta: boolean
-  /** On the wire, before TLS. */
-  readonly bytes: number
-  readonly ms: number
-}
 
 export interface SendOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'open' | 'retain'>
@@ -46,7 +34,7 @@ export async function sendGeneration(
   request: GenerationRequest,
   next: Stored,
   options: SendOptions,
-): Promise<Pick<SentGeneration, 'version' | 'delta' | 'bytes' | 'ms'>> {
+): Promise<void> {
   const { store, encode, clock, silenceMs, signal } = options
   const { slot } = request
   const start = clock.monotonic()
@@ -60,22 +48,19 @@ export async function sendGeneration(
     ms: silenceMs,
     onSilence: () => stalled.abort(new Error(`the receiver read nothing for ${silenceMs} ms`)),
   })
-  let bytes = 0
   try {
     const base = findBase(store, request)
     if (base !== undefined) letGo.push(store.retain(slot, base.manifest.generation, base.manifest.epoch))
-    const version = versionOf(next.manifest)
     stream.respond({
       ':status': 200,
       ...formatHead({
-        version,
+        version: versionOf(next.manifest),
         base: base && versionOf(base.manifest),
         ageMs: start - next.completedAt + next.pipelineMs,
       }),
     })
     const chunks = async function* () {
       for await (const chunk of encode(base, next, { signal: stalled.signal })) {
-        bytes += chunk.length
         // Until the stream asks for more, the receiver is the slow side: the stream takes no more than its window.
         watchdog.watch()
         yield chunk
@@ -84,7 +69,6 @@ export async function sendGeneration(
       watchdog.watch()
     }
     await pipeline(chunks, stream, { signal: stalled.signal })
-    return { version, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
   } catch (error) {
     // pipeline throws an AbortError without the reason.
     throw stalled.signal.aborted ? stalled.signal.reason : error

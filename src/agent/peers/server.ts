@@ -23,7 +23,7 @@ import type { Identity } from './identity.ts'
 import { keepAlive } from './keep-alive.ts'
 import { peerFingerprint, pinnedTls } from './pinned.ts'
 import { type GenerationRequest, parseRequest } from './protocol.ts'
-import { newest, type SentGeneration, sendGeneration } from './send.ts'
+import { newest, sendGeneration } from './send.ts'
 import { shareEncoding } from './share-encoding.ts'
 import { createTurns } from './turns.ts'
 
@@ -59,7 +59,6 @@ export interface PeerServerOptions {
   readonly silenceMs?: number | undefined
   /** Milliseconds after which a receiver that was sent a whole generation counts as done with it. Default 30 s. */
   readonly settleMs?: number | undefined
-  readonly onSent?: ((sent: SentGeneration) => void) | undefined
 }
 
 export interface PeerServer {
@@ -87,7 +86,7 @@ const connectionsOfPeer = 8
 
 /** @throws Error when the port is not available. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
-  const { identity, host, port, store, nodeOf, mayRead, clock, log, onSent } = options
+  const { identity, host, port, store, nodeOf, mayRead, clock, log } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
   const encode = shareEncoding(options.encode ?? encodeDelta, clock)
   const announcements = createKeyedSignal()
@@ -186,8 +185,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       // Before the first byte: the receiver's next request may arrive before this side notices the end of the transfer.
       const settled = claimFor(request.slot, settling)
       try {
-        const sent = await sendGeneration(stream, request, next, send)
-        onSent?.({ slot: request.slot, node, ...sent })
+        await sendGeneration(stream, request, next, send)
       } catch (error) {
         settled.abort()
         throw error

@@ -26,7 +26,6 @@ describe('turns', () => {
     await settle()
     // a has two turns; its third request does not block b.
     expect(order).toEqual(['a1', 'a2', 'b1'])
-    expect(turns.waiting).toBe(2)
     await b1()
     await settle()
     expect(order).toEqual(['a1', 'a2', 'b1', 'c1'])
@@ -35,7 +34,6 @@ describe('turns', () => {
     await settle()
     expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3'])
     await Promise.all([a2(), a3(), c1()])
-    expect(turns.waiting).toBe(0)
   })
 
   test('one that gives up waiting gives its place to the next', async () => {
@@ -51,7 +49,6 @@ describe('turns', () => {
     end()
     await settle()
     expect(order).toEqual(['c'])
-    expect(turns.waiting).toBe(0)
   })
 
   test('D10.turns: a namespace with many slots waits for its own turns, and others come round', async () => {
@@ -79,7 +76,6 @@ describe('turns', () => {
       ...['greedy0', 'modest0', 'greedy1', 'modest1', 'third0'],
       ...['greedy2', 'greedy3', 'greedy4', 'greedy5'],
     ])
-    expect(turns.waiting).toBe(0)
   })
 
   test('D10.turns: namespaces that have as many turns have them in turn, whoever asked first', async () => {

@@ -8,7 +8,6 @@ export interface Turns {
    * @throws the signal's reason, when it fires first
    */
   take(turn: Turn, signal: AbortSignal): Promise<() => void>
-  readonly waiting: number
 }
 
 export interface Turn {
@@ -83,9 +82,6 @@ export function createTurns(limits: { readonly forAll: number; readonly forEach:
   }
 
   return {
-    get waiting() {
-      return queue.length
-    },
     take(turn, signal) {
       if (signal.aborted) return Promise.reject(signal.reason)
       if (mayStart(turn)) return Promise.resolve(begin(turn))

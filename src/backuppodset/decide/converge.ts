@@ -4,7 +4,7 @@ import { isGated, type LossReason, type LostPrimary } from '../slot-snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
 import { partitionPrimaries } from './primary-sets.ts'
-import { lostFirst, mayTake, restores, withState } from './pulled.ts'
+import { acceptsState, lostFirst, restores, withState } from './pulled.ts'
 import { refill } from './refill.ts'
 import type { Policies } from './select.ts'
 import { goes, remove, rewakes, toolsOf } from './tools.ts'
@@ -44,9 +44,9 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
   primaryActions.push(...surplusPrimaries)
 
   let short = Math.max(0, replicas - healthy.length)
-  const fromHot = converting(hot.filter(mayTake), short, strategy.hotbackupToReplicas)
+  const fromHot = converting(hot.filter(acceptsState), short, strategy.hotbackupToReplicas)
   short -= fromHot.length
-  const fromCold = converting(cold.filter(mayTake), short, strategy.coldbackupToReplicas)
+  const fromCold = converting(cold.filter(acceptsState), short, strategy.coldbackupToReplicas)
   short -= fromCold.length
   for (const pod of [...fromHot, ...fromCold])
     primaryActions.push(
@@ -79,7 +79,7 @@ export function converge(s: Snapshot, random: Random, policies: Policies): Tier[
 function sparesOf(hot: readonly PodView[], cold: readonly PodView[], missing: number) {
   const waiting = cold.filter(pod => pod.gate === 'waiting').length
   return {
-    readyHot: hot.filter(pod => pod.ready && mayTake(pod)).length - missing,
+    readyHot: hot.filter(pod => pod.ready && acceptsState(pod)).length - missing,
     // Hot backups are converted before cold ones, so no cold one is left for a failing primary while a hot one is
     // unready.
     gatedCold: hot.every(pod => pod.ready) ? waiting - Math.max(0, missing - hot.length) : 0,

@@ -15,7 +15,7 @@ type Taking = Extract<Action, { type: 'convert' | 'create' }>
 const mostRefusals = 3
 
 /** True if the pod has not refused a state lately; always true in sets without pulled state. */
-export const mayTake = (pod: PodView): boolean => pod.pulled?.refused === undefined
+export const acceptsState = (pod: PodView): boolean => pod.pulled?.refused === undefined
 
 /**
  * Returns the state of the primary that this role replaces, and never that of another primary with the same slot
@@ -62,7 +62,7 @@ export function lostFirst(s: Snapshot, taken: Iterable<number>, failing: readonl
 export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
   return primaries.flatMap((pod): Action[] => {
     const held = pod.slot === undefined ? undefined : s.pulled?.slots.get(pod.slot)
-    if (held === undefined || pod.waking || !pod.pulled?.emptied || !pod.pulled.running || !mayTake(pod))
+    if (held === undefined || pod.waking || !pod.pulled?.emptied || !pod.pulled.running || !acceptsState(pod))
       return []
     const { incarnation, generation, bytes, takenAt } = held
     return [
@@ -74,4 +74,4 @@ export function restores(s: Snapshot, primaries: readonly PodView[]): Action[] {
 /** A roll passes the state on, so it waits for a state, and until no pod has a recent refusal of one. */
 export const mayRoll = (s: Snapshot, loser: PodView, role: Role): boolean =>
   s.pulled === undefined ||
-  (stateFor(s, role) !== undefined && s.pods.every(mayTake) && !loser.pulled?.emptied)
+  (stateFor(s, role) !== undefined && s.pods.every(acceptsState) && !loser.pulled?.emptied)

@@ -3,20 +3,14 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
 import type { SlotMemory } from '../memory/view.ts'
-import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { actions, ofType, plan } from '../testing/decided.ts'
 import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
 import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 import { actionsOf, makePod, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { msRetained } from './retention.ts'
-
-const random = seededRandom(1)
-const plan = (s: Snapshot) => decide(s, random)
-const actions = (s: Snapshot) => actionsOf(plan(s))
-const ofType = <T extends Action['type']>(s: Snapshot, type: T) =>
-  actions(s).filter((action): action is Extract<Action, { type: T }> => action.type === type)
 
 const p0 = makePrimary('p0', 0)
 const p1 = makePrimary('p1', 1)

@@ -55,7 +55,7 @@ const timelyMs = 12_000
 export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass): SlotMemory {
   const { deps, since } = pass
   const { uid, resourceVersion } = object.metadata
-  const life = `${uid}/${lease.incarnation}`
+  const incarnation = `${uid}/${lease.incarnation}`
   const holder = pass.podByUid(lease.holder.uid)
   const stage = holder && pass.stageOf(holder)
   const restarts = restartsOf(object)
@@ -63,7 +63,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
   // memory with which the successor was to continue. Perhaps no other node has any.
   const isVacant = runsAnother || !isOnStage(holder, stage, deps)
-  const vacantAt = since(`empty/${life}`, isVacant)
+  const vacantAt = since(`empty/${incarnation}`, isVacant)
   const isAsked = isVacant && !pass.refusedForLong
   const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
   const here = pass.told.filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
@@ -77,21 +77,21 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     resourceVersion,
     restarts,
     intervalMs: pass.intervalMs,
-    replacedSince: since(`replaced/${life}/${lease.epoch}`, runsAnother),
+    replacedSince: since(`replaced/${incarnation}/${lease.epoch}`, runsAnother),
     // No slot waits for a primary if the set has no place for it.
-    vacantSince: since(`vacant/${life}`, lease.retainedSince === undefined && isVacant),
+    vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
     holderGoesBy: goesBy(holder, stage, deps, since),
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
-    endingSince: since(`ending/${life}/${lease.epoch}`, lease.ending === lease.holder.uid),
-    calledSince: since(`called/${life}/${lease.epoch}`, isCalled),
-    comingSince: since(`coming/${life}`, isCalled),
+    endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
+    calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
+    comingSince: since(`coming/${incarnation}`, isCalled),
     handoverRequestedAt: deps.handoverRequests.requestedAt(lease),
-    settledSince: since(`settled/${life}/${lease.epoch}`, lease.handover === undefined),
+    settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     copies,
-    fetching: fetchingOf(life, lease, here, copies, pass),
+    fetching: fetchingOf(incarnation, lease, here, copies, pass),
     unasked: unaskedOf(lease, answers, {
       isVacant: isAsked,
       isDeath: stage?.died === true,
@@ -133,9 +133,9 @@ const answersOf = (here: readonly Told[], vacantAt: number | undefined, deps: Sl
     fresh: isFresh(node, deps) && (vacantAt === undefined || wasHeardSince(node, vacantAt, deps)),
   }))
 
-/** @param life of the slot, for the keys of `since`. */
+/** @param incarnation of the slot, for the keys of `since`. */
 function fetchingOf(
-  life: string,
+  incarnation: string,
   lease: SetSlotLease,
   here: readonly Told[],
   copies: readonly Copy[],
@@ -143,7 +143,7 @@ function fetchingOf(
 ): readonly string[] {
   const mayFetch = (node: string) => {
     const isLetGo = !lease.holders.includes(node)
-    const letGoAt = since(`let-go/${life}/${node}`, isLetGo)
+    const letGoAt = since(`let-go/${incarnation}/${node}`, isLetGo)
     // Its agent mentions a slot without a copy until it has read that, and its fetch has ended.
     const isMentioned = here.some(each => each.node === node)
     return (

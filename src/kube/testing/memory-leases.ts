@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import { KubeError } from '../errors.ts'
 import type { KubeObject } from '../object.ts'
 import type { Lease } from '../resources.ts'
+import { fakeApi, makeObject } from './fake-api.ts'
 
 /** Faults of a request in transit. Both functions may wait or throw; the caller's timeout runs meanwhile. */
 export interface Faults {
@@ -78,23 +79,20 @@ export function createMemoryLeases(clock: Clock) {
 
   return {
     /** Opens a separate connection; `faults` may be changed at any time. */
-    client: (faults: Faults = {}): Pick<Api, 'get' | 'create' | 'replace'> => ({
-      get: async (_resource, _ref, options) => (await call('get', faults, options)) as never,
-      create: async (_resource, body, options) => (await call('create', faults, options, body)) as never,
-      replace: async (_resource, _ref, body, options) =>
-        (await call('replace', faults, options, body)) as never,
-    }),
+    client: (faults: Faults = {}): Api =>
+      fakeApi({
+        get: (_resource, _ref, options) => call('get', faults, options),
+        create: (_resource, body, options) => call('create', faults, options, body),
+        replace: (_resource, _ref, body, options) => call('replace', faults, options, body),
+      }),
     get: () => stored,
     /** Changes the Lease as `kubectl edit` does. */
     edit(change: (lease: Lease) => Lease) {
       if (stored) put(change(stored), stored.metadata.uid)
     },
     /** Replaces the Lease, as `kubectl apply` of a Lease made elsewhere does. */
-    set(spec: Lease['spec']) {
-      put(
-        { metadata: { namespace: 'ns', name: 'x' }, spec } as unknown as Lease,
-        stored?.metadata.uid ?? `uid-${++uids}`,
-      )
+    set(spec: NonNullable<Lease['spec']>) {
+      put(makeObject({ metadata: { namespace: 'ns' }, spec }), stored?.metadata.uid ?? `uid-${++uids}`)
     },
     remove() {
       stored = undefined

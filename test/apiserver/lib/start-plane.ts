@@ -1,8 +1,8 @@
 /** Starts an etcd and a kube-apiserver that serve our kinds and contain nothing else. */
 import { execFile } from 'node:child_process'
-import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
+import { until } from '../../../playground/until.ts'
 
 const run = promisify(execFile)
 
@@ -12,22 +12,11 @@ export async function startPlane(): Promise<ControlPlane> {
     const kubectl = (...args: string[]) => run(plane.kubectl, ['--kubeconfig', plane.kubeconfigPath, ...args])
     await kubectl('apply', '-k', new URL('../../../crds', import.meta.url).pathname)
     // `kubectl wait` fails on a CRD without conditions; the first successful list proves that the kind is served.
-    await eventually(() => kubectl('get', 'backuppodsets,nodereports', '--all-namespaces'))
+    const list = () => kubectl('get', 'backuppodsets,nodereports', '--all-namespaces').catch(() => undefined)
+    await until('the API server serves our kinds', list, { patienceMs: 60_000, pollMs: 200 })
     return plane
   } catch (error) {
     await plane.stop()
     throw error
-  }
-}
-
-async function eventually(attempt: () => Promise<unknown>): Promise<void> {
-  for (let left = 100; ; left -= 1) {
-    try {
-      await attempt()
-      return
-    } catch (error) {
-      if (left === 0) throw error
-      await setTimeout(200)
-    }
   }
 }

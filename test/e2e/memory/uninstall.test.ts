@@ -1,13 +1,12 @@
 /** Removes the installation as docs/install.md says: nothing of ours may stay on any node. */
 import { describe, expect, it } from 'vitest'
 import { deployOperator } from '../../../playground/deploy.ts'
-import { runCli } from '../../../src/cli/program.ts'
-import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { cli } from '../lib/installation.ts'
 import { alone, createWorld } from '../lib/world.ts'
 
 /**
@@ -35,17 +34,6 @@ const lookOn = (label: string) => `
   # Cgroups are the machine's, on which there may be other clusters.
   find /sys/fs/cgroup -maxdepth 4 -type d -path '*/${label}/*' -name understudy 2> /dev/null | sed 's/^/cgroup /'
   true`
-
-async function cli(...args: string[]) {
-  const terminal = recordingTerminal()
-  const { kubeconfigPath } = await playground()
-  const exitCode = await runCli(
-    ['--kubeconfig', kubeconfigPath, ...args],
-    terminal,
-    AbortSignal.timeout(400_000),
-  )
-  return { exitCode, out: terminal.written.join('\n'), err: terminal.told.join('\n') }
-}
 
 async function leftovers(): Promise<Readonly<Record<string, string>>> {
   const cluster = await playground()

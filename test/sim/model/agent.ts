@@ -1,32 +1,23 @@
 /** The agent of one machine: all real code that decides and acts, over a driver and a sentinel of the model. */
-import type { PodCondition } from '../../../src/agent/conditions.ts'
+
 import { patchCondition } from '../../../src/agent/conditions.ts'
-import { createDeaths, lostPagesWhat } from '../../../src/agent/duties/deaths.ts'
-import { isKeptElsewhere } from '../../../src/agent/duties/duties-of.ts'
-import { createEngine } from '../../../src/agent/duties/engine.ts'
-import { createHandoverPauses } from '../../../src/agent/duties/handover-pauses.ts'
-import { createLazyPages } from '../../../src/agent/duties/lazy-pages.ts'
-import { createObserver } from '../../../src/agent/duties/observe.ts'
-import { createPaces } from '../../../src/agent/duties/paces.ts'
-import { perform } from '../../../src/agent/duties/perform.ts'
-import { createProgress } from '../../../src/agent/duties/progress.ts'
-import { dropWatch, release } from '../../../src/agent/duties/remains.ts'
-import type { PodView } from '../../../src/agent/duties/snapshot.ts'
-import { endGone } from '../../../src/agent/duties/stop-primary.ts'
-import type { TaskContext } from '../../../src/agent/duties/task-context.ts'
-import { createUnderstudies } from '../../../src/agent/duties/understudies.ts'
+import { createCore, type Platform } from '../../../src/agent/core.ts'
+import type { NodeCapabilities } from '../../../src/agent/duties/task-context.ts'
 import { createInquiry } from '../../../src/agent/inquiry.ts'
-import { createKeyedSignal } from '../../../src/agent/keyed-signal.ts'
 import type { AgentMetrics } from '../../../src/agent/metrics.ts'
+import type { PeerClient } from '../../../src/agent/peers/client.ts'
 import { createReportWriter } from '../../../src/agent/report.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import { operatorElection } from '../../../src/api/election.ts'
 import { type NodeReport, nodeReports, parseReport, type SlotReport } from '../../../src/api/node-report.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
+import type { SlotLease } from '../../../src/api/slot-lease.ts'
 import { groupSelector, parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
+import type { GenerationStore } from '../../../src/checkpoint/store.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
+import type { Clock } from '../../../src/kube/clock.ts'
 import { silentLog as log } from '../../../src/kube/log.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
@@ -37,6 +28,7 @@ import {
   pods as podResource,
 } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
+import type { Probe } from '../../../src/probe/probe.ts'
 import { originFault } from '../../../src/succession/origin.ts'
 import { type Clones, createModelDriver } from './driver.ts'
 import { createMemoryStore, type Shelf, type ShelfNews } from './generations.ts'
@@ -107,6 +99,93 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       ready: node.able,
       slots: node.slots,
     })
+  const { stores, reflectors } = openCaches(options, clock)
+  publish()
+  const running = [...reflectors.map(reflector => reflector.run(signal)), report.run(signal)]
+  await Promise.all(reflectors.map(reflector => reflector.synced(signal)))
+
+  // Time to install programs, connect to the sentinel, and read the copies on this node.
+  await clock.sleep(random.next() * startMs, signal)
+  const store = createMemoryStore(volatile.shelf, clock, options.nextName)
+  const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
+  const leaseOf = ({ namespace, name }: SlotKey) => {
+    const lease = stores.leases.get(`${namespace}/${name}`)
+    return lease && parseSlotLease(lease)
+  }
+  const driver = createModelDriver({
+    ...{ machine, time, clock, random, clones: volatile.clones },
+    ended: (pod, _, app) => options.discarded(pod, app),
+    thawed: (pod, clone) => options.thawed(pod, clone),
+  })
+  const tools = toolsOf(options, clock, {
+    driver,
+    sentinel,
+    store,
+    peers: { pull: pullerOf(options, clock, store, leaseOf) },
+  })
+  const platform: Platform = {
+    ...{ tools, stores, random },
+    state: {
+      get sentinel() {
+        return String(machine.boot)
+      },
+      get able() {
+        return node.able
+      },
+    },
+    patch: (pod, condition, given) => patchCondition({ api, clock }, pod, condition, given),
+    report(slots) {
+      node.slots = slots
+      publish()
+    },
+    announced: slot => volatile.news.tell(slotName(slot)),
+    sweepPods: async () => undefined,
+    defer: run => time.after(party, 0, run),
+  }
+  const core = createCore(platform, signal)
+  core.recall(await sentinel.watches(signal))
+  machine.listener = watch => time.after(party, 0, () => core.onDeath(deathOf(time, watch)))
+  for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
+  core.begin(signal)
+  // Time to restore the state that outlived the boot from the disk; deaths are reported meanwhile.
+  await clock.sleep(random.next() * recallMs, signal)
+  time.after(party, canaryMs + random.next() * 3_000, () => {
+    node.able = true
+    publish()
+    core.changed()
+  })
+  await Promise.all([core.run(signal), ...running])
+}
+
+function toolsOf(
+  options: AgentOptions,
+  clock: Clock,
+  given: Pick<NodeCapabilities, 'driver' | 'sentinel' | 'store' | 'peers'>,
+): NodeCapabilities {
+  const { machine, api, kubelet } = options
+  return {
+    ...{ ...given, node: machine.name, metrics, clock, log },
+    inquiry: createInquiry({ api, node: machine.name, election: operatorElection, clock }),
+    inheritedConnections: { begin: () => undefined },
+    gates: {
+      async tell({ uid }, containerId, line) {
+        await clock.sleep(1)
+        return openGate(machine, kubelet(), uid, containerId, line.split(' ')[2] ?? '')
+      },
+      refused: async () => 0,
+    },
+    restorableKinds: { kinds: machine.proven, add: async kind => void machine.proven.add(kind) },
+    measureVolumes: async () => 0,
+    draftBytes: async () => ({ archived: 0, written: 0 }),
+    probe: probeOf(options, clock),
+    runCommand: async () => ({ outcome: 'success' }),
+    obstacles: async () => [],
+    event: () => undefined,
+  }
+}
+
+/** The agent's caches, of the pods of its machine only. */
+function openCaches({ machine, api, random }: AgentOptions, clock: Clock) {
   const stores = {
     pods: createStore<Pod>(),
     leases: createStore<Lease>(),
@@ -127,199 +206,11 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     }),
     createReflector({
       ...common,
-      ...{ resource: nodeReports, store: stores.reports },
+      ...{ resource: nodeReports, store: stores.reports, transform: parseReport },
       transform: parseReport,
     }),
   ]
-  publish()
-  const running = [...reflectors.map(reflector => reflector.run(signal)), report.run(signal)]
-  await Promise.all(reflectors.map(reflector => reflector.synced(signal)))
-
-  // Time to install programs, connect to the sentinel, and read the copies on this node.
-  await clock.sleep(random.next() * startMs, signal)
-  const store = createMemoryStore(volatile.shelf, clock, options.nextName)
-  const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
-  const generations = createKeyedSignal()
-  const requests = createKeyedSignal()
-  const changed = () => engine.changed()
-  const driver = createModelDriver({
-    ...{ machine, time, clock, random, clones: volatile.clones },
-    ended: (pod, _, app) => options.discarded(pod, app),
-    thawed: (pod, clone) => options.thawed(pod, clone),
-  })
-  const lazyPages = createLazyPages({
-    ...{ driver, store, clock, log },
-    metrics: { arrived: () => undefined },
-    onLost: (uid, container) => {
-      const pod = engine.podOf(uid)
-      if (pod !== undefined && engine.matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
-    },
-  })
-  const understudies = createUnderstudies(driver, changed, lazyPages.note)
-  const progress = createProgress(changed)
-  const handoverPauses = createHandoverPauses(clock)
-  const paces = createPaces()
-  const suspensions = new Map<string, () => () => void>()
-  const patch = (pod: PodView, condition: PodCondition, given?: AbortSignal) =>
-    patchCondition({ api, clock }, pod, condition, given)
-  const takeAway = (name: string) => void dropWatch(sentinel, name, signal).catch(() => undefined)
-  const deaths = createDeaths({
-    podOf: uid => engine.podOf(uid),
-    slotOf: pod => engine.slotOf(pod),
-    holds: pod => engine.slotHeldBy(pod.uid) !== undefined,
-    matters: pod => engine.matters(pod),
-    patch,
-    unwatch: takeAway,
-    release: uid => void release(sentinel, uid, signal).catch(() => undefined),
-    changed,
-    lostPages: lazyPages.wasLost,
-    ...{ clock, log },
-  })
-  const leaseOf = ({ namespace, name }: SlotKey) => {
-    const lease = stores.leases.get(`${namespace}/${name}`)
-    return lease && parseSlotLease(lease)
-  }
-  const restorableKinds = {
-    kinds: machine.proven,
-    add: async (kind: string) => {
-      machine.proven.add(kind)
-      changed()
-    },
-  }
-  const work: TaskContext = {
-    node: machine.name,
-    driver,
-    sentinel,
-    inquiry: createInquiry({ api, node: machine.name, election: operatorElection, clock }),
-    store,
-    peers: {
-      async pull(slot, peer, epoch, given) {
-        for (;;) {
-          await clock.sleep(pullMs + random.next() * 40, given)
-          const there = options.reach(peer.address)
-          if (there === undefined || !there.answers || peer.fingerprint !== there.machine.fingerprint) {
-            await clock.sleep(1_000, given)
-            throw new AgentError('PeerUnreachable', peer.address)
-          }
-          const next = there.shelf.get(slotName(slot))?.[0]
-          const ours = store.latest(slot)
-          const isNewer =
-            next !== undefined &&
-            (ours === undefined ||
-              next.manifest.epoch > ours.manifest.epoch ||
-              (next.manifest.epoch === ours.manifest.epoch &&
-                next.manifest.generation > ours.manifest.generation))
-          if (!isNewer || next.manifest.epoch > epoch) {
-            await there.news.wait(slotName(slot), party, time, given)
-            continue
-          }
-          const fault = originFault({ ...next.manifest, signer: undefined }, leaseOf(slot))
-          if (fault !== undefined) throw new AgentError('GenerationImplausible', fault)
-          const draft = await store.begin(slot, next.manifest.generation)
-          const image = there.machine.images.get(next.dir)
-          if (image !== undefined) machine.images.set(draft.dir, image)
-          const { files: _, bytes: __, ...manifest } = next.manifest
-          return draft.commit(manifest)
-        }
-      },
-    },
-    understudies,
-    lazyPages,
-    inheritedConnections: { begin: () => undefined },
-    gates: {
-      async tell({ uid }, containerId, line) {
-        await clock.sleep(1)
-        return openGate(machine, options.kubelet(), uid, containerId, line.split(' ')[2] ?? '')
-      },
-      refused: async () => 0,
-    },
-    restorableKinds,
-    progress,
-    handoverPauses,
-    paces,
-    deaths,
-    patch: async (pod, condition, given) =>
-      deaths.mayWrite(pod.uid, condition) ? patch(pod, condition, given) : true,
-    podOf: uid => engine.podOf(uid),
-    isKeptElsewhere: (lease, generation) => isKeptElsewhere(engine.snapshot, lease, generation),
-    slotHeldBy: uid => engine.slotHeldBy(uid),
-    isToEnd: uid => engine.isToEnd(uid),
-    matters: pod => engine.matters(pod),
-    policyOf: slot => engine.policyOf(slot),
-    generations,
-    requests,
-    announce: slot => {
-      generations.tell(slotName(slot))
-      volatile.news.tell(slotName(slot))
-      changed()
-    },
-    suspendProbes: uid => suspensions.get(uid)?.() ?? (() => undefined),
-    onProber: (uid, suspend) => {
-      if (suspend === undefined) suspensions.delete(uid)
-      else suspensions.set(uid, suspend)
-    },
-    measureVolumes: async () => 0,
-    draftBytes: async () => ({ archived: 0, written: 0 }),
-    probe: async (_, { address }, { signal: given }) => {
-      await clock.sleep(1, given)
-      const pod = [...machine.pods.values()].find(({ ip, killed }) => ip === address && !killed)
-      const container = pod?.containers.find(({ name, up }) => name === 'app' && up)
-      const app = container?.app
-      if (app !== undefined && answers(app, time.now())) return { outcome: 'success' }
-      if (pod !== undefined && app?.exitsMs !== undefined)
-        time.after(machine.kernel, app.exitsMs, () => options.exits(pod, app))
-      return { outcome: 'failure', message: 'no answer' }
-    },
-    runCommand: async () => ({ outcome: 'success' }),
-    obstacles: async () => [],
-    event: () => undefined,
-    metrics,
-    clock,
-    log,
-  }
-  const observe = createObserver({
-    node: machine.name,
-    ...stores,
-    store,
-    understudies,
-    proven: machine.proven,
-    dead: deaths.dead,
-    handoverPauses,
-  })
-  const engine = createEngine({
-    observe: () => observe({ able: node.able, sentinel: String(machine.boot) }),
-    perform: (...about) => perform(work, ...about),
-    deaths,
-    store,
-    progress,
-    paces,
-    report: slots => {
-      node.slots = slots
-      publish()
-    },
-    patch,
-    onGone: (uid, given) => endGone(work, uid, given),
-    onRequest: requests.tell,
-    onTrouble: () => undefined,
-    leases: stores.leases.list,
-    sweepPods: async () => undefined,
-    metrics,
-    ...{ clock, random, log },
-    defer: run => time.after(party, 0, run),
-  })
-  for (const each of Object.values(stores)) each.subscribe(changed)
-  deaths.recall(await sentinel.watches(signal))
-  machine.listener = watch => time.after(party, 0, () => engine.onDeath(deathOf(time, watch)))
-  for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
-  engine.begin(signal)
-  // Time to restore the state that outlived the boot from the disk; deaths are reported meanwhile.
-  await clock.sleep(random.next() * recallMs, signal)
-  time.after(party, canaryMs + random.next() * 3_000, () => {
-    node.able = true
-    publish()
-    changed()
-  })
-  await Promise.all([engine.run(signal), ...running])
+  return { stores, reflectors }
 }
 
 /** Answers like a gate, whatever the transport. */
@@ -339,3 +230,55 @@ export function openGate(
   kubelet.look()
   return 'woken'
 }
+
+/** Pulls as the client for peers does: waits for a newer generation of a machine that it can reach. */
+const pullerOf =
+  (
+    { machine, party, time, random, reach }: AgentOptions,
+    clock: Clock,
+    store: GenerationStore,
+    leaseOf: (slot: SlotKey) => SlotLease | undefined,
+  ): PeerClient['pull'] =>
+  async (slot, peer, epoch, given) => {
+    for (;;) {
+      await clock.sleep(pullMs + random.next() * 40, given)
+      const there = reach(peer.address)
+      if (there === undefined || !there.answers || peer.fingerprint !== there.machine.fingerprint) {
+        await clock.sleep(1_000, given)
+        throw new AgentError('PeerUnreachable', peer.address)
+      }
+      const next = there.shelf.get(slotName(slot))?.[0]
+      const ours = store.latest(slot)
+      const isNewer =
+        next !== undefined &&
+        (ours === undefined ||
+          next.manifest.epoch > ours.manifest.epoch ||
+          (next.manifest.epoch === ours.manifest.epoch &&
+            next.manifest.generation > ours.manifest.generation))
+      if (!isNewer || next.manifest.epoch > epoch) {
+        await there.news.wait(slotName(slot), party, time, given)
+        continue
+      }
+      const fault = originFault({ ...next.manifest, signer: undefined }, leaseOf(slot))
+      if (fault !== undefined) throw new AgentError('GenerationImplausible', fault)
+      const draft = await store.begin(slot, next.manifest.generation)
+      const image = there.machine.images.get(next.dir)
+      if (image !== undefined) machine.images.set(draft.dir, image)
+      const { files: _, bytes: __, ...manifest } = next.manifest
+      return draft.commit(manifest)
+    }
+  }
+
+/** Asks an app as the network would. Some apps exit a little after a probe. */
+const probeOf =
+  ({ machine, time, exits }: AgentOptions, clock: Clock): Probe =>
+  async (_, { address }, { signal: given }) => {
+    await clock.sleep(1, given)
+    const pod = [...machine.pods.values()].find(({ ip, killed }) => ip === address && !killed)
+    const container = pod?.containers.find(({ name, up }) => name === 'app' && up)
+    const app = container?.app
+    if (app !== undefined && answers(app, time.now())) return { outcome: 'success' }
+    if (pod !== undefined && app?.exitsMs !== undefined)
+      time.after(machine.kernel, app.exitsMs, () => exits(pod, app))
+    return { outcome: 'failure', message: 'no answer' }
+  }

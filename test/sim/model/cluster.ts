@@ -7,7 +7,6 @@ import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
-import { keyOf } from '../../../src/kube/object.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
   controllerRevisions,
@@ -291,7 +290,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         const pod = machine.pods.get(uid)
         const container = pod?.containers.find(each => each.name === name)
         if (pod === undefined || container?.app?.runsSince === undefined) continue
-        volatileOf(machine).clones.delete(uid)
+        // A sidecar has no memory in the clone, which stays.
+        if (container.holds) volatileOf(machine).clones.delete(uid)
         kubelet?.endContainer(pod, container, 'itself')
       }
     },
@@ -404,5 +404,3 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
   time.after(master, collectMs, collect)
   return cluster
 }
-
-export const nameOf = keyOf

@@ -104,10 +104,6 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
         on(slot).filter(({ manifest: it }) => it.generation !== generation || it.epoch !== epoch),
       ),
     remove: async slot => put(slot, []),
-    sweep: async ({ live }) => {
-      const names = new Set(live.map(slotName))
-      for (const name of [...shelf.keys()]) if (!names.has(name)) shelf.delete(name)
-    },
     get bytes() {
       return [...shelf.values()].flat().length * 4096
     },

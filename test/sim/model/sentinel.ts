@@ -1,6 +1,7 @@
 /** The sentinel of a machine, as an agent uses it. Its watches outlive the agent. */
-import { parseWatchName } from '../../../src/agent/duties/deaths.ts'
+
 import type { TaskContext } from '../../../src/agent/duties/task-context.ts'
+import { parseWatchName } from '../../../src/agent/duties/watch-name.ts'
 import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'

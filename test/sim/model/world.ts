@@ -148,25 +148,27 @@ export const answers = (app: App | undefined, now: number): boolean =>
 export const memoryNow = (app: App, now: number): Memory =>
   app.runsSince === undefined ? app.memory : { ...app.memory, until: now }
 
-/** Returns the app that answers a connection to this address, through the redirects of dead pods. */
+/** Returns the app that answers a connection to this address, and the dead pods whose redirects lead there. */
 export function answering(
   machines: Iterable<Machine>,
   ip: string,
   now: number,
-): { pod: PodOnNode; app: App } | undefined {
+): { pod: PodOnNode; app: App; by: readonly PodOnNode[] } | undefined {
   const podAt = (address: string): PodOnNode | undefined => {
     for (const { up, pods } of machines)
       if (up) for (const pod of pods.values()) if (pod.ip === address && !pod.killed) return pod
     return undefined
   }
+  const by: PodOnNode[] = []
   let to = ip
   for (let hops = 0; hops < 3; hops += 1) {
     const pod = podAt(to)
     if (pod === undefined) return undefined
     if (pod.grave === undefined) {
       const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
-      return app !== undefined && answers(app, now) ? { pod, app } : undefined
+      return app !== undefined && answers(app, now) ? { pod, app, by } : undefined
     }
+    by.push(pod)
     to = pod.grave
   }
   return undefined

@@ -9,7 +9,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'who was thawed is watched only once it has answered',
     mutations: [
       {
-        file: 'src/agent/duties/promote.ts',
+        file: 'src/agent/duties/put-on-stage.ts',
         find: 'await watchThaw(work, pod, clone, signal)',
         replace: '',
       },

@@ -22,7 +22,6 @@ import {
 
 const knowledge = 'src/backuppodset/memory/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
-const dutiesOf = 'src/agent/duties/duties-of.ts'
 
 /** A set grows, its agents see pods late, and it is paused before its Leases name containers; then a new app ends. */
 const unsettled = (pausedMs: number, lateMs: number) =>
@@ -103,7 +102,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'what runs in the place of a dead app is taken for it',
     mutations: [
       {
-        file: dutiesOf,
+        file: 'src/agent/duties/slot-facts.ts',
         find: "  containers !== undefined &&\n  containerId !== undefined &&\n  !containers.split(',')",
         replace: "  containers === 'none' &&\n  containerId !== undefined &&\n  !containers.split(',')",
       },
@@ -149,7 +148,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'the grave of a dead primary leads to an heir that has another slot by now',
     mutations: [
       {
-        file: dutiesOf,
+        file: 'src/agent/duties/primary-duties.ts',
         find: 'if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)',
         replace: 'if (isDead(snapshot, pod, name)) return []',
       },
@@ -210,7 +209,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       latecomersRun,
       {
-        file: 'src/agent/duties/promote.ts',
+        file: 'src/agent/duties/lease-check.ts',
         find: "      if (!isCalled) throw new AgentError('NotCalled', slotName(lease))\n",
         replace: '',
       },
@@ -266,7 +265,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'whoever is called goes on with what its node has, however old',
     mutations: [
       {
-        file: 'src/agent/duties/promote.ts',
+        file: 'src/agent/duties/put-on-stage.ts',
         find: '    if (stepsBehind(toldOf(newest.manifest), best, intervalOf(lease)) === 0) return\n',
         replace: '    return\n',
       },
@@ -397,16 +396,16 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/duties/engine.ts',
-        find: '  look()\n  return {\n    changed,\n',
+        find: '  present.look()\n  return {\n    changed,\n',
         replace: '  return {\n    changed,\n',
       },
       {
         file: 'src/agent/duties/engine.ts',
-        find: '    onDeath(death) {\n      look()\n',
+        find: '    onDeath(death) {\n      present.look()\n',
         replace: '    onDeath(death) {\n',
       },
       {
-        file: 'src/agent/duties/engine.ts',
+        file: 'src/agent/duties/unnoticed-end.ts',
         find: 'lease && anotherIn(snapshot, lease, pod)',
         replace: 'lease && pod.containers.find(() => false)',
       },
@@ -461,7 +460,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'what the kubelet has started again is saved where a Lease names no containers yet',
     mutations: [
       {
-        file: dutiesOf,
+        file: 'src/agent/duties/slot-facts.ts',
         find: 'return restarts > before ?',
         replace: 'return restarts < before ?',
       },

@@ -53,7 +53,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
       },
       {
-        file: 'src/agent/duties/duties-of.ts',
+        file: 'src/agent/duties/pod-facts.ts',
         find: 'pod.owner === undefined || owner === pod.owner',
         replace: 'pod.owner === undefined || owner.length > 0',
       },

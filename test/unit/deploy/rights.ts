@@ -173,13 +173,13 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     },
   },
   'Role understudy-operator': {
-    'coordination.k8s.io/leases create': { file: 'src/kube/election.ts', code: /api\.create\(leases/ },
+    'coordination.k8s.io/leases create': { file: 'src/kube/lease-record.ts', code: /api\.create\(leases/ },
     'coordination.k8s.io/leases/understudy-operator get': {
-      file: 'src/kube/election.ts',
+      file: 'src/kube/lease-record.ts',
       code: /api\.get\(leases/,
     },
     'coordination.k8s.io/leases/understudy-operator update': {
-      file: 'src/kube/election.ts',
+      file: 'src/kube/lease-record.ts',
       code: /api\.replace\(leases/,
     },
     '/secrets create': { file: 'src/backuppodset/wake-key.ts', code: /api\.create\(\s*secrets/ },

@@ -2,6 +2,9 @@ import type { NodeReportStatus } from '../../../api/node-report.ts'
 import type { SlotLease } from '../../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
+import type { Stored } from '../../../checkpoint/store.ts'
+import { manifestOf } from '../../../checkpoint/testing/generation.ts'
+import type { Duty } from '../duty.ts'
 import type { ContainerView, Kept, PodView, Snapshot } from '../snapshot.ts'
 
 export const container = (over: Partial<ContainerView> = {}): ContainerView => ({
@@ -98,6 +101,14 @@ export const usableAt = (name: string, slot: SlotLease): NodeReportStatus =>
 
 const keyOf = ({ namespace, name, incarnation }: SlotLease) => ({ namespace, name, incarnation })
 
+/** Returns a generation of the slot as the store lists it. */
+export const stored = (over: Parameters<typeof manifestOf>[1] & { readonly generation: number }): Stored => ({
+  dir: '',
+  manifest: { ...manifestOf(over.generation, over), files: [], bytes: 1 },
+  completedAt: 0,
+  pipelineMs: 1,
+})
+
 /** Node `a`, which has nothing but what the test gives it. */
 export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   node: 'a',
@@ -115,3 +126,16 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
 })
 
 export const nameOf = (over: Partial<SlotLease> = {}): string => slotName(lease(over))
+
+/** The clone of the slot's memory, on stage. */
+export const onStage = { slot: nameOf(), epoch: 1, generation: 5, state: 'OnStage' } as const
+
+/** The condition `serving` of a pod whose app has ended with the memory of this slot. */
+export const died = (slot: string): PodView['serving'] => ({
+  status: 'False',
+  reason: 'Died',
+  message: 'container app (containerd://1) has ended',
+  record: { diedWith: slot },
+})
+
+export const typesOf = (duties: readonly Duty[]) => duties.map(({ type }) => type).sort()

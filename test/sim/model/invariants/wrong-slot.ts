@@ -31,7 +31,12 @@ export function wrongSlot({ cluster, bounds, violate, health }: Ground): (elapse
           continue
         const key = `${pod.uid} ${of}`
         seen.add(key)
-        const ms = health.isAtWork(node) && health.operatorWorks() ? (misled.get(key) ?? 0) + elapsed : 0
+        // A node without an agent cannot lead its redirects elsewhere; the sentinel ends them after a while.
+        const isLed = nodes
+          .filter(({ machine }) => answer.by.some(pod => machine.pods.get(pod.uid) === pod))
+          .every(health.isAtWork)
+        const ms =
+          isLed && health.isAtWork(node) && health.operatorWorks() ? (misled.get(key) ?? 0) + elapsed : 0
         misled.set(key, ms)
         if (ms > bounds.wrongSlotMs)
           violate(

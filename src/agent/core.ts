@@ -1,0 +1,179 @@
+/**
+ * The core of an agent: all code that decides and acts, without its platform. A node, a test and the simulation each give
+ * it a platform.
+ */
+import type { NodeReport, SlotReport } from '../api/node-report.ts'
+import type { SlotKey } from '../api/slot-key.ts'
+import { slotName } from '../checkpoint/manifest.ts'
+import type { Random } from '../kube/random.ts'
+import type { Lease, Pod } from '../kube/resources.ts'
+import type { Store } from '../kube/store.ts'
+import type { Machine } from '../succession/machine-fit.ts'
+import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
+import { isKeptElsewhere } from './duties/elsewhere.ts'
+import { createEngine, type Engine } from './duties/engine.ts'
+import { eventActions } from './duties/event-actions.ts'
+import { createHandoverPauses } from './duties/handover-pauses.ts'
+import { createLazyPages } from './duties/lazy-pages.ts'
+import { createObserver, type NodeState } from './duties/observe.ts'
+import { createPaces } from './duties/paces.ts'
+import { perform } from './duties/perform.ts'
+import { createPresent, type Present } from './duties/present.ts'
+import { createProbeSuspensions, type ProbeSuspensions } from './duties/probe-suspensions.ts'
+import { createProgress } from './duties/progress.ts'
+import { dropWatch, release } from './duties/remains.ts'
+import type { Snapshot } from './duties/snapshot.ts'
+import { endGone } from './duties/stop-primary.ts'
+import type { NodeCapabilities, PodCapabilities, TaskContext } from './duties/task-context.ts'
+import { createUnderstudies } from './duties/understudies.ts'
+import { createKeyedSignal } from './keyed-signal.ts'
+
+export interface Platform {
+  readonly tools: NodeCapabilities
+  /** Absent: memory is not compared with it. */
+  readonly machine?: Machine
+  readonly stores: {
+    readonly pods: Store<Pod>
+    readonly leases: Store<Lease>
+    readonly reports: Store<NodeReport>
+  }
+  /** The state of the node at each pass. */
+  readonly state: NodeState
+  /** Default: probes run and are suspended here. */
+  readonly probes?: ProbeSuspensions
+  /** Writes a condition of a pod; false: the pod is gone. */
+  readonly patch: PodCapabilities['patch']
+  /** Publishes the report's slots. */
+  readonly report: (slots: readonly SlotReport[]) => void
+  /** Called with the slot of each new generation on this node. */
+  readonly announced: (slot: SlotKey) => void
+  /** The slot's generations on the disk of this node. */
+  readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  /** Whether the disk of this node has been read for a slot. */
+  readonly isRead?: (slot: string) => boolean
+  /** Forgets everything that belongs to vanished pods of this node. */
+  readonly sweepPods: (live: ReadonlySet<string>) => Promise<void>
+  readonly random: Random
+  /** Runs something soon. Default: `setImmediate`. */
+  readonly defer?: (run: () => void) => void
+}
+
+export interface Core extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'run'> {
+  /** Takes over the sentinel's watches at the start of an agent. */
+  readonly recall: ReturnType<typeof createDeaths>['recall']
+  /** Reads the caches. */
+  readonly observe: () => Snapshot
+  /** Announces a new generation on this node, also to the tasks that wait for it. */
+  readonly announce: (slot: SlotKey) => void
+}
+
+/**
+ * Creates the core. Every change of a store causes a pass, from `begin` on.
+ *
+ * @param signal ends the work that runs beside its tasks.
+ */
+export function createCore(platform: Platform, signal: AbortSignal): Core {
+  const { tools, stores, state, machine, random } = platform
+  const { node, store, clock, log, metrics } = tools
+  const changed = () => engine.changed()
+  const slots = createSlotMemory(changed, platform)
+  const pods = createPodMemory(changed, () => present, platform, signal)
+  const observer = createObserver({
+    ...{ node, ...stores, store, understudies: pods.understudies },
+    ...(machine !== undefined && { machine }),
+    proven: tools.restorableKinds.kinds,
+    dead: pods.deaths.dead,
+    handoverPauses: slots.handoverPauses,
+  })
+  const observe = () => observer(state)
+  const requests = createKeyedSignal()
+  const present = createPresent(observe, requests.tell)
+  const context: TaskContext = {
+    ...{ ...tools, ...slots, ...pods, requests },
+    patch: async (pod, condition, given) =>
+      pods.deaths.mayWrite(pod.uid, condition) ? platform.patch(pod, condition, given) : true,
+    isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
+    policyOf: present.policyOf,
+    podOf: present.podOf,
+    slotHeldBy: present.slotHeldBy,
+    isToEnd: present.isToEnd,
+    matters: present.matters,
+  }
+  const { onDisk, isRead, report, patch, sweepPods, defer } = platform
+  const engine = createEngine({
+    ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
+    ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
+    perform: (...about) => perform(context, ...about),
+    onGone: (uid, given) => endGone(context, uid, given),
+    onTrouble: (pod, duty, reason, message) =>
+      tools.event(pod, 'Warning', reason, eventActions[duty.type], message),
+    leases: stores.leases.list,
+    ...{ metrics, clock, random, log },
+  })
+  for (const each of Object.values(stores)) {
+    const end = each.subscribe(changed)
+    signal.addEventListener('abort', end, { once: true })
+  }
+  return {
+    ...engine,
+    recall: pods.deaths.recall,
+    observe,
+    announce: slots.announce,
+  }
+}
+
+/** The parts that live as long as a slot has the same life on this node. */
+function createSlotMemory(changed: () => void, { tools, announced }: Platform) {
+  const generations = createKeyedSignal()
+  return {
+    progress: createProgress(changed),
+    handoverPauses: createHandoverPauses(tools.clock),
+    paces: createPaces(),
+    generations,
+    announce(slot: SlotKey) {
+      generations.tell(slotName(slot))
+      announced(slot)
+      changed()
+    },
+  }
+}
+
+/** The parts that live as long as a pod of this node. */
+function createPodMemory(
+  changed: () => void,
+  present: () => Present,
+  { tools, patch, probes = createProbeSuspensions() }: Platform,
+  signal: AbortSignal,
+) {
+  const { driver, store, sentinel, metrics, event, clock, log } = tools
+  const lazyPages = createLazyPages({
+    ...{ driver, store, metrics, clock, log },
+    onLost(uid, container, message) {
+      metrics.pagesLost()
+      const pod = present().podOf(uid)
+      if (pod === undefined) return
+      event(pod, 'Warning', 'PagesLost', 'Promote', message)
+      // The sentinel has reported the death already, if it watched the app.
+      if (present().matters(pod)) void deaths.declare(pod, container, lostPagesWhat)
+    },
+  })
+  const orLog = (what: string, about: object) => (error: unknown) => log.warn({ err: error, ...about }, what)
+  const deaths = createDeaths({
+    podOf: uid => present().podOf(uid),
+    slotOf: pod => present().slotOf(pod),
+    holds: pod => present().slotHeldBy(pod.uid) !== undefined,
+    matters: pod => present().matters(pod),
+    patch,
+    unwatch: name => void dropWatch(sentinel, name, signal).catch(orLog('cannot remove a watch', { name })),
+    release: uid => void release(sentinel, uid, signal).catch(orLog('cannot open a redirect', { uid })),
+    changed,
+    lostPages: lazyPages.wasLost,
+    onDeclared(pod, ms) {
+      if (ms !== undefined) metrics.deathTold(ms / 1000)
+      event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and with it the memory of the slot')
+    },
+    ...{ clock, log },
+  })
+  const understudies = createUnderstudies(driver, changed, lazyPages.note)
+  return { ...probes, lazyPages, deaths, understudies }
+}

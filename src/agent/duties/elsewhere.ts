@@ -1,0 +1,50 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Told } from '../../succession/age.ts'
+import { newestTold } from '../../succession/age.ts'
+import { isNamed } from '../../succession/origin.ts'
+import type { Snapshot } from './snapshot.ts'
+
+/** The newest generations that other nodes named by the slot's Lease report, the newest first. */
+export function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] {
+  const name = slotName(lease)
+  return [...reports]
+    .filter(([node]) => isNamed(lease, node))
+    .flatMap(([, { address, fingerprint, slots }]) =>
+      slots
+        .filter(report => report.generation > 0 && slotName(report) === name)
+        .map(({ epoch, generation, takenAt = '' }) => ({
+          ...{ address, fingerprint, generation, takenAt: Date.parse(takenAt) || 0 },
+          ...(epoch !== undefined && { epoch }),
+        })),
+    )
+    .sort((a, b) => newestTold(a, b) || (a.address < b.address ? -1 : 1))
+}
+
+/** Whether another holder of the slot reports this generation, or a newer one. */
+export function isKeptElsewhere(
+  { reports }: Pick<Snapshot, 'reports'>,
+  lease: SlotLease,
+  generation: number,
+): boolean {
+  const name = slotName(lease)
+  return lease.holders.some(node =>
+    reports.get(node)?.slots.some(
+      ({ role, epoch = lease.epoch, ...report }) =>
+        // A generation of an earlier epoch is other memory, whatever its number.
+        role === 'holder' &&
+        epoch === lease.epoch &&
+        report.generation >= generation &&
+        slotName(report) === name,
+    ),
+  )
+}
+
+/** Address of an agent, and the fingerprint of its key. */
+export interface Peer {
+  readonly address: string
+  readonly fingerprint: string
+}
+
+/** The memory of a slot on another node, as that node's report says. */
+export interface Elsewhere extends Peer, Told {}

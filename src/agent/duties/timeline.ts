@@ -1,0 +1,26 @@
+export interface Timeline {
+  mark(phase: string): void
+  ms(): Readonly<Record<string, number>>
+  seconds(): Readonly<Record<string, number>>
+}
+
+export function createTimeline(now: () => number): Timeline {
+  const start = now()
+  let last = start
+  const phases: [string, number][] = []
+  return {
+    mark(phase) {
+      const at = now()
+      phases.push([phase, at - last])
+      last = at
+    },
+    ms: () =>
+      Object.fromEntries(
+        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, Math.round(ms * 10) / 10]),
+      ),
+    seconds: () =>
+      Object.fromEntries(
+        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, ms / 1000]),
+      ),
+  }
+}

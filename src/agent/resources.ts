@@ -1,0 +1,123 @@
+/** Opens the parts of an agent that live as long as its process: connections, identity, caches, report and metrics. */
+import { join } from 'node:path'
+import type { Logger } from 'pino'
+import { type NodeReport, nodeReports, parseReport } from '../api/node-report.ts'
+import type { SlotKey } from '../api/slot-key.ts'
+import { groupSelector, parseSlotLease, type SlotLease } from '../api/slot-lease.ts'
+import { createApi } from '../kube/api.ts'
+import type { Api } from '../kube/api-types.ts'
+import { systemClock as clock } from '../kube/clock.ts'
+import { loadConnection } from '../kube/connection.ts'
+import { keepWarm } from '../kube/keep-warm.ts'
+import { createMetrics } from '../kube/metrics.ts'
+import { systemRandom as random } from '../kube/random.ts'
+import { createRecorder, type Recorder } from '../kube/recorder.ts'
+import { createReflector, type Reflector, type ReflectorOptions } from '../kube/reflector.ts'
+import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
+import { createStore, type Store } from '../kube/store.ts'
+import { thisMachine } from './machine.ts'
+import { createNodeStatus, type NodeStatus } from './node-status.ts'
+import type { AgentOptions } from './options.ts'
+import { ownNode } from './own-node.ts'
+import { type Identity, loadIdentity } from './peers/identity.ts'
+import { createReportWriter, type ReportWriter } from './report.ts'
+
+export interface Resources {
+  readonly options: AgentOptions
+  readonly log: Logger
+  readonly metrics: ReturnType<typeof createMetrics>
+  readonly api: Api
+  /** For deaths and promotions: with connections of its own. */
+  readonly urgentApi: Api
+  readonly identity: Identity
+  readonly caches: Caches
+  readonly recorder: Recorder
+  readonly report: ReportWriter
+  readonly status: NodeStatus
+  /** Keeps caches, report and connections up to date until the signal fires. */
+  run(signal: AbortSignal): Promise<unknown>
+  /** Writes the events that are pending, and ends the recorder. */
+  flush(): Promise<void>
+  close(): Promise<unknown>
+}
+
+/** The agent's caches of objects of the API server. */
+export interface Caches {
+  readonly stores: {
+    /** Only pods of this node that carry our label. */
+    readonly pods: Store<Pod>
+    readonly leases: Store<Lease>
+    readonly reports: Store<NodeReport>
+  }
+  readonly reflectors: Readonly<Record<'pods' | 'leases' | 'reports', Reflector>>
+  leaseOf(slot: SlotKey): SlotLease | undefined
+}
+
+const flushMs = 2_000
+/** Deaths and promotions use connections that are already open. */
+const warm = { bulk: 1, urgent: 2 } as const
+
+/** @throws Error if the cluster cannot be reached as configured. */
+export async function openResources(options: AgentOptions, log: Logger, version: string): Promise<Resources> {
+  const metrics = createMetrics()
+  const connection = await loadConnection({ kubeconfig: options.kubeconfig })
+  const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
+  const api = createApi({ ...shared, connections: 8 })
+  const urgentApi = createApi({ ...shared, connections: warm.urgent })
+  const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
+  const { node } = options
+  const owner = (signal: AbortSignal) => ownNode(api, node, signal)
+  const report = createReportWriter({ api, node, owner, clock, log })
+  const address = `${options.address}:${options.peerPort}`
+  const about = { version, address, fingerprint: identity.fingerprint, signs: true }
+  const status = createNodeStatus(about, await thisMachine(''), report)
+  const caches = createCaches(node, { api, clock, random, log, metrics: metrics.reflector })
+  const recorder = createRecorder({
+    ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder },
+  })
+  return {
+    ...{ options, log, metrics, api, urgentApi, identity, caches, recorder, report, status },
+    run: signal =>
+      Promise.all([
+        ...Object.values(caches.reflectors).map(reflector => reflector.run(signal)),
+        report.run(signal),
+        keepWarm({ api, connections: warm.bulk, clock, log }, signal),
+        keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, signal),
+      ]),
+    async flush() {
+      await recorder.flush(AbortSignal.timeout(flushMs))
+      recorder.close()
+    },
+    close: () => Promise.all([api.close(), urgentApi.close()]),
+  }
+}
+
+function createCaches(
+  node: string,
+  common: Pick<ReflectorOptions<Pod>, 'api' | 'clock' | 'random' | 'log' | 'metrics'>,
+): Caches {
+  const stores = {
+    pods: createStore<Pod>(),
+    leases: createStore<Lease>(),
+    reports: createStore<NodeReport>(),
+  }
+  const ours = { labelSelector: groupSelector }
+  const onNode = { fieldSelector: `spec.nodeName=${node}`, ...ours }
+  return {
+    stores,
+    reflectors: {
+      pods: createReflector({ ...common, resource: podResource, store: stores.pods, query: onNode }),
+      leases: createReflector({ ...common, resource: leaseResource, store: stores.leases, query: ours }),
+      reports: createReflector({
+        ...common,
+        resource: nodeReports,
+        store: stores.reports,
+        transform: parseReport,
+      }),
+    },
+    leaseOf({ namespace, name }) {
+      const lease = stores.leases.get(`${namespace}/${name}`)
+      return lease && parseSlotLease(lease)
+    },
+  }
+}

@@ -1,0 +1,226 @@
+/** The agent's work on its node: prepares the node, gives it to the core, and runs until the signal fires. */
+import { join } from 'node:path'
+import { operatorElection } from '../api/election.ts'
+import type { Budget } from '../api/node-report.ts'
+import { type SlotLease, slotAnnotations } from '../api/slot-lease.ts'
+import { createSigner } from '../checkpoint/signature.ts'
+import { systemClock as clock } from '../kube/clock.ts'
+import { referenceTo } from '../kube/event-record.ts'
+import { systemRandom as random } from '../kube/random.ts'
+import { pods as podResource } from '../kube/resources.ts'
+import { patchCondition } from './conditions.ts'
+import { type Core, createCore, type Platform } from './core.ts'
+import { hostProcFs as fs } from './discover/process.ts'
+import { createAgentsHalf } from './disk/agents-half.ts'
+import { createDiskKeeper, type DiskKeeper } from './disk/keeper.ts'
+import { createBudgetMetrics } from './disk/metrics.ts'
+import { createInheritedConnections, createSever } from './duties/inherited-connections.ts'
+import { loadRestorableKinds } from './duties/restorable-kinds.ts'
+import type { Snapshot } from './duties/snapshot.ts'
+import type { NodeCapabilities } from './duties/task-context.ts'
+import { createGates } from './gates.ts'
+import { createCommandRunner } from './hold-command.ts'
+import { createInquiry } from './inquiry.ts'
+import { sizeOfMemory } from './memory-size.ts'
+import { type AgentMetrics, createAgentMetrics } from './metrics.ts'
+import { writeMissingRecords } from './missing-records.ts'
+import { enterNode, type Node } from './node.ts'
+import { findObstacles } from './obstacles/find.ts'
+import { openPeers, type Peers } from './open-peers.ts'
+import type { AgentOptions } from './options.ts'
+import { lazyRestore } from './preflight.ts'
+import type { Resources } from './resources.ts'
+import { sizeOfVolumes } from './volumes-size.ts'
+import { prove, watchSentinel } from './watch-node.ts'
+
+/** Parts that exist only once the node has been entered. */
+interface Late {
+  keeper?: DiskKeeper | undefined
+  notLazy?: () => void
+}
+
+/** How long the agent waits for generations on the disk before it listens for deaths, ms; the rest is loaded later. */
+const recallMs = 20_000
+
+/**
+ * Works until the signal fires. Clones in pods, watches and redirects stay as they are then.
+ *
+ * @throws Error if the port for peers is in use; the signal's reason.
+ */
+export async function workOnNode(resources: Resources, signal: AbortSignal): Promise<void> {
+  const { caches, status } = resources
+  const late: Late = {}
+  const [entered] = await Promise.all([
+    enter(resources, late, signal),
+    ...Object.values(caches.reflectors).map(reflector => reflector.synced(signal)),
+  ])
+  status.machine = entered.machine
+  const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
+  const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
+  late.notLazy = metrics.notLazy
+  tellBudgets(resources, entered, late)
+  const peers = await openPeers(resources, entered.store, metrics)
+  const tools = await toolsOf(resources, entered, { peers, metrics, late }, signal)
+  const core = createCore(platformOf(resources, entered, { tools, state, peers, late }), signal)
+  late.keeper = keeperOf(resources, entered, core)
+  await run(resources, entered, { core, state, peers, late }, signal)
+}
+
+function enter({ options, status, log }: Resources, late: Late, signal: AbortSignal): Promise<Node> {
+  return enterNode(
+    {
+      ...{ options, clock, random, log },
+      relieve: async bytes => late.keeper?.relieve(bytes),
+      onNotLazy(problem) {
+        late.notLazy?.()
+        status.checks = status.checks.map(check =>
+          check.name === 'lazy-restore' ? lazyRestore(problem) : check,
+        )
+        status.publish()
+      },
+      onChecks(checks) {
+        status.checks = checks
+        status.publish()
+      },
+    },
+    signal,
+  )
+}
+
+function tellBudgets({ metrics, status }: Resources, { store, disk }: Node, late: Late): void {
+  createBudgetMetrics(metrics.registry, store, disk, () => late.keeper)
+  const budgetOf = ({ bytes, budget }: Budget): Budget => ({ bytes, budget })
+  status.budgets = () => ({
+    memory: budgetOf(store),
+    ...(disk && { disk: { ...budgetOf(disk), ...late.keeper?.trouble } }),
+  })
+}
+
+async function toolsOf(
+  { options, caches, identity, recorder, urgentApi, log }: Resources,
+  { driver, sentinel, store, programs, volatile }: Node,
+  { peers, metrics, late }: { peers: Peers; metrics: AgentMetrics; late: Late },
+  signal: AbortSignal,
+): Promise<NodeCapabilities> {
+  const election = { ...operatorElection, namespace: options.operatorNamespace }
+  const inquiry = createInquiry({ api: urgentApi, node: options.node, election, clock })
+  const sever = createSever(programs.directory)
+  return {
+    ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client },
+    sign: createSigner(identity.key),
+    inheritedConnections: createInheritedConnections({ inquiry, sever, clock, log, signal }),
+    gates: createGates({ fs, clock }),
+    restorableKinds: await loadRestorableKinds(join(volatile, 'proven'), programs.digest, log),
+    measureMemory: (pod, signal) => sizeOfMemory(fs, pod, signal),
+    measureVolumes: (pod, upTo, signal) => sizeOfVolumes(fs, pod, upTo, signal),
+    fromDisk: (lease, signal) => late.keeper?.others(lease, signal) ?? nothing(),
+    event(pod, type, reason, action, note) {
+      const object = caches.stores.pods.get(`${pod.namespace}/${pod.name}`)
+      if (object === undefined) return
+      recorder.record({ regarding: referenceTo(podResource, object), type, reason, action, note })
+    },
+    runCommand: createCommandRunner({ fs, clock }),
+    obstacles: (pod, signal) => findObstacles(pod, { fs, programs: programs.directory, signal }),
+    ...{ metrics, clock, log },
+  }
+}
+
+/** Stands in for a missing disk. */
+async function* nothing(): AsyncGenerator<never> {}
+
+function platformOf(
+  { caches, status, urgentApi, log }: Resources,
+  { machine, records, tidy }: Node,
+  { peers, late, ...given }: Pick<Platform, 'tools' | 'state'> & { peers: Peers; late: Late },
+): Platform {
+  return {
+    ...{ ...given, machine, stores: caches.stores, random },
+    patch: (pod, condition, signal) => patchCondition({ api: urgentApi, clock }, pod, condition, signal),
+    report(slots) {
+      status.slots = slots
+      status.publish()
+    },
+    announced(slot) {
+      peers.server.announce(slot)
+      late.keeper?.noted()
+    },
+    onDisk: slot => late.keeper?.onDisk(slot),
+    isRead: slot => late.keeper?.isRead(slot) ?? true,
+    async sweepPods(live) {
+      for (const uid of await records.list()) if (!live.has(uid)) await records.remove(uid)
+      await tidy().catch((error: unknown) => log.warn({ err: error }, 'cannot tidy up'))
+    },
+  }
+}
+
+function keeperOf(
+  { options, caches, api, log }: Resources,
+  { disk, store }: Node,
+  core: Core,
+): DiskKeeper | undefined {
+  if (disk === undefined) return undefined
+  return createDiskKeeper({
+    ...{ disk, store, node: options.node, clock, log },
+    agentsHalf: createAgentsHalf(api, options.namespace, clock),
+    slots: () => slotsOnDisk(caches, options, core.observe()),
+    everyMs: options.diskInterval * 1000,
+    onRecalled: ({ manifest: { slot } }) => core.announce(slot),
+    changed: core.changed,
+  })
+}
+
+/**
+ * Slots whose memory may be on disks; undefined: a Lease names no incarnation, so not all slots are known.
+ */
+function slotsOnDisk(
+  { stores }: Resources['caches'],
+  { node: here }: Pick<AgentOptions, 'node'>,
+  { slots }: Snapshot,
+): readonly SlotLease[] | undefined {
+  if (
+    stores.leases
+      .list()
+      .some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)
+  )
+    return undefined
+  const isOurs = ({ node, holders }: SlotLease) => node === here || holders.includes(here)
+  return slots.filter(lease => isOurs(lease) && lease.policy?.disk !== false)
+}
+
+async function run(
+  resources: Resources,
+  entered: Node,
+  {
+    core,
+    state,
+    peers,
+    late: { keeper },
+  }: { core: Core; state: { able: boolean; sentinel: string }; peers: Peers; late: Late },
+  signal: AbortSignal,
+): Promise<void> {
+  const { caches, api, log } = resources
+  const { sentinel } = entered
+  // Takes over the watches of an earlier agent before it makes new ones; then the deaths that no agent has heard of.
+  core.recall(await sentinel.watches(signal))
+  sentinel.onDeath(core.onDeath)
+  core.begin(signal)
+  // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
+  await keeper
+    ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
+    .catch((error: unknown) => log.warn({ err: error }, 'some generations on the disk are not loaded yet'))
+  const parts = [
+    core.run(signal),
+    keeper?.run(signal),
+    sentinel.run(signal),
+    writeMissingRecords({ pods: caches.stores.pods.list, api, clock, log }, signal),
+    prove(resources, entered, state, core.changed, signal),
+    watchSentinel(resources, entered, state, core.changed, signal),
+  ]
+  try {
+    await Promise.all(parts)
+  } finally {
+    await Promise.allSettled(parts)
+    await peers.close()
+    sentinel.close()
+  }
+}
