@@ -13,7 +13,7 @@ import {
   dumpArguments,
   dumpEnvironment,
   restoreArguments,
-} from '../src/agent/driver/criu.ts'
+} from '../src/agent/criu/criu.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'

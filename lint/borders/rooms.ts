@@ -12,6 +12,9 @@ export interface Room {
   readonly not?: readonly string[]
 }
 
+/** Agents know slots, and no kind that owns them. */
+const knowsNoOwner = ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/', 'src/api/set-slot.ts']
+
 export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
   'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
@@ -23,11 +26,133 @@ export const rooms: Readonly<Record<string, Room>> = {
     not: ['src/api/set-slot.ts'],
   },
   'src/succession': { is: 'rules of slots: copies, ages, matching, assignment', uses: ['src/api'] },
+  'src/agent/report': {
+    is: 'NodeReport, conditions, metrics',
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    not: knowsNoOwner,
+  },
+  'src/agent/container': {
+    is: 'processes, mounts, cgroups, clients of hold and gate',
+    uses: ['src/api', 'src/kube', 'src/probe'],
+    not: knowsNoOwner,
+  },
+  'src/agent/sentinel': {
+    is: 'client, installation and start of the sentinel',
+    uses: ['src/api', 'src/kube', 'src/agent/container'],
+    not: knowsNoOwner,
+  },
+  'src/agent/criu': {
+    is: 'dump, restore, thaw, pages, rights',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/succession',
+      'src/agent/container',
+      'src/agent/sentinel',
+    ],
+    not: knowsNoOwner,
+  },
+  'src/agent/transfer': {
+    is: 'generations between agents',
+    uses: ['src/api', 'src/checkpoint', 'src/kube'],
+    not: knowsNoOwner,
+  },
+  'src/agent/storage': {
+    is: 'generations on the disk, work directories',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/succession',
+      'src/agent/container',
+      'src/agent/report',
+    ],
+    not: knowsNoOwner,
+  },
+  'src/agent/preflight': {
+    is: 'canary, test containers, obstacles',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/succession',
+      'src/agent/container',
+      'src/agent/criu',
+      'src/agent/sentinel',
+    ],
+    not: knowsNoOwner,
+  },
+  'src/agent/observe': {
+    is: 'snapshot: pods, slots, reports, copies',
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    not: knowsNoOwner,
+  },
+  'src/agent/state': {
+    is: 'memory of the process: deaths, clones, paces',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/succession',
+      'src/agent/criu',
+      'src/agent/observe',
+      'src/agent/report',
+      'src/agent/sentinel',
+    ],
+    not: knowsNoOwner,
+  },
+  'src/agent/decide': {
+    is: 'desired tasks, slot reports, conditions: pure',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/succession',
+      'src/agent/observe',
+      'src/agent/report',
+      'src/agent/state',
+    ],
+    not: knowsNoOwner,
+  },
+  'src/agent/tasks': {
+    is: 'runner, and a file for each task',
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/probe',
+      'src/succession',
+      'src/agent/container',
+      'src/agent/criu',
+      'src/agent/decide',
+      'src/agent/observe',
+      'src/agent/preflight',
+      'src/agent/report',
+      'src/agent/sentinel',
+      'src/agent/state',
+      'src/agent/transfer',
+    ],
+    not: knowsNoOwner,
+  },
   'src/agent': {
     is: 'DaemonSet: dumps, replicates and restores memory on its node',
-    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/probe', 'src/succession'],
-    // Agents know slots, and no kind that owns them.
-    not: ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/', 'src/api/set-slot.ts'],
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/succession',
+      'src/agent/container',
+      'src/agent/criu',
+      'src/agent/observe',
+      'src/agent/preflight',
+      'src/agent/report',
+      'src/agent/sentinel',
+      'src/agent/state',
+      'src/agent/storage',
+      'src/agent/tasks',
+      'src/agent/transfer',
+    ],
+    not: knowsNoOwner,
   },
   'src/backuppodset': {
     is: 'controller of BackupPodSets: observe, decide, act, report',

@@ -1,5 +1,5 @@
 /*
- * The descriptors that a program finds open. The agent asks the sentinel to open them (src/agent/driver/criu.ts and
+ * The descriptors that a program finds open. The agent asks the sentinel to open them (src/agent/criu/criu.ts and
  * files.ts); a spawn opens only those that its program needs.
  */
 #ifndef DESCRIPTORS_H

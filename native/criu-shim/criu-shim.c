@@ -14,7 +14,7 @@
  * CRIU: its tests of the kernel run programs, and would find the container's.
  *
  * 3. It truncates the files for pages. The agent fills them before the stop, because memory that a tmpfs already has
- * costs half as much: see src/agent/driver/room.ts, which also cuts off the unused rest. Their total limit: see room.c.
+ * costs half as much: see src/agent/criu/room.ts, which also cuts off the unused rest. Their total limit: see room.c.
  *
  * 4. The server of a lazy restore takes an interrupted wait for an error and exits, and the application dies with it.
  * The kernel interrupts the wait when a process is stopped, frozen or inspected by a debugger. Here the wait is

@@ -4,14 +4,14 @@
  * others leave. Only the soft limit changes. The hard limit stays, or becomes 0 to end the dump.
  *
  * CRIU writes one file after the other, so only the last one has grown since the previous call. Files that were filled
- * before the stop (src/agent/driver/room.ts) count with their size from the beginning: they are numbered from 1 without
+ * before the stop (src/agent/criu/room.ts) count with their size from the beginning: they are numbered from 1 without
  * gaps.
  */
 #include "calls.h"
 #include "room.h"
 
 enum { FILE_SIZE = 1, FROM_END = 2, NAME_BYTES = 32 };
-/* Room that CRIU's other output has in any case: see leastRoom in src/agent/driver/criu.ts. */
+/* Room that CRIU's other output has in any case: see leastRoom in src/agent/criu/criu.ts. */
 enum { LEAST_BYTES = 64 * 1024 };
 #if defined(__x86_64__)
 enum { NR_lseek = 8 };

@@ -9,9 +9,9 @@ import {
   openAll,
   syncedCheck,
 } from '../kube/health.ts'
-import { keptCheck } from './kept-check.ts'
 import { isToRetire, leaveNode } from './leave-node.ts'
 import type { AgentOptions } from './options.ts'
+import { keptCheck } from './report/kept-check.ts'
 import { openResources, type Resources } from './resources.ts'
 import { workOnNode } from './work.ts'
 

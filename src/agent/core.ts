@@ -5,28 +5,28 @@
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import type { SlotKey } from '../api/slot-key.ts'
 import { slotName } from '../checkpoint/manifest.ts'
+import { createKeyedSignal } from '../kube/keyed-signal.ts'
 import type { Random } from '../kube/random.ts'
 import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Machine } from '../succession/machine-fit.ts'
-import { createDeaths, lostPagesWhat } from './duties/deaths.ts'
-import { isKeptElsewhere } from './duties/elsewhere.ts'
-import { createEngine, type Engine } from './duties/engine.ts'
-import { eventActions } from './duties/event-actions.ts'
-import { createHandoverPauses } from './duties/handover-pauses.ts'
-import { createLazyPages } from './duties/lazy-pages.ts'
-import { createObserver, type NodeState } from './duties/observe.ts'
-import { createPaces } from './duties/paces.ts'
-import { perform } from './duties/perform.ts'
-import { createPresent, type Present } from './duties/present.ts'
-import { createProbeSuspensions, type ProbeSuspensions } from './duties/probe-suspensions.ts'
-import { createProgress } from './duties/progress.ts'
-import { dropWatch, release } from './duties/remains.ts'
-import type { Snapshot } from './duties/snapshot.ts'
-import { endGone } from './duties/stop-primary.ts'
-import type { NodeCapabilities, PodCapabilities, TaskContext } from './duties/task-context.ts'
-import { createUnderstudies } from './duties/understudies.ts'
-import { createKeyedSignal } from './keyed-signal.ts'
+import { isKeptElsewhere } from './observe/elsewhere.ts'
+import { createObserver, type NodeState } from './observe/observe.ts'
+import type { Snapshot } from './observe/snapshot.ts'
+import { createDeaths, lostPagesWhat } from './state/deaths.ts'
+import { createHandoverPauses } from './state/handover-pauses.ts'
+import { createLazyPages } from './state/lazy-pages.ts'
+import { createPaces } from './state/paces.ts'
+import { createProbeSuspensions, type ProbeSuspensions } from './state/probe-suspensions.ts'
+import { createProgress } from './state/progress.ts'
+import { createUnderstudies } from './state/understudies.ts'
+import { createEngine, type Engine } from './tasks/engine.ts'
+import { eventActions } from './tasks/event-actions.ts'
+import { perform } from './tasks/perform.ts'
+import { createPresent, type Present } from './tasks/present.ts'
+import { dropWatch, release } from './tasks/remains.ts'
+import { endGone } from './tasks/stop-primary.ts'
+import type { NodeCapabilities, PodCapabilities, TaskContext } from './tasks/task-context.ts'
 
 export interface Platform {
   readonly tools: NodeCapabilities
@@ -105,8 +105,8 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
     perform: (...about) => perform(context, ...about),
     onGone: (uid, given) => endGone(context, uid, given),
-    onTrouble: (pod, duty, reason, message) =>
-      tools.event(pod, 'Warning', reason, eventActions[duty.type], message),
+    onTrouble: (pod, task, reason, message) =>
+      tools.event(pod, 'Warning', reason, eventActions[task.type], message),
     leases: stores.leases.list,
     ...{ metrics, clock, random, log },
   })

@@ -6,12 +6,12 @@ import type { GenerationStore } from '../checkpoint/store.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { isNamed, originFault } from '../succession/origin.ts'
-import { collectBuffers } from './gc-flags.ts'
-import type { AgentMetrics } from './metrics.ts'
-import { createPeerClient, type PeerClient } from './peers/client.ts'
-import { isPeerAddress, nodeBehind } from './peers/known-peers.ts'
-import { createPeerServer, type PeerServer } from './peers/server.ts'
+import type { AgentMetrics } from './report/metrics.ts'
 import type { Resources } from './resources.ts'
+import { createPeerClient, type PeerClient } from './transfer/client.ts'
+import { collectBuffers } from './transfer/gc-flags.ts'
+import { isPeerAddress, nodeBehind } from './transfer/known-peers.ts'
+import { createPeerServer, type PeerServer } from './transfer/server.ts'
 
 /** Exchanges generations with the agents of other nodes. */
 export interface Peers {

@@ -15,12 +15,12 @@ import { createRecorder, type Recorder } from '../kube/recorder.ts'
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore, type Store } from '../kube/store.ts'
-import { thisMachine } from './machine.ts'
-import { createNodeStatus, type NodeStatus } from './node-status.ts'
 import type { AgentOptions } from './options.ts'
-import { ownNode } from './own-node.ts'
-import { type Identity, loadIdentity } from './peers/identity.ts'
-import { createReportWriter, type ReportWriter } from './report.ts'
+import { thisMachine } from './preflight/machine.ts'
+import { createNodeStatus, type NodeStatus } from './report/node-status.ts'
+import { ownNode } from './report/own-node.ts'
+import { createReportWriter, type ReportWriter } from './report/report.ts'
+import { type Identity, loadIdentity } from './transfer/identity.ts'
 
 export interface Resources {
   readonly options: AgentOptions

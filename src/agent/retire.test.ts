@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
-import { refOf, statusOf } from './discover/process.ts'
+import { refOf, statusOf } from './container/process.ts'
 import { retire } from './retire.ts'
 import { cannotDump, hostFs, startTestNode } from './testing/node.ts'
 

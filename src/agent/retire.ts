@@ -4,9 +4,9 @@ import { basename, join } from 'node:path'
 import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
-import { allPids, isGone, type ProcFs, statusOf } from './discover/process.ts'
-import { installPrograms } from './launch/install.ts'
-import { runOnHost } from './launch/on-host.ts'
+import { allPids, isGone, type ProcFs, statusOf } from './container/process.ts'
+import { installPrograms } from './sentinel/install.ts'
+import { runOnHost } from './sentinel/on-host.ts'
 
 export interface RetireOptions {
   readonly fs: ProcFs

@@ -1,12 +1,12 @@
 /** The agent of one machine: all real code that decides and acts, over a driver and a sentinel of the model. */
 
-import { patchCondition } from '../../../src/agent/conditions.ts'
 import { createCore, type Platform } from '../../../src/agent/core.ts'
-import type { NodeCapabilities } from '../../../src/agent/duties/task-context.ts'
-import { createInquiry } from '../../../src/agent/inquiry.ts'
-import type { AgentMetrics } from '../../../src/agent/metrics.ts'
-import type { PeerClient } from '../../../src/agent/peers/client.ts'
-import { createReportWriter } from '../../../src/agent/report.ts'
+import { createInquiry } from '../../../src/agent/observe/inquiry.ts'
+import { patchCondition } from '../../../src/agent/report/conditions.ts'
+import type { AgentMetrics } from '../../../src/agent/report/metrics.ts'
+import { createReportWriter } from '../../../src/agent/report/report.ts'
+import type { NodeCapabilities } from '../../../src/agent/tasks/task-context.ts'
+import type { PeerClient } from '../../../src/agent/transfer/client.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import { operatorElection } from '../../../src/api/election.ts'
 import { type NodeReport, nodeReports, parseReport, type SlotReport } from '../../../src/api/node-report.ts'
@@ -77,7 +77,7 @@ const nothing = () => undefined
 const metrics: AgentMetrics = {
   ...{ saved: nothing, received: nothing, shipped: nothing, restored: nothing, arrived: nothing },
   ...{ notLazy: nothing, pagesLost: nothing, promoted: nothing, deathTold: nothing, woke: nothing },
-  ...{ refusedAtGate: nothing, failed: nothing, duties: nothing },
+  ...{ refusedAtGate: nothing, failed: nothing, tasks: nothing },
 }
 
 const startMs = 1_000

@@ -1,5 +1,5 @@
 /** Dumps and restores memory on a machine of the model: it takes time, and can be interrupted at any moment. */
-import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/driver/memory-driver.ts'
+import type { Clone, LocatedPod, MemoryDriver } from '../../../src/agent/criu/memory-driver.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Random } from '../../../src/kube/random.ts'

@@ -1,8 +1,8 @@
 /** The sentinel of a machine, as an agent uses it. Its watches outlive the agent. */
 
-import type { TaskContext } from '../../../src/agent/duties/task-context.ts'
-import { parseWatchName } from '../../../src/agent/duties/watch-name.ts'
-import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel.ts'
+import type { Death, SentinelClient, Watched } from '../../../src/agent/sentinel/client.ts'
+import { parseWatchName } from '../../../src/agent/state/watch-name.ts'
+import type { TaskContext } from '../../../src/agent/tasks/task-context.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import { pidOf } from './driver.ts'

@@ -9,7 +9,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'who was thawed is watched only once it has answered',
     mutations: [
       {
-        file: 'src/agent/duties/put-on-stage.ts',
+        file: 'src/agent/tasks/put-on-stage.ts',
         find: 'await watchThaw(work, pod, clone, signal)',
         replace: '',
       },
@@ -29,7 +29,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'a primary that stands still for its successor goes on when its agent ends',
     mutations: [
       {
-        file: 'src/agent/duties/hand-over.ts',
+        file: 'src/agent/tasks/hand-over.ts',
         find: 'if (!isPromised || !endsWithAgent) await',
         replace: 'await',
       },
@@ -65,7 +65,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'an agent that starts ends nothing before it has read what memory is kept',
     mutations: [
       {
-        file: 'src/agent/duties/engine.ts',
+        file: 'src/agent/tasks/engine.ts',
         find: 'begin(signal) {',
         replace: 'begin(signal) {\n      if (clock.now() > 0) return',
       },
@@ -84,7 +84,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'who finds no operator at work looks after one again when a grave would be renewed',
     mutations: [
       {
-        file: 'src/agent/duties/redirect.ts',
+        file: 'src/agent/tasks/redirect.ts',
         find: 'isLed ? renewMs : unknownMs',
         replace: 'isLed ? renewMs : renewMs',
       },
@@ -105,7 +105,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'a new agent resumes a primary that stands still for its successor',
     mutations: [
       {
-        file: 'src/agent/duties/promote.ts',
+        file: 'src/agent/tasks/promote.ts',
         find: "clone.stage === 'Thawed' && saysOnStage(",
         replace: "clone.stage !== 'Thawed' && saysOnStage(",
       },

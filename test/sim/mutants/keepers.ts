@@ -24,7 +24,7 @@ const letGoUnasked: Mutation = {
 const leftBehind = { replicas: 2, copies: 2 }
 
 const waitsInVain: Mutation = {
-  file: 'src/agent/duties/holder-duties.ts',
+  file: 'src/agent/decide/holder-tasks.ts',
   find: 'if (!hasNothing(source, said) && said?.usable === undefined) return',
   replace: 'if (source !== undefined) return',
 }
@@ -101,12 +101,12 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'an understudy that cannot fetch goes on stage with memory of any age',
     mutations: [
       {
-        file: 'src/agent/duties/lease-check.ts',
+        file: 'src/agent/tasks/lease-check.ts',
         find: 'if (!isTooOld(stored, lease.atLeast, lease)) return',
         replace: 'if (lease.epoch > 0) return',
       },
       {
-        file: 'src/agent/duties/put-on-stage.ts',
+        file: 'src/agent/tasks/put-on-stage.ts',
         find: 'if (isTooOld(stored, atLeast, lease)) throw',
         replace: 'if (lease.epoch < 0) throw',
       },
@@ -182,7 +182,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'what is tried again goes by what was known at the first try: of no other holder that has newer memory',
     mutations: [
       {
-        file: 'src/agent/duties/tasks.ts',
+        file: 'src/agent/tasks/runner.ts',
         find: 'slot.task.version === task.version) slot.task = task',
         replace: 'slot.task.version === task.version) continue',
       },

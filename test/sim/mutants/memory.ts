@@ -48,11 +48,15 @@ export const ofMemory: readonly Mutant[] = [
     what: 'an agent that starts says that it keeps nothing',
     mutations: [
       {
-        file: 'src/agent/report.ts',
+        file: 'src/agent/report/report.ts',
         find: 'slotsKnown: slots !== undefined',
         replace: 'slotsKnown: true',
       },
-      { file: 'src/agent/report.ts', find: '...(said && listed(said))', replace: '...listed(said ?? [])' },
+      {
+        file: 'src/agent/report/report.ts',
+        find: '...(said && listed(said))',
+        replace: '...listed(said ?? [])',
+      },
     ],
     // The primary's machine is back, empty, before the agent of the node that keeps its memory is.
     scenarios: onEachNode([1, 2], {}, node => [
@@ -102,7 +106,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'what runs in the place of a dead app is taken for it',
     mutations: [
       {
-        file: 'src/agent/duties/slot-facts.ts',
+        file: 'src/agent/decide/slot-facts.ts',
         find: "  containers !== undefined &&\n  containerId !== undefined &&\n  !containers.split(',')",
         replace: "  containers === 'none' &&\n  containerId !== undefined &&\n  !containers.split(',')",
       },
@@ -148,7 +152,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'the grave of a dead primary leads to an heir that has another slot by now',
     mutations: [
       {
-        file: 'src/agent/duties/primary-duties.ts',
+        file: 'src/agent/decide/primary-tasks.ts',
         find: 'if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)',
         replace: 'if (isDead(snapshot, pod, name)) return []',
       },
@@ -165,18 +169,18 @@ export const ofMemory: readonly Mutant[] = [
     what: 'nothing ends the siblings of a dead container where its pod cannot be shut off',
     mutations: [
       {
-        file: 'src/agent/duties/redirect.ts',
+        file: 'src/agent/tasks/redirect.ts',
         find: '  await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))\n',
         replace: '',
       },
       {
-        file: 'src/agent/duties/redirect.ts',
-        find: 'if (!isAwaited) return await shut(work, duty, duty.to, signal)',
+        file: 'src/agent/tasks/redirect.ts',
+        find: 'if (!isAwaited) return await shut(work, task, task.to, signal)',
         replace: 'if (!isAwaited) return',
       },
       {
-        file: 'src/agent/duties/redirect.ts',
-        find: 'if (isLed) await shut(work, duty, to, signal)',
+        file: 'src/agent/tasks/redirect.ts',
+        find: 'if (isLed) await shut(work, task, to, signal)',
         replace: 'if (isLed) continue',
       },
     ],
@@ -209,7 +213,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       latecomersRun,
       {
-        file: 'src/agent/duties/lease-check.ts',
+        file: 'src/agent/tasks/lease-check.ts',
         find: "      if (!isCalled) throw new AgentError('NotCalled', slotName(lease))\n",
         replace: '',
       },
@@ -265,7 +269,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'whoever is called goes on with what its node has, however old',
     mutations: [
       {
-        file: 'src/agent/duties/put-on-stage.ts',
+        file: 'src/agent/tasks/put-on-stage.ts',
         find: '    if (stepsBehind(toldOf(newest.manifest), best, intervalOf(lease)) === 0) return\n',
         replace: '    return\n',
       },
@@ -285,7 +289,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       latecomersRun,
       {
-        file: 'src/agent/duties/off-stage.ts',
+        file: 'src/agent/tasks/off-stage.ts',
         find: 'if (watches.length === 0 && clone === undefined && !isSaid) return',
         replace: 'if (watches.length >= 0 || clone !== undefined || isSaid) return',
       },
@@ -348,7 +352,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a stop that is refused suspends probes for ever',
     mutations: [
       {
-        file: 'src/agent/duties/hand-over.ts',
+        file: 'src/agent/tasks/hand-over.ts',
         find: '  try {\n    // An earlier agent may have left it stopped.\n',
         replace: "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n",
       },
@@ -395,17 +399,17 @@ export const ofMemory: readonly Mutant[] = [
     what: 'deaths are judged by a world that was not looked at, and containers are not known by their ids',
     mutations: [
       {
-        file: 'src/agent/duties/engine.ts',
+        file: 'src/agent/tasks/engine.ts',
         find: '  present.look()\n  return {\n    changed,\n',
         replace: '  return {\n    changed,\n',
       },
       {
-        file: 'src/agent/duties/engine.ts',
+        file: 'src/agent/tasks/engine.ts',
         find: '    onDeath(death) {\n      present.look()\n',
         replace: '    onDeath(death) {\n',
       },
       {
-        file: 'src/agent/duties/unnoticed-end.ts',
+        file: 'src/agent/decide/unnoticed-end.ts',
         find: 'lease && anotherIn(snapshot, lease, pod)',
         replace: 'lease && pod.containers.find(() => false)',
       },
@@ -422,12 +426,12 @@ export const ofMemory: readonly Mutant[] = [
     what: 'the word of a death can be overwritten, and is not said again',
     mutations: [
       {
-        file: 'src/agent/duties/deaths.ts',
+        file: 'src/agent/state/deaths.ts',
         find: '      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,\n',
         replace: '      !dead.has(uid) || type !== undefined || reason === servingReasons.died,\n',
       },
       {
-        file: 'src/agent/duties/deaths.ts',
+        file: 'src/agent/state/deaths.ts',
         find: '        tellAgain(pod)\n        return\n',
         replace: '        if (told.size < 0) tellAgain(pod)\n        return\n',
       },
@@ -460,7 +464,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'what the kubelet has started again is saved where a Lease names no containers yet',
     mutations: [
       {
-        file: 'src/agent/duties/slot-facts.ts',
+        file: 'src/agent/decide/slot-facts.ts',
         find: 'return restarts > before ?',
         replace: 'return restarts < before ?',
       },

@@ -53,7 +53,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
       },
       {
-        file: 'src/agent/duties/pod-facts.ts',
+        file: 'src/agent/observe/pod-facts.ts',
         find: 'pod.owner === undefined || owner === pod.owner',
         replace: 'pod.owner === undefined || owner.length > 0',
       },
@@ -323,7 +323,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a trial on the node of a primary that stands still takes back that it does',
     mutations: [
       {
-        file: 'src/agent/duties/progress.ts',
+        file: 'src/agent/state/progress.ts',
         find: 'const stands = { standsForSeconds, standsForHandover }',
         replace: 'const stands = {}',
       },

@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client'
-import { createBudgetMetrics } from '../../../src/agent/disk/metrics.ts'
-import { createAgentMetrics } from '../../../src/agent/metrics.ts'
+import { createAgentMetrics } from '../../../src/agent/report/metrics.ts'
+import { createBudgetMetrics } from '../../../src/agent/storage/metrics.ts'
 import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
 import { createPullMetrics } from '../../../src/backuppodset/pulled/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'

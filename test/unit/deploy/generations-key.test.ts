@@ -34,5 +34,5 @@ test('D10.least: agents read one Secret by name, the operator makes it and canno
 
 test('both rights have their caller in the code', async () => {
   expect(await text('src/operator/generations-key.ts')).toMatch(/api\.create\(secrets/)
-  expect(await text('src/agent/disk/agents-half.ts')).toMatch(/api\.get\(secrets/)
+  expect(await text('src/agent/storage/agents-half.ts')).toMatch(/api\.get\(secrets/)
 })

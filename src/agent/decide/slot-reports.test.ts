@@ -1,0 +1,102 @@
+import { describe, expect, it } from 'vitest'
+import { podConditions } from '../../api/pod-contract.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import type { Snapshot } from '../observe/snapshot.ts'
+import {
+  died,
+  kept,
+  lease,
+  nameOf,
+  onStage,
+  pod,
+  snapshot,
+  stored,
+  understudy,
+} from '../testing/fake/snapshots.ts'
+import { type KeptGenerations, slotReportsOf } from './slot-reports.ts'
+import { understudyConditionOf } from './understudy-condition.ts'
+
+describe('what the node says of slots', () => {
+  const slot = lease({ node: 'b', holders: ['a'], heir: { name: 'h', uid: 'uid-h', ip: '10.0.0.2' } })
+  const world = (over: Partial<Snapshot>) =>
+    snapshot({ slots: [slot], pods: [understudy('h')], kept: new Map([[nameOf(), kept()]]), ...over })
+  const frozen = new Map([['uid-h', { ...onStage, state: 'Frozen' as const }]])
+  const nothing = { latest: () => undefined, progress: () => undefined }
+  it.each([
+    ['frozen', world({ stages: frozen }), 'Frozen', undefined, 'Frozen'],
+    ['staged', world({ proven: new Set([kept().restoreHash]) }), 'Staged', undefined, 'Staged'],
+    ['of a kind never brought back', world({}), undefined, 'Unproven', 'Unproven'],
+    ['without an understudy', world({ pods: [] }), 'Cold', 'NoUnderstudy', undefined],
+    ['with nothing yet', world({ kept: new Map() }), undefined, 'NoGeneration', 'NoGeneration'],
+    [
+      'on a node that cannot',
+      world({ able: false, stages: frozen }),
+      undefined,
+      'NodeNotReady',
+      'NodeNotReady',
+    ],
+  ] as const)('%s', (_, it, usable, reason, condition) => {
+    const [report] = slotReportsOf(it, nothing)
+    expect([report?.usable, report?.reason]).toEqual([usable, reason])
+    const [first] = it.pods
+    expect(first && understudyConditionOf(it, first)?.reason).toBe(condition)
+    expect(first && understudyConditionOf(it, first)?.type).toBe(first && podConditions.understudy)
+  })
+})
+
+it('D7.let-go: a node that was let go says what it has, until it has nothing', () => {
+  const fifth = stored({ generation: 5 })
+  const said = (names: readonly string[], latest: Stored | undefined) =>
+    slotReportsOf(snapshot({ slots: [lease({ node: 'b', holders: ['c'], kept: names })] }), {
+      latest: () => latest,
+      progress: () => undefined,
+    }).map(({ role, generation }) => [role, generation])
+  expect(said(['a', 'c'], fifth)).toEqual([['holder', 5]])
+  expect(said(['a', 'c'], undefined)).toEqual([])
+  // The operator may have let it go before it saw the report.
+  expect(said(['c'], fifth)).toEqual([['holder', 5]])
+})
+
+it('D7.let-go: it mentions the slot until its last fetch has ended', () => {
+  const said = (isFetching: boolean) =>
+    slotReportsOf(snapshot({ slots: [lease({ node: 'b', holders: ['c'], kept: ['a'] })] }), {
+      latest: () => undefined,
+      progress: () => undefined,
+      isFetching: () => isFetching,
+    }).map(({ role, generation }) => [role, generation])
+  expect(said(true)).toEqual([['holder', 0]])
+  expect(said(false)).toEqual([])
+})
+
+describe('D7.kept: what the node of the last primary says', () => {
+  const own = lease({ holder: { name: 'p', uid: 'uid-p' } })
+  const fifth = stored({ generation: 5 })
+  const there = { latest: () => fifth, progress: () => undefined }
+  const world = (over: Partial<Snapshot>) =>
+    snapshot({ slots: [own], kept: new Map([[nameOf(), kept()]]), ...over })
+  const report = (over: Partial<Snapshot>, generations: KeptGenerations = there) =>
+    slotReportsOf(world(over), generations)[0]
+  const dead = pod('p', { serving: died(nameOf()) })
+  const called = pod('p', { understudy: true })
+  it.each([
+    ['is gone', { pods: [] }],
+    ['has died', { pods: [dead] }],
+    ['was called and is not there yet', { pods: [called] }],
+  ])('is how its memory could go on, when that %s', (_, over) => {
+    expect(report(over)).toMatchObject({ role: 'source', usable: 'Cold' })
+    expect(report({ ...over, able: false })).toMatchObject({ reason: 'NodeNotReady' })
+  })
+  it.each([
+    ['runs', { pods: [pod('p')] }],
+    ['was brought on stage', { pods: [called], stages: new Map([['uid-p', onStage]]) }],
+  ])('is nothing of that, while it %s', (_, over) => {
+    expect(report(over)).not.toHaveProperty('usable')
+    expect(report(over)).not.toHaveProperty('reason')
+  })
+  it('is what is on its disk, and that this has not been asked yet', () => {
+    const none = { latest: () => undefined, progress: () => undefined }
+    const onDisk = { generation: 4, takenAt: '' }
+    expect(report({}, { ...none, isRead: () => false })).toMatchObject({ reason: 'DiskUnread' })
+    expect(report({}, { ...none, onDisk: () => onDisk })).toMatchObject({ generation: 0, onDisk })
+  })
+})

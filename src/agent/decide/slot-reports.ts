@@ -1,0 +1,151 @@
+import { diskUnreadReason, policyUnknownReason, type SlotReport } from '../../api/node-report.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { isWanted } from '../../succession/origin.ts'
+import { isDead } from '../observe/pod-facts.ts'
+import type { Snapshot } from '../observe/snapshot.ts'
+import type { SlotProgress } from '../state/progress.ts'
+import { anotherIn } from './slot-facts.ts'
+import { isHandedOver, usabilityOf } from './usability.ts'
+
+export interface KeptGenerations {
+  /** The newest generation of a slot on this node. */
+  readonly latest: (lease: SlotLease) => Stored | undefined
+  readonly progress: (slot: string) => SlotProgress | undefined
+  /** The slot's generations on the disk of this node. */
+  readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  /** Whether the disk of this node has been read for a slot; absent: there is no disk to read. */
+  readonly isRead?: (slot: string) => boolean
+  /** Whether a fetch of the slot's generations has not ended, although it may have been aborted. */
+  readonly isFetching?: (slot: string) => boolean
+}
+
+/** Reports the memory that this node keeps of each slot, and how the slot could be restored from it. Pure. */
+export function slotReportsOf(snapshot: Snapshot, kept: KeptGenerations): SlotReport[] {
+  return snapshot.slots
+    .flatMap(lease => reportOf(snapshot, lease, kept) ?? [])
+    .sort((a, b) => (slotName(a) < slotName(b) ? -1 : 1))
+}
+
+function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): SlotReport | undefined {
+  const { node } = snapshot
+  const stored = kept.latest(lease)
+  // A node that is no holder any more reports its copy until it has none, also where the Lease never said that it has one:
+  // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
+  // operator takes its silence on the slot for the end.
+  const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
+  if (!isWanted(lease, node) && !mayHave) return undefined
+  const progress = kept.progress(slotName(lease))
+  const { namespace, name, incarnation } = lease
+  const common = {
+    namespace,
+    name,
+    incarnation,
+    generation: stored?.manifest.generation ?? 0,
+    ...(stored === undefined
+      ? {}
+      : {
+          epoch: stored.manifest.epoch,
+          ...(stored.manifest.signed && { signed: true }),
+          takenAt: stored.manifest.takenAt,
+          bytes: stored.manifest.bytes,
+          frozenSeconds: round(stored.manifest.frozenSeconds),
+          pipelineSeconds: round(stored.pipelineMs / 1000),
+        }),
+  }
+  const failure =
+    progress?.reason === undefined ? {} : { reason: progress.reason, message: progress.message ?? '' }
+  const trouble = lease.policy === undefined ? policyUnknown : failure
+  return lease.node === node
+    ? { ...common, role: 'source', ...sourceOf(snapshot, lease, kept, stored, progress), ...trouble }
+    : { ...common, role: 'holder', ...holderOf(snapshot, lease, kept, trouble) }
+}
+
+/** The part of a report that only the node of the slot's primary has. */
+function sourceOf(
+  snapshot: Snapshot,
+  lease: SlotLease,
+  kept: KeptGenerations,
+  stored: Stored | undefined,
+  progress: SlotProgress = {},
+): Partial<SlotReport> {
+  const { intervalSeconds, intervalReason, answeredRequest } = progress
+  const { standsForSeconds: stands, standsForHandover } = stored?.manifest.final === true ? progress : {}
+  return {
+    ...(intervalSeconds !== undefined && { intervalSeconds: round(intervalSeconds) }),
+    ...(intervalReason !== undefined && { intervalReason }),
+    ...(answeredRequest !== undefined && { answeredRequest }),
+    ...(snapshot.handoversPaused.has(slotName(lease)) && { handoverPaused: true }),
+    ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
+    ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
+    ...leftOf(snapshot, lease, kept),
+  }
+}
+
+/** The part of a report that only a node without the slot's primary has. */
+function holderOf(
+  snapshot: Snapshot,
+  lease: SlotLease,
+  kept: KeptGenerations,
+  trouble: Pick<SlotReport, 'reason' | 'message'>,
+): Partial<SlotReport> {
+  const onDisk = kept.onDisk?.(slotName(lease))
+  const use = usabilityOf(snapshot, lease)
+  // A failure outweighs a state that has not been reached yet.
+  const why =
+    use.usable === undefined || use.reason !== undefined ? { reason: use.reason, message: use.message } : {}
+  // Before all other reasons: no generation in the tmpfs does not mean that the node keeps none.
+  const { reason, message } = isUnread(lease, kept) ? unread : { ...why, ...trouble }
+  return {
+    ...(use.usable === undefined ? {} : { usable: use.usable }),
+    ...(onDisk === undefined ? {} : { onDisk }),
+    ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
+    ...(isHandedOver(snapshot, lease) && { final: true }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(message === undefined ? {} : { message }),
+  }
+}
+
+const policyUnknown = {
+  reason: policyUnknownReason,
+  message:
+    'nothing new is saved or fetched here, because this agent cannot read the policy in the Lease of the slot: install operator and agents of one version',
+} as const
+
+const unread = {
+  reason: diskUnreadReason,
+  message: 'the agent has not searched the disk for it yet',
+} as const
+
+const isUnread = (lease: SlotLease, { latest, onDisk, isRead }: KeptGenerations): boolean =>
+  latest(lease) === undefined &&
+  onDisk?.(slotName(lease)) === undefined &&
+  isRead?.(slotName(lease)) === false
+
+/**
+ * How the slot could continue from the node of its last primary. Says nothing while that primary is on stage;
+ * afterwards the node is a holder like any other, perhaps the only one.
+ */
+function leftOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): Partial<SlotReport> {
+  const onDisk = kept.onDisk?.(slotName(lease))
+  const there = onDisk === undefined ? {} : { onDisk }
+  if (isOnStage(snapshot, lease)) return there
+  if (isUnread(lease, kept)) return unread
+  const { usable, understudyUid, reason, message } = usabilityOf(snapshot, lease)
+  if (usable !== undefined) return { ...there, usable, ...(understudyUid !== undefined && { understudyUid }) }
+  // A slot without any generation yet has no failure to report.
+  if (kept.latest(lease) === undefined || reason === undefined) return there
+  return { ...there, reason, ...(message !== undefined && { message }) }
+}
+
+/** Whether the pod that the Lease names runs here with the slot's memory. */
+function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
+  const pod = snapshot.pods.find(({ uid }) => uid === lease.holder.uid)
+  if (pod === undefined || isDead(snapshot, pod, slotName(lease))) return false
+  if (!pod.understudy) return anotherIn(snapshot, lease, pod) === undefined
+  const stage = snapshot.stages.get(pod.uid)
+  return stage?.slot === slotName(lease) && stage.state !== 'Frozen'
+}
+
+const round = (seconds: number): number => Math.round(seconds * 1e6) / 1e6

@@ -1,0 +1,98 @@
+/** The tasks that a node's agent can have, as data. */
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
+import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
+import type { PodView } from '../observe/snapshot.ts'
+
+interface Common {
+  /** Distinguishes this task from all others. */
+  readonly key: string
+  /** Another version makes the task that runs for this task obsolete: it ends, and a new one starts. */
+  readonly version: string
+  /** Uid of the pod whose memory the task works on: one such task at a time. Absent: it touches no memory. */
+  readonly memoryOf?: string
+}
+
+export type Task =
+  /** A primary: the agent detects its end at once, and prepares the redirect to its heir. */
+  | (Common & {
+      readonly type: 'watchPrimary'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      /** Address to which connections go at its death; undefined: no redirect. */
+      readonly way: string | undefined
+    })
+  /** A primary whose memory holders keep: the agent saves it again and again. */
+  | (Common & {
+      readonly type: 'checkpoint'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      readonly policy: SlotPolicy
+    })
+  /** A primary that is to be replaced: the agent stops it and saves its last generation. */
+  | (Common & {
+      readonly type: 'handOver'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      readonly policy: SlotPolicy
+    })
+  /** A slot whose generations this node keeps: the agent fetches them from its source. */
+  | (Common & {
+      readonly type: 'replicate'
+      readonly lease: SlotLease
+      readonly policy: SlotPolicy
+      readonly source: Peer
+      /** Other nodes that report generations of the slot, the newest first: the only origin if the source is gone. */
+      readonly others: readonly Elsewhere[]
+      /** A generation that the source says it cannot give, and another node can. */
+      readonly missed: Elsewhere | undefined
+    })
+  /**
+   * An understudy that the slot's Lease names, but whose containers do not run yet: its memory is fetched meanwhile.
+   */
+  | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })
+  /** An understudy in which the agent keeps the memory of a slot frozen. */
+  | (Common & { readonly type: 'freeze'; readonly pod: PodView; readonly lease: SlotLease })
+  /** Memory of a kind that this node has never restored: the agent restores it once without running it. */
+  | (Common & { readonly type: 'verifyRestore'; readonly pod: PodView; readonly lease: SlotLease })
+  /** An understudy that no Lease names and in which no app may run: the agent ends any app in it. */
+  | (Common & {
+      readonly type: 'discard'
+      readonly pod: PodView
+      /** Ends a frozen clone, too. Otherwise a frozen clone stays, as it may be of use again. */
+      readonly frozenToo: boolean
+      readonly lease?: undefined
+    })
+  /** An understudy that the slot's Lease names: the agent puts it on stage. */
+  | (Common & {
+      readonly type: 'promote'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      readonly others: readonly Elsewhere[]
+    })
+  /** A cold backup at its gate: the operator wants this agent to open the gate. */
+  | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })
+  /** A cold backup at its gate: the agent notices clients that try to open it without the right to. */
+  | (Common & { readonly type: 'watchGate'; readonly pod: PodView; readonly lease?: undefined })
+  /** A primary that has died here: the agent redirects connections, and ends all that still runs of it. */
+  | (Common & {
+      readonly type: 'redirect'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      /** Address to which connections go. */
+      readonly to: string
+      /** No other pod holds its slot yet. */
+      readonly isAwaited: boolean
+    })
+  /**
+   * An understudy on stage: the agent runs its template's probes. The Lease is absent if its set no longer keeps memory.
+   */
+  | (Common & { readonly type: 'probe'; readonly pod: PodView; readonly lease?: SlotLease })
+  /**
+   * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
+   */
+  | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
+
+export type TaskType = Task['type']
+
+export type TaskOf<T extends TaskType> = Extract<Task, { type: T }>

@@ -1,0 +1,68 @@
+/** Questions to the API server itself: a cache may be stale, and the actions that follow cannot be taken back. */
+import type { SlotKey } from '../../api/slot-key.ts'
+import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
+import type { Api } from '../../kube/api.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { leases, pods } from '../../kube/resources.ts'
+
+export interface Inquiry {
+  /** The Lease of a slot, of any incarnation; undefined: there is none that can be read. @throws KubeError. */
+  lease(key: Pick<SlotKey, 'namespace' | 'name'>, signal: AbortSignal): Promise<SlotLease | undefined>
+  /** Whether this very pod exists and is not being deleted. @throws KubeError. */
+  isThere(
+    pod: { readonly namespace: string; readonly name: string; readonly uid: string },
+    signal: AbortSignal,
+  ): Promise<boolean>
+  /** Whether this node has a pod with this uid, whatever its labels. @throws KubeError. */
+  isHere(uid: string, signal: AbortSignal): Promise<boolean>
+  /** Whether an operator leads: its Lease is being renewed. Takes a second. @throws KubeError. */
+  operatorLeads(signal: AbortSignal): Promise<boolean>
+}
+
+export interface InquiryOptions {
+  readonly api: Pick<Api, 'get' | 'list'>
+  readonly node: string
+  /** Lease of the operator's election. */
+  readonly election: { readonly namespace: string; readonly name: string }
+  readonly clock: Pick<Clock, 'sleep'>
+}
+
+const timeoutMs = 2_000
+/** A leader renews its Lease three times within this time. */
+const renewalMs = 1_000
+
+export function createInquiry({ api, node, election, clock }: InquiryOptions): Inquiry {
+  return {
+    async lease({ namespace, name }, signal) {
+      const lease = await unlessMissing(api.get(leases, { namespace, name }, { signal, timeoutMs }))
+      return lease && parseSlotLease(lease)
+    },
+    async isThere({ namespace, name, uid }, signal) {
+      const pod = await unlessMissing(api.get(pods, { namespace, name }, { signal, timeoutMs }))
+      return pod?.metadata.uid === uid && pod.metadata.deletionTimestamp === undefined
+    },
+    async isHere(uid, signal) {
+      const query = { fieldSelector: `spec.nodeName=${node}` }
+      const { items } = await api.list(pods, query, { signal, timeoutMs: 5 * timeoutMs })
+      return items.some(({ metadata }) => metadata.uid === uid)
+    },
+    async operatorLeads(signal) {
+      const look = () => unlessMissing(api.get(leases, election, { signal, timeoutMs }))
+      const before = await look()
+      if (!before?.spec?.holderIdentity) return false
+      await clock.sleep(renewalMs, signal)
+      const now = await look()
+      return now?.spec?.holderIdentity !== '' && now?.spec?.renewTime !== before.spec.renewTime
+    },
+  }
+}
+
+async function unlessMissing<T>(asked: Promise<T>): Promise<T | undefined> {
+  try {
+    return await asked
+  } catch (error) {
+    if (isKubeError(error, 'NotFound')) return undefined
+    throw error
+  }
+}

@@ -1,0 +1,135 @@
+/** The agent's view of the world, from which `desiredTasks` decides. Plain data. */
+import type { V1Container } from '@kubernetes/client-node'
+import type { NodeReportStatus } from '../../api/node-report.ts'
+import type { ServingRecord } from '../../api/pod-contract.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Wire } from '../../kube/object.ts'
+import type { Machine } from '../../succession/machine-fit.ts'
+
+export interface ContainerView {
+  readonly name: string
+  /** `containerd://...`; absent until the runtime has created the container. */
+  readonly containerId: string | undefined
+  readonly imageId: string
+  readonly running: boolean
+  /** Wall clock, ms. */
+  readonly startedAt: number | undefined
+  /** How often the kubelet has restarted it. Absent: not known. */
+  readonly restarts?: number
+  /** Memory limit, bytes; absent: none. */
+  readonly memoryLimit: number | undefined
+}
+
+/** A pod of this node that belongs to a group. */
+export interface PodView {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  /** See `groupOf`. */
+  readonly group: string
+  /** Uid of the object that owns it; absent: none yet. */
+  readonly owner?: string
+  /** By its label: primary, hotbackup, ..., retired. */
+  readonly kind: string
+  /** Name of the slot that it holds or held, by its labels. The Lease has the last word. */
+  readonly slot: string | undefined
+  readonly epoch: number
+  readonly ip: string | undefined
+  /** The operator created it because a slot had no backup left. */
+  readonly madeForSlot: boolean
+  /** Its containers only hold the place until a memory is restored in them. */
+  readonly understudy: boolean
+  readonly ready: boolean
+  readonly terminating: boolean
+  /** The condition `serving`, as last seen. */
+  readonly serving: (Stamp & { readonly record: ServingRecord }) | undefined
+  /** The condition `understudy`, as last seen. */
+  readonly understudyState: Stamp | undefined
+  readonly containers: readonly ContainerView[]
+  /** The gate of a cold backup, while it waits. */
+  readonly gate: GateView | undefined
+  /** Value of the annotation with which a client requests a checkpoint now. */
+  readonly checkpointRequest?: string | undefined
+  /** Value of the annotation with which a client requests a handover of its slot. */
+  readonly handoverRequest?: string | undefined
+  /**
+   * Hash of the memory that it can be given, and that its own memory has. A primary from before its set kept memory has
+   * the hash of its slot's policy, and no hash while that policy is unknown.
+   */
+  readonly restoreHash?: string | undefined
+  /** Its saved containers as in its own template, with their probes. */
+  readonly apps: readonly App[]
+}
+
+export interface GateView {
+  readonly containerId: string
+  /** Order to the gate, as the operator has written it: `KIND TOKEN`. Absent: none. */
+  readonly order: string | undefined
+}
+
+export type App = Wire<V1Container>
+
+export interface Stamp {
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+}
+
+/** The newest generation of a slot on this node that could be restored. */
+export interface Kept {
+  readonly epoch: number
+  readonly generation: number
+  readonly restoreHash: string
+  /** Its primary was stopped and made no generation after it. */
+  readonly final?: boolean
+  /** Pod from which it was dumped. */
+  readonly podUid: string
+  /** Wall clock of the source, ms. */
+  readonly takenAt: number
+  /** Bytes of memory by container. */
+  readonly memory: ReadonlyMap<string, number>
+  /** Machine on which it was dumped; absent: not compared. */
+  readonly machine?: Machine
+  /** Image of each container; absent: not compared. */
+  readonly imageIds?: ReadonlyMap<string, string>
+}
+
+/** The clone in an understudy of this node. */
+export interface StageView {
+  /** `slotName` of its memory. */
+  readonly slot: string
+  readonly epoch: number
+  readonly generation: number
+  /** `Thawed`: it runs, but the agent has not reported it. `OnStage`: it answered, and its pod's condition says so. */
+  readonly state: 'Frozen' | 'Thawed' | 'OnStage'
+}
+
+export interface Snapshot {
+  readonly node: string
+  /** This node can save and restore memory. */
+  readonly able: boolean
+  /** The machine that restored memory finds here; absent: not compared. */
+  readonly machine?: Machine
+  /** Distinguishes the sentinel that runs from earlier ones: a new one watches nothing yet. */
+  readonly sentinel: string
+  readonly pods: readonly PodView[]
+  readonly slots: readonly SlotLease[]
+  /** Restarts of the holder's containers when the life of its slot began, by `slotName`; absent: not known. */
+  readonly restarts?: ReadonlyMap<string, number>
+  /** Reports by node, this node's own left out. */
+  readonly reports: ReadonlyMap<string, NodeReportStatus>
+  /** By `slotName`. */
+  readonly kept: ReadonlyMap<string, Kept>
+  /** By uid of the understudy, for its present containers. */
+  readonly stages: ReadonlyMap<string, StageView>
+  /** Understudies in which nothing can be restored any more, by uid. */
+  readonly spoiled?: ReadonlySet<string>
+  /** Kinds of memory (restore hashes) that this node has restored at least once. */
+  readonly proven: ReadonlySet<string>
+  /**
+   * Pods that died, by uid, with the slot (`slotName`) of the memory that ended; the API server may not know it yet.
+   */
+  readonly dead: ReadonlyMap<string, string>
+  /** Slots (`slotName`) whose primaries here must not be stopped for a successor for now: a handover has failed. */
+  readonly handoversPaused: ReadonlySet<string>
+}

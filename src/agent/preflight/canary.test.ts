@@ -1,0 +1,60 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { systemClock } from '../../kube/clock.ts'
+import { systemRandom } from '../../kube/random.ts'
+import type { ProcFs } from '../container/process.ts'
+import { cannotDump, hostFs, hostWithCgroup2, startTestNode, type TestNode } from '../testing/node.ts'
+import { runCanary } from './canary.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
+
+const hosts = [
+  {
+    cgroups: 'as they are mounted here',
+    open: async () => ({ ...hostFs, [Symbol.asyncDispose]: async () => undefined }),
+  },
+  { cgroups: 'of version 2 alone', open: hostWithCgroup2 },
+]
+
+describe.skipIf(cannotDump !== undefined).each(hosts)(
+  `canary ${cannotDump ?? ''}, cgroups $cgroups`,
+  ({ open }) => {
+    let host: ProcFs & AsyncDisposable
+    let node: TestNode
+    beforeAll(async () => {
+      host = await open()
+      node = await startTestNode(host)
+    })
+    afterAll(async () => {
+      await node?.dispose()
+      await host?.[Symbol.asyncDispose]()
+    })
+
+    const options = () => ({
+      driver: node.driver,
+      sentinel: node.sentinel,
+      clock: systemClock,
+      random: systemRandom,
+      fs: host,
+      programs: node.programs.directory,
+      directory: join(node.directory, 'canary'),
+      signal: AbortSignal.timeout(50_000),
+    })
+
+    test('a server of processes and threads is saved, and goes on elsewhere from where it was', async () => {
+      const result = await runCanary(options())
+      expect(result.frozenMs).toBeGreaterThan(0)
+    })
+
+    test('says that a container of the check has ended, rather than what then failed on it', async () => {
+      const { driver, sentinel } = node
+      const restore: typeof driver.restore = async (target, stored, how) => {
+        for (const { init } of target.containers) await sentinel.treeKill(init)
+        return await driver.restore(target, stored, how)
+      }
+      await expect(runCanary({ ...options(), driver: { ...driver, restore } })).rejects.toThrow(
+        /its understudy ended with .*; then: /,
+      )
+    })
+  },
+)

@@ -1,0 +1,70 @@
+import { podConditions, type ServingRecord } from '../../api/pod-contract.ts'
+import { formatServingRecord, servingRecordAnnotation } from '../../api/serving-record.ts'
+import type { Api } from '../../kube/api.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { pods } from '../../kube/resources.ts'
+
+export interface PodCondition {
+  readonly type: (typeof podConditions)[keyof typeof podConditions]
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+  /** The facts behind the condition `serving`, for readers that are programs. */
+  readonly record?: ServingRecord
+}
+
+export interface PodRef {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+}
+
+/**
+ * Writes one condition of one pod, in one PATCH that leaves all other conditions and concurrent writes of the kubelet
+ * alone.
+ *
+ * @returns false if this very pod no longer exists.
+ * @throws KubeError.
+ */
+export async function patchCondition(
+  { api, clock }: { readonly api: Pick<Api, 'patch'>; readonly clock: Clock },
+  { namespace, name, uid }: PodRef,
+  { record, ...condition }: PodCondition,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const patch = (annotations: Readonly<Record<string, string | null>>) =>
+    api.patch(
+      pods,
+      { namespace, name },
+      {
+        // A strategic patch merges conditions by type.
+        type: 'strategic',
+        body: {
+          // The uid is a precondition: a pod of the same name may be another one.
+          metadata: { uid, annotations },
+          status: { conditions: [{ ...condition, lastTransitionTime: rfc3339(clock.now()) }] },
+        },
+      },
+      { subresource: 'status', timeoutMs: requestTimeoutMs, ...(signal === undefined ? {} : { signal }) },
+    )
+  const isServing = condition.type === podConditions.serving
+  // Null removes the record of an earlier condition.
+  const text = (record && formatServingRecord(record, condition.message)) ?? null
+  try {
+    await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch((error: unknown) => {
+      // The policies of the version before let agents write no annotation, and a pod may have no room for one more.
+      if (!isServing || !isKubeError(error, 'Forbidden', 'Invalid')) throw error
+      return patch({})
+    })
+    return true
+  } catch (error) {
+    if (isKubeError(error, 'NotFound', 'Conflict')) return false
+    throw error
+  }
+}
+
+const requestTimeoutMs = 5_000
+
+/** Whole seconds, as in Kubernetes' times. */
+const rfc3339 = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`

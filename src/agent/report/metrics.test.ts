@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest'
+import { labelNamesOf } from '../../../test/support/label-names.ts'
+import { createMetrics } from '../../kube/metrics.ts'
+import { createBudgetMetrics } from '../storage/metrics.ts'
+import { createAgentMetrics } from './metrics.ts'
+
+/** Labels of the kit and of what it counts there: kinds of things, never single objects. */
+const ofTheKit = [
+  'code',
+  'controller',
+  'host',
+  'method',
+  'name',
+  'priority',
+  'resource',
+  'result',
+  'type',
+  'verb',
+]
+const ofAgents = ['duty', 'phase', 'reason', 'role', 'tier', 'verdict']
+
+it('D10.metrics: what anybody may read of an agent names no namespace, set, slot or pod', () => {
+  const { registry } = createMetrics({ process: false })
+  const known = new Set(registry.getMetricsAsArray().map(({ name }) => name))
+  createAgentMetrics(registry, () => 0)
+  createBudgetMetrics(registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
+  const labelsOf = (isOwn: boolean) => [
+    ...new Set(
+      registry
+        .getMetricsAsArray()
+        .filter(({ name }) => known.has(name) !== isOwn)
+        .flatMap(labelNamesOf),
+    ),
+  ]
+  expect(labelsOf(true).sort()).toEqual(ofAgents)
+  expect(labelsOf(false).sort()).toEqual(ofTheKit)
+})

@@ -1,0 +1,164 @@
+import { describe, expect, it } from 'vitest'
+import { podConditions } from '../../api/pod-contract.ts'
+import { systemClock } from '../../kube/clock.ts'
+import { silentLog } from '../../kube/log.ts'
+import { isDead } from '../observe/pod-facts.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import type { PodCondition } from '../report/conditions.ts'
+import type { Death } from '../sentinel/client.ts'
+import { onStageOf } from '../tasks/on-stage-condition.ts'
+import { container, nameOf, pod, understudy } from '../testing/fake/snapshots.ts'
+import { createDeaths } from './deaths.ts'
+import { parseWatchName, watchName } from './watch-name.ts'
+
+function stand(
+  pods: readonly PodView[],
+  over: { matters?: boolean; fail?: number; lostPages?: boolean } = {},
+) {
+  const written: { pod: string; condition: PodCondition }[] = []
+  const unwatched: string[] = []
+  const released: string[] = []
+  const present = new Map(pods.map(each => [each.uid, each]))
+  let failures = over.fail ?? 0
+  const deaths = createDeaths({
+    podOf: uid => present.get(uid),
+    slotOf: () => nameOf(),
+    holds: () => true,
+    matters: () => over.matters ?? true,
+    patch: (target, condition) => {
+      if (failures-- > 0) return Promise.reject(new Error('down'))
+      written.push({ pod: target.name, condition })
+      return Promise.resolve(true)
+    },
+    unwatch: name => unwatched.push(name),
+    release: uid => released.push(uid),
+    lostPages: () => over.lostPages ?? false,
+    changed: () => undefined,
+    clock: systemClock,
+    log: silentLog,
+  })
+  return { deaths, written, unwatched, released, present }
+}
+
+const death = (name: string): Death => ({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 200 })
+const watchOf = (of: PodView, at = 0) => {
+  const { name = '', containerId = '' } = of.containers[at] ?? {}
+  return watchName({ uid: of.uid, container: name, containerId })
+}
+
+describe('deaths', () => {
+  it('are told at once, before anything else gets its turn, and once', async () => {
+    const two = [container(), container({ name: 'side', containerId: 'containerd://beef' })]
+    const primary = pod('p', { containers: two })
+    const { deaths, written } = stand([primary])
+    deaths.guarded(primary)
+    deaths.onDeath(death(watchOf(primary)))
+    // In the same turn: the write does not wait for anything.
+    expect(written).toHaveLength(1)
+    deaths.onDeath(death(watchOf(primary, 1)))
+    await deaths.settled()
+    expect(written.map(each => each.pod)).toEqual(['p'])
+    expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
+    expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  it('say so when memory that was still to come did not come', async () => {
+    const { deaths, written } = stand([pod('p')], { lostPages: true })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    expect(written[0]?.condition.message).toContain(
+      'was killed, because the rest of its memory could not be loaded',
+    )
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  it('are told until the API server takes them', async () => {
+    const { deaths, written } = stand([pod('p')], { fail: 3 })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    await deaths.settled()
+    expect(written).toHaveLength(1)
+  })
+
+  it('of memory that nobody else has are nobody else’s business: the kubelet starts the container again', () => {
+    const primary = pod('p')
+    const { deaths, written, unwatched } = stand([primary], { matters: false })
+    deaths.guarded(primary)
+    deaths.onDeath(death(watchOf(primary)))
+    expect(written).toEqual([])
+    expect(unwatched).toEqual([watchOf(primary)])
+    const restarted = pod('p', { containers: [container({ containerId: 'containerd://beef' })] })
+    deaths.inspect(restarted)
+    expect(deaths.dead.size).toBe(0)
+  })
+
+  it('that happened while there was no agent are found in what the one before it watched', async () => {
+    const restarted = pod('p', { containers: [container({ containerId: 'containerd://beef' })] })
+    const { deaths, written } = stand([restarted])
+    const name = watchOf(pod('p'))
+    deaths.recall([{ name, pid: 7, start: 7, grave: 'closed', diedUnixNs: undefined }])
+    deaths.inspect(restarted)
+    await deaths.settled()
+    expect(written.map(each => each.condition.reason)).toEqual(['Died'])
+  })
+
+  it('what runs on is not taken for dead after a restart of the agent', () => {
+    const primary = pod('p')
+    const { deaths, written } = stand([primary])
+    deaths.recall([{ name: watchOf(primary), pid: 7, start: 7, grave: 'ready', diedUnixNs: undefined }])
+    deaths.inspect(primary)
+    // Between two runs a container has no id for a moment.
+    deaths.inspect(pod('p', { containers: [container({ containerId: undefined, running: false })] }))
+    expect(written).toEqual([])
+  })
+
+  it('D6.serving: of a pod on stage show in another container than the one its condition names', async () => {
+    const first = understudy('h', { kind: 'primary' })
+    const serving = { status: 'True', reason: 'OnStage', ...onStageOf(first, 3) }
+    const { deaths, written } = stand([first])
+    deaths.inspect({ ...first, serving })
+    expect(written).toEqual([])
+    deaths.inspect({ ...first, serving, containers: [container({ containerId: 'containerd://beef' })] })
+    await deaths.settled()
+    expect(written).toHaveLength(1)
+  })
+
+  it('are forgotten with the pod, and with the incarnation of its slot', () => {
+    const primary = pod('p')
+    const { deaths, released } = stand([primary])
+    deaths.guarded(primary)
+    void deaths.declare(primary, 'app', 'was ended')
+    expect(isDead({ dead: deaths.dead }, primary, nameOf())).toBe(true)
+    expect(isDead({ dead: deaths.dead }, primary, nameOf({ incarnation: 'ffffffff' }))).toBe(false)
+    deaths.revive(primary.uid)
+    expect(isDead({ dead: deaths.dead }, primary)).toBe(false)
+    // The redirect of the death is gone for the new life.
+    expect(released).toEqual([primary.uid])
+    deaths.guarded(primary)
+    deaths.forget(primary.uid)
+    expect(deaths.known().size).toBe(0)
+  })
+
+  it('leave it to nobody else to say whether a dead pod serves', () => {
+    const primary = pod('p')
+    const { deaths } = stand([primary])
+    const late = {
+      type: podConditions.serving,
+      status: 'False',
+      reason: 'NotAnswering',
+      message: '',
+    } as const
+    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
+    void deaths.declare(primary, 'app', 'has ended')
+    expect(deaths.mayWrite(primary.uid, late)).toBe(false)
+    expect(deaths.mayWrite(primary.uid, { ...late, reason: 'Died' })).toBe(true)
+    expect(deaths.mayWrite(primary.uid, { ...late, type: podConditions.understudy })).toBe(true)
+    deaths.revive(primary.uid)
+    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
+  })
+
+  it('names of watches say whose they are, and nothing else is read as one', () => {
+    const name = { uid: 'u-1', container: 'app', containerId: '0123456789abcdef' }
+    expect(parseWatchName(watchName(name))).toEqual(name)
+    for (const wrong of ['', 'u', 'u/app', 'u/app/1/2', '//']) expect(parseWatchName(wrong)).toBeUndefined()
+  })
+})

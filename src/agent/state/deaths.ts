@@ -1,0 +1,262 @@
+/** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
+import { legacyDeath } from '../../api/legacy-serving.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
+import { backoffMs } from '../../kube/backoff.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import type { PodCondition } from '../report/conditions.ts'
+import type { Death, Watched } from '../sentinel/client.ts'
+import { parseWatchName, shortId, watchName } from './watch-name.ts'
+
+export interface Deaths {
+  /**
+   * Pods whose memory is gone, with the slot of that memory (`slotName`). A pod stays here until it is gone itself, or
+   * revived.
+   */
+  readonly dead: ReadonlyMap<string, string>
+  /** Handles the sentinel's news that a watched process has ended. */
+  onDeath(death: Death): void
+  /** Declares that the memory of this pod is gone, for whatever reason. Writes this once for each pod. */
+  declare(pod: PodView, container: string, what: string): Promise<void>
+  /** Called when its slot has begun a new life in this pod: the earlier death no longer counts. */
+  revive(uid: string): void
+  /** Looks at the pod as it is now for an end that the sentinel did not report. */
+  inspect(pod: PodView): void
+  /** Whether a condition may be written. On a dead pod only this module writes whether it serves. */
+  mayWrite(uid: string, condition: PodCondition): boolean
+  /**
+   * Notes that this pod is watched and about to be put on stage. If its app ends before it has answered, that is no
+   * death: the agent sees the end and restores the memory again.
+   */
+  arriving(pod: PodView): void
+  /** Called when the containers of this pod are watched and on stage. */
+  guarded(pod: PodView): void
+  /** Takes over the sentinel's watches at the start of an agent. */
+  recall(watched: readonly Watched[]): void
+  /** Called when the pod does not exist any more and none of its processes is watched. */
+  forget(uid: string): void
+  /** Uids of pods that are watched or dead. */
+  known(): ReadonlySet<string>
+  settled(): Promise<void>
+}
+
+export interface DeathsOptions {
+  readonly podOf: (uid: string) => PodView | undefined
+  /** Name of the slot that this pod holds or held, for the record. */
+  readonly slotOf: (pod: PodView) => string
+  /** Whether this pod is the primary of a slot, by its Lease. */
+  readonly holds: (pod: PodView) => boolean
+  /** Whether another pod could continue with this pod's memory, so that the end of its processes is a death. */
+  readonly matters: (pod: PodView) => boolean
+  readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
+  /** Removes a watch whose process no longer counts. */
+  readonly unwatch: (name: string) => void
+  /** Removes all watches of a pod, and opens it to connections again. */
+  readonly release: (uid: string) => void
+  /** Called when the dead pods or the watched processes have changed. */
+  readonly changed: () => void
+  /** Whether the app was ended because pages in transit did not arrive. Called right at the death. */
+  readonly lostPages?: (uid: string) => boolean
+  readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const livesOf = ({ containers }: PodView): Map<string, string> =>
+  new Map(containers.map(({ name, containerId = '' }) => [name, shortId(containerId)]))
+
+/** A cache shows a write within this time. */
+const showsWithinMs = 1_000
+
+const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
+
+export function createDeaths(options: DeathsOptions): Deaths {
+  const { podOf, slotOf, holds, matters, patch, unwatch, changed, onDeclared, clock, log } = options
+  const dead = new Map<string, string>()
+  /** By uid, then by container: the id of the container that is watched. */
+  const watched = new Map<string, Map<string, string>>()
+  /** Uids of watched pods that have not been on stage yet. */
+  const arriving = new Set<string>()
+  const writing = new Set<Promise<void>>()
+  /**
+   * The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet.
+   */
+  const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
+
+  const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const written = await patch(pod, condition)
+        const ms = diedAt === undefined ? undefined : clock.now() - diedAt
+        if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death reported')
+        if (written) onDeclared?.(pod, ms)
+        const said = told.get(pod.uid)
+        if (said !== undefined) said.since = clock.monotonic()
+        return
+      } catch (error) {
+        log.warn({ err: error, pod: `${pod.namespace}/${pod.name}` }, 'cannot report a death, trying again')
+        await clock.sleep(backoffMs(failures, patchBackoff))
+        // A pod that is gone needs no condition.
+        if (podOf(pod.uid) === undefined) return
+      }
+    }
+  }
+
+  const declare = (pod: PodView, container: string, what: string, diedAt?: number): Promise<void> => {
+    if (dead.has(pod.uid)) return Promise.resolve()
+    const slot = slotOf(pod)
+    dead.set(pod.uid, slot)
+    const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
+    const condition = {
+      type: podConditions.serving,
+      status: 'False',
+      reason: servingReasons.died,
+      message: `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`,
+      record: { diedWith: slot },
+    } as const
+    told.set(pod.uid, { condition, since: undefined })
+    const written = track(tell(pod, condition, diedAt))
+    changed()
+    return written
+  }
+
+  const track = (work: Promise<void>): Promise<void> => {
+    const tracked = work.finally(() => writing.delete(tracked))
+    writing.add(tracked)
+    return tracked
+  }
+
+  /** Writes a death again: a concurrent write of another client may have reached the API server after it. */
+  const tellAgain = (pod: PodView) => {
+    const said = told.get(pod.uid)
+    if (said?.since === undefined || pod.serving?.message === said.condition.message) return
+    const waitMs = said.since + showsWithinMs - clock.monotonic()
+    said.since = undefined
+    void track(
+      clock.sleep(Math.max(waitMs, 0)).then(async () => {
+        const now = podOf(pod.uid)
+        if (told.get(pod.uid) !== said || now === undefined) return
+        if (now.serving?.message !== said.condition.message) await patch(now, said.condition)
+        said.since = clock.monotonic()
+      }),
+    ).catch((error: unknown) => {
+      said.since = clock.monotonic()
+      log.warn({ err: error, pod: pod.name }, 'cannot report a death a second time')
+    })
+  }
+
+  const forgetContainer = (uid: string, container: string) => {
+    const containers = watched.get(uid)
+    containers?.delete(container)
+    if (containers?.size === 0) watched.delete(uid)
+  }
+
+  const deaths: Deaths = {
+    dead,
+    onDeath(death) {
+      const name = parseWatchName(death.name)
+      if (name === undefined) return
+      const pod = podOf(name.uid)
+      if (pod !== undefined && arriving.has(pod.uid)) {
+        // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
+        // that one.
+        log.info({ watch: death.name }, 'process ended before its takeover')
+        return
+      }
+      // Declares the death first: the successor depends on it, and all other work can wait.
+      if (pod !== undefined && matters(pod)) {
+        const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
+        void declare(pod, name.container, what, Number(death.unixNs / 1_000_000n))
+        log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
+        return
+      }
+      // Another pod has its slot already: the redirect stays closed until this pod is gone.
+      if (pod !== undefined && !holds(pod)) return
+      log.info({ watch: death.name }, 'process ended with no memory at stake')
+      forgetContainer(name.uid, name.container)
+      unwatch(death.name)
+      changed()
+    },
+    declare: (pod, container, what) => declare(pod, container, what),
+    revive(uid) {
+      told.delete(uid)
+      if (!dead.delete(uid)) return
+      // Connections that were redirected when the earlier life ended reach the new life again.
+      options.release(uid)
+      arriving.delete(uid)
+      watched.delete(uid)
+      changed()
+    },
+    inspect(pod) {
+      if (dead.has(pod.uid)) {
+        tellAgain(pod)
+        return
+      }
+      const lost = lostContainer(pod, watched.get(pod.uid))
+      if (lost === undefined) return
+      const isEarly = arriving.has(pod.uid) && lostContainer(pod, undefined) === undefined
+      if (matters(pod) && !isEarly) {
+        void declare(pod, lost, 'has ended; another container runs in its place')
+        return
+      }
+      const containerId = watched.get(pod.uid)?.get(lost)
+      forgetContainer(pod.uid, lost)
+      if (containerId !== undefined) unwatch(watchName({ uid: pod.uid, container: lost, containerId }))
+    },
+    mayWrite: (uid, { type, reason }) =>
+      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,
+    arriving(pod) {
+      // A pod that an earlier agent watched may have been on stage: its end is a death.
+      const known = watched.get(pod.uid)
+      const lives = livesOf(pod)
+      if ([...lives].every(([name, life]) => known?.get(name) === life)) return
+      watched.set(pod.uid, lives)
+      arriving.add(pod.uid)
+    },
+    guarded(pod) {
+      arriving.delete(pod.uid)
+      watched.set(pod.uid, livesOf(pod))
+    },
+    recall(list) {
+      for (const { name } of list) {
+        const parsed = parseWatchName(name)
+        if (parsed === undefined) continue
+        const containers = watched.get(parsed.uid) ?? new Map<string, string>()
+        watched.set(parsed.uid, containers.set(parsed.container, parsed.containerId))
+      }
+    },
+    forget(uid) {
+      arriving.delete(uid)
+      watched.delete(uid)
+      dead.delete(uid)
+      told.delete(uid)
+    },
+    known: () => new Set([...watched.keys(), ...dead.keys()]),
+    async settled() {
+      while (writing.size > 0) await Promise.all(writing)
+    },
+  }
+  return deaths
+}
+
+/**
+ * Returns a container that runs under another id than the watched one, or than the id that the pod's condition names
+ * as on stage.
+ */
+export function lostContainer(
+  pod: PodView,
+  lives: ReadonlyMap<string, string> | undefined,
+): string | undefined {
+  const serves = pod.understudy && pod.serving?.status === 'True' ? pod.serving.record.containers : undefined
+  return pod.containers.find(({ name, containerId }) => {
+    // A container that is about to be replaced has no id for a moment, or still the old one: both say nothing.
+    if (containerId === undefined) return false
+    const life = lives?.get(name)
+    if (life !== undefined && life !== shortId(containerId)) return true
+    return serves !== undefined && serves[name] !== containerId
+  })?.name
+}
+
+/** Text for a death that `PagesLost` caused. */
+export const lostPagesWhat = 'was killed, because the rest of its memory could not be loaded'

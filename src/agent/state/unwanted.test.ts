@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import { kept, lease, nameOf, peer, snapshot, usableAt } from '../testing/fake/snapshots.ts'
+import { createUnwanted } from './unwanted.ts'
+
+/** Whether the memory is due on node `a`, for so many calls 15 s apart. */
+async function asked(slot: SlotLease, times: number, written: (time: number) => string, generation = 5) {
+  const clock = createFakeClock()
+  const unwanted = createUnwanted(clock)
+  const due: boolean[] = []
+  for (let time = 0; time < times; time += 1) {
+    const said = { ...usableAt('c', slot), updatedAt: written(time) }
+    const slots = said.slots.map(each => ({ ...each, epoch: slot.epoch }))
+    const world = snapshot({
+      slots: [slot],
+      kept: new Map([[nameOf(), kept({ generation })]]),
+      reports: new Map([['c', peer('c', { ...said, slots })]]),
+    })
+    due.push(unwanted.due(world, [slot]).length > 0)
+    await clock.advance(15_000)
+  }
+  return due
+}
+
+const speaks = (time: number) => `at ${time}`
+const is = (pattern: string) => [...pattern].map(each => each === '1')
+
+it('what no Lease asks this node for is thrown away after a minute', async () => {
+  expect(await asked(lease({ node: 'b', holders: ['c'] }), 6, speaks)).toEqual(is('000011'))
+  expect(await asked(lease({ node: 'b', holders: ['c', 'a'] }), 6, speaks)).toEqual(is('000000'))
+})
+
+it('D7.let-go: who was let go and is still asked waits for a holder that has as much, and is heard', async () => {
+  const slot = lease({ node: 'b', holders: ['c'], kept: ['c', 'a'] })
+  expect(await asked(slot, 6, speaks)).toEqual(is('000011'))
+  expect(await asked(slot, 6, speaks, 6)).toEqual(is('000000'))
+  expect(await asked(slot, 8, time => speaks(time < 3 || time > 6 ? time : 2))).toEqual(is('00000001'))
+})

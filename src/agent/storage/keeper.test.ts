@@ -1,0 +1,359 @@
+// Long because every case needs the same tmpfs and disk of a node.
+import { randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
+import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { createGenerationDisk, type DiskOptions } from '../../checkpoint/disk/disk.ts'
+import { createGenerationStore, type Stored } from '../../checkpoint/store.ts'
+import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
+import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
+import { silentLog as log } from '../../kube/log.ts'
+import { systemRandom as random } from '../../kube/random.ts'
+import { policy } from '../testing/fake/snapshots.ts'
+import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
+
+const name = 'shop.carts.0.0a1b2c3d'
+const seal = '02'.repeat(32)
+const lease = (more: Partial<SlotLease> = {}): SlotLease => ({
+  ...slotKey,
+  group: 'carts',
+  holder: { name: 'p', uid: 'uid-p' },
+  epoch: 3,
+  node: 'a',
+  heir: undefined,
+  ip: undefined,
+  holders: ['b'],
+  seal,
+  policy: policy(),
+  ...more,
+})
+
+let root: string
+let clock: FakeClock
+let stop: AbortController
+beforeEach(async () => {
+  root = await mkdtemp('/dev/shm/understudy-keeper-')
+  clock = createFakeClock()
+  stop = new AbortController()
+})
+afterEach(async () => {
+  stop.abort(new Error('over'))
+  await rm(root, { recursive: true, force: true })
+})
+
+interface World {
+  readonly store: ReturnType<typeof createGenerationStore>
+  readonly disk: ReturnType<typeof createGenerationDisk>
+  readonly keeper: DiskKeeper
+  readonly recalled: Stored[]
+  slots: readonly SlotLease[] | undefined
+  /** undefined: the Secret cannot be read. */
+  half: Uint8Array | undefined
+}
+
+/** Simulates the start of a node: `memory` is lost at a reboot, `disk` is not. */
+async function boot({
+  memory = 'memory',
+  budget = 1 << 24,
+  slots = [lease()] as readonly SlotLease[] | undefined,
+  disk: more = {} as Partial<DiskOptions>,
+} = {}): Promise<World> {
+  const recalled: Stored[] = []
+  const store = createGenerationStore({
+    ...{ dir: join(root, memory), budget, clock, random },
+    relieve: bytes => world.keeper.relieve(bytes),
+  })
+  await store.load()
+  const disk = createGenerationDisk({
+    ...{ dir: join(root, 'disk'), budget: 1 << 24, clock, random },
+    boot: { id: 'one', uptime: () => clock.monotonic() },
+    space: async () => ({ free: 9e12, total: 10e12 }),
+    ...more,
+  })
+  await disk.load()
+  const keeper = createDiskKeeper({
+    ...{ disk, store, node: 'b', everyMs: 60_000, bytesPerSecond: 1e15, clock, log },
+    agentsHalf: async () => {
+      if (world.half === undefined) throw new AgentError('KeyMissing')
+      return world.half
+    },
+    slots: () => world.slots,
+    onRecalled: stored => recalled.push(stored),
+    changed: () => undefined,
+  })
+  const world: World = { store, disk, keeper, recalled, slots, half: Buffer.alloc(32, 1) }
+  return world
+}
+
+async function add({ store }: World, generation: number, { bytes = 50_000, epoch = 3, slot = slotKey } = {}) {
+  const draft = await store.begin(slot, generation)
+  await putFiles(draft.dir, { 'a.img': randomBytes(bytes) })
+  return draft.commit(manifestOf(generation, { epoch, slot }))
+}
+
+const files = async () => (await readdir(join(root, 'disk'))).filter(name => !name.startsWith('.'))
+const written = (world: World, generation: number) =>
+  eventually(() => {
+    world.keeper.noted()
+    expect(world.keeper.onDisk('shop.carts.0.0a1b2c3d')?.generation).toBe(generation)
+  })
+
+describe('the disk of a node', { timeout: 60_000 }, () => {
+  it('D9.keeper: has the newest of each slot, written once a minute, and no older one', async () => {
+    const world = await boot()
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    await written(world, 1)
+    for (const generation of [2, 3, 4]) await add(world, generation)
+    await clock.advance(30_000)
+    await eventually(async () => expect(await files()).toHaveLength(1))
+    expect(world.keeper.onDisk('shop.carts.0.0a1b2c3d')?.generation).toBe(1)
+    await clock.advance(31_000)
+    await written(world, 4)
+    await eventually(async () => expect(await files()).toHaveLength(1))
+    expect(world.keeper.trouble).toBeUndefined()
+  })
+
+  it('D7.policy: nothing is added while the policy of a slot is unknown, and what is there stays and is loaded', async () => {
+    const before = await boot()
+    await add(before, 7)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 7)
+    run.abort(new Error('over'))
+    await running
+    const unknown = await boot({ memory: 'lost', slots: [lease({ policy: undefined })] })
+    await unknown.keeper.recall(stop.signal)
+    expect(unknown.store.latest(slotKey)?.manifest.generation).toBe(7)
+    await add(unknown, 8)
+    void unknown.keeper.run(stop.signal)
+    await clock.advance(200_000)
+    expect(await files()).toHaveLength(1)
+    expect(unknown.keeper.onDisk(name)?.generation).toBe(7)
+  })
+
+  it('nothing of a slot that this node does not hold, or whose Lease has no seal', async () => {
+    const { seal: _, ...unsealed } = lease()
+    for (const slot of [lease({ node: 'b', holders: ['c'] }), unsealed]) {
+      const world = await boot({ slots: [slot] })
+      await add(world, 1).catch(() => undefined)
+      const run = new AbortController()
+      const running = world.keeper.run(run.signal)
+      await clock.advance(200_000)
+      run.abort(new Error('over'))
+      await running
+      expect(await files()).toEqual([])
+    }
+  })
+
+  it('D7.kept: what a node held of a slot whose primary it got is brought back, and nothing more is written of it', async () => {
+    const before = await boot()
+    await add(before, 7)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 7)
+    run.abort(new Error('power cut'))
+    await running
+    const world = await boot({ memory: 'other', slots: [lease({ node: 'b', holders: ['c'], epoch: 4 })] })
+    expect(world.keeper.isRead(name)).toBe(false)
+    await world.keeper.recall(stop.signal)
+    expect(world.recalled.map(({ manifest }) => manifest.generation)).toEqual([7])
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+    await add(world, 8, { epoch: 4 })
+    void world.keeper.run(stop.signal)
+    await clock.advance(200_000)
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+  })
+
+  it('D9.reboot: what the tmpfs has lost is brought back before anything else, if its epoch can be', async () => {
+    const before = await boot()
+    const stored = await add(before, 7)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 7)
+    run.abort(new Error('power cut'))
+    await running
+
+    const late = await boot({ memory: 'second', slots: [lease({ epoch: 2 })] })
+    await late.keeper.recall(stop.signal)
+    expect(late.store.list()).toEqual([])
+
+    const after = await boot({ memory: 'third' })
+    await after.keeper.recall(stop.signal)
+    expect(after.store.latest(slotKey)?.manifest).toEqual(stored.manifest)
+    expect(after.recalled).toHaveLength(1)
+    expect(await readFile(join(after.store.latest(slotKey)?.dir ?? '', 'a.img'))).toEqual(
+      await readFile(join(stored.dir, 'a.img')),
+    )
+  })
+
+  const leftOnDisk = async () => {
+    const before = await boot()
+    await add(before, 1, { bytes: 400_000 })
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 1)
+    run.abort(new Error('power lost'))
+    await running.catch(() => undefined)
+  }
+  const slotNamed = 'shop.carts.0.0a1b2c3d'
+
+  it('D9.reboot: a file that turns out to be damaged is not said to be there', async () => {
+    await leftOnDisk()
+    const [name = ''] = await files()
+    const path = join(root, 'disk', name)
+    const data = await readFile(path)
+    data.writeUInt8(data.readUInt8(data.length - 5_000) ^ 0xff, data.length - 5_000)
+    await writeFile(path, data)
+    const after = await boot({ memory: 'other' })
+    await after.keeper.recall(stop.signal)
+    expect(after.recalled).toEqual([])
+    expect(await files()).toEqual([])
+    expect([after.keeper.onDisk(slotNamed), after.keeper.isRead(slotNamed)]).toEqual([undefined, true])
+  })
+
+  it('D9.reboot: what had no place in the tmpfs is brought back once there is one, and the reason is told until then', async () => {
+    await leftOnDisk()
+    const after = await boot({ memory: 'other', budget: 500_000 })
+    const other = { ...slotKey, name: 'carts-7' }
+    await add(after, 1, { bytes: 300_000, slot: other })
+    await after.keeper.recall(stop.signal)
+    expect(after.store.latest(slotKey)).toBeUndefined()
+    expect(after.keeper.onDisk(slotNamed)?.generation).toBe(1)
+    expect(after.keeper.trouble?.reason).toBe('StoreFull')
+    await after.store.remove(other)
+    void after.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(5_000)
+      expect(after.store.latest(slotKey)?.manifest.generation).toBe(1)
+    })
+  })
+
+  it('what the tmpfs has and is newer stays', async () => {
+    const world = await boot()
+    await add(world, 1)
+    const run = new AbortController()
+    const running = world.keeper.run(run.signal)
+    await written(world, 1)
+    run.abort(new Error('over'))
+    await running
+    await add(world, 2)
+    await world.keeper.recall(stop.signal)
+    expect(world.recalled).toEqual([])
+    expect(world.store.latest(slotKey)?.manifest.generation).toBe(2)
+  })
+
+  it('D9.gone: with the Lease goes the key: nobody can read the file, and after a minute it is removed', async () => {
+    const before = await boot()
+    await add(before, 1)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 1)
+    run.abort(new Error('over'))
+    await running
+    // The set was deleted. A set of the same name has another half of the key; the agents' Secret is the same.
+    const namesake = lease({ seal: '03'.repeat(32) })
+    const after = await boot({ memory: 'second', slots: [namesake] })
+    await after.keeper.recall(stop.signal)
+    expect(after.store.list()).toEqual([])
+    expect(await files()).toHaveLength(1)
+    void after.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(await files()).toEqual([])
+    })
+  })
+
+  it('D9.whole-list: nothing is swept while not every slot is known, or the key is not', async () => {
+    const before = await boot()
+    await add(before, 1)
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await written(before, 1)
+    run.abort(new Error('over'))
+    await running
+    for (const [slots, half] of [
+      [undefined, Buffer.alloc(32, 1)],
+      [[lease({ name: 'carts-1' })], undefined],
+    ] as const) {
+      const world = await boot({ memory: 'other', slots })
+      Object.assign(world, { half })
+      const again = new AbortController()
+      const going = world.keeper.run(again.signal)
+      for (let i = 0; i < 20; i += 1) await clock.advance(10_000)
+      expect(await files()).toHaveLength(1)
+      again.abort(new Error('over'))
+      await going
+    }
+  })
+
+  it('a key that is missing is told with its cure, and writing begins when it is there', async () => {
+    const world = await boot()
+    world.half = undefined
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    await eventually(() => expect(world.keeper.trouble?.reason).toBe('KeyMissing'))
+    expect(world.keeper.trouble?.message).toContain('deploy/agent')
+    world.half = Buffer.alloc(32, 1)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(await files()).toHaveLength(1)
+      expect(world.keeper.trouble).toBeUndefined()
+    })
+  })
+
+  it('D7.disk-budget: a budget that is full is told with its cure; memory goes on', async () => {
+    const world = await boot({ disk: { budget: 20_000 } })
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    await eventually(() => expect(world.keeper.trouble?.reason).toBe('DiskFull'))
+    expect(world.keeper.trouble?.message).toContain('--disk-budget')
+    await add(world, 2)
+    expect(world.store.latest(slotKey)?.manifest.generation).toBe(2)
+  })
+})
+
+describe('a tmpfs that is full', { timeout: 60_000 }, () => {
+  it('D7.older-to-disk: older generations make room once the disk has one to fall back on', async () => {
+    const world = await boot({ budget: 300_000 })
+    await add(world, 1, { bytes: 100_000 })
+    await add(world, 2, { bytes: 100_000 })
+    await add(world, 3, { bytes: 100_000 })
+    expect(world.store.list().map(({ manifest }) => manifest.generation)).not.toContain(1)
+    expect(world.store.latest(slotKey)?.manifest.generation).toBe(3)
+    expect(await files()).toHaveLength(1)
+    // The generation can be read back on request, if there is room.
+    const back: number[] = []
+    await world.store.drop(slotKey, 3, 3)
+    for await (const { manifest } of world.keeper.others(lease(), stop.signal)) back.push(manifest.generation)
+    expect(back).toEqual([1])
+  })
+
+  it('what has nothing to fall back on stays, and the room is refused', async () => {
+    const world = await boot({ budget: 300_000, disk: { budget: 10_000 } })
+    await add(world, 1, { bytes: 100_000 })
+    await add(world, 2, { bytes: 100_000 })
+    await expect(add(world, 3, { bytes: 100_000 })).rejects.toMatchObject({ code: 'StoreFull' })
+    expect(world.store.list().map(({ manifest }) => manifest.generation)).toEqual([2, 1])
+  })
+
+  it('at the source older ones go without a copy: nobody brings them back there', async () => {
+    const world = await boot({ budget: 300_000, slots: [lease({ node: 'b', holders: ['c'] })] })
+    for (const generation of [1, 2, 3]) await add(world, generation, { bytes: 100_000 })
+    expect(world.store.list().map(({ manifest }) => manifest.generation)).toEqual([3, 2])
+    expect(await files()).toEqual([])
+  })
+
+  it('a draft that could only tell late how much it needs finds the room at its next try', async () => {
+    const world = await boot({ budget: 300_000, slots: [lease({ node: 'b', holders: ['c'] })] })
+    for (const generation of [1, 2]) await add(world, generation, { bytes: 100_000 })
+    const other = { ...slotKey, name: 'carts-1' }
+    await expect(add(world, 1, { bytes: 150_000, slot: other })).rejects.toMatchObject({ code: 'StoreFull' })
+    // The first attempt could not know how much room was missing; the second one does.
+    await add(world, 1, { bytes: 150_000, slot: other })
+    expect(world.store.latest(slotKey)?.manifest.generation).toBe(2)
+  })
+})

@@ -1,0 +1,339 @@
+/**
+ * Keeps generations of the tmpfs on the disk as well, in the background: one file at a time, at a bounded rate. For
+ * each slot, it writes the newest generation when the slot's turn comes, at most once per interval.
+ *
+ * Long because reading, writing and removing share the turns of the slots.
+ */
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
+import { deriveKey, type GenerationKey } from '../../checkpoint/disk/generation-key.ts'
+import { isCheckpointError } from '../../checkpoint/errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import { isNamed } from '../../succession/origin.ts'
+import { reasonOf } from '../report/failure.ts'
+import { createByteRate } from './byte-rate.ts'
+
+export interface DiskKeeperOptions {
+  readonly disk: GenerationDisk
+  readonly store: GenerationStore
+  readonly agentsHalf: (signal: AbortSignal) => Promise<Uint8Array>
+  readonly node: string
+  /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
+  readonly slots: () => readonly SlotLease[] | undefined
+  /** Milliseconds between two files of a slot. */
+  readonly everyMs: number
+  readonly bytesPerSecond?: number
+  /** Called when a generation has been read back into the store. */
+  readonly onRecalled: (stored: Stored) => void
+  readonly changed: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface OnDisk {
+  readonly generation: number
+  readonly takenAt: string
+}
+
+export interface DiskKeeper {
+  /** Writes, recalls and sweeps until the signal fires. */
+  run(signal: AbortSignal): Promise<void>
+  /** Wakes `run`: there may be something to write. */
+  noted(): void
+  /**
+   * Reads generations that the tmpfs lacks back from the disk. Call it once before any decision that depends on the
+   * contents of the tmpfs. `run` retries the failures.
+   */
+  recall(signal: AbortSignal): Promise<void>
+  /**
+   * Yields the generations of a slot that only the disk has, newest first; reads each back when the caller asks for it.
+   */
+  others(lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored>
+  /** Tries to free so many bytes in the tmpfs, without losing anything that is needed. */
+  relieve(bytes: number): Promise<void>
+  onDisk(slot: string): OnDisk | undefined
+  /** True if the keeper has searched the disk for the slot, or if the slot does not use it. */
+  isRead(slot: string): boolean
+  /** Why writing fails; undefined while it works. */
+  readonly trouble: { readonly reason: string; readonly message: string } | undefined
+}
+
+const lookMs = 5_000
+/** Interval of retries for generations that cannot be read, or for which the tmpfs has no room. */
+const againMs = 20_000
+/** How long to keep files that no slot here wants: a Lease may be about to change. */
+const sweepAfterMs = 60_000
+const defaultRate = 32 * 1024 * 1024
+
+interface Written {
+  readonly on: OnDisk | undefined
+  readonly version: string
+  /** Time of the last attempt, monotonic ms. */
+  readonly at: number
+}
+
+/** While the policy of a slot is unknown, its files stay, and none is added. */
+const mayAdd = ({ policy }: SlotLease): boolean => policy?.disk === true
+
+const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly generation: number }) =>
+  `${epoch}.${generation}`
+
+export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
+  const { disk, store, agentsHalf, node, slots, everyMs, onRecalled, changed, clock, log } = options
+  const rate = createByteRate(options.bytesPerSecond ?? defaultRate, clock)
+  const written = new Map<string, Written>()
+  /** Slots (with their lives) for which the disk has been searched. */
+  const recalled = new Set<string>()
+  /** Time of the next search after a failure, monotonic ms. */
+  const againAt = new Map<string, number>()
+  const unwantedSince = new Map<string, number>()
+  let trouble: DiskKeeper['trouble']
+  let wake = Promise.withResolvers<void>()
+  let relieving: Promise<void> = Promise.resolve()
+
+  const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
+    lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
+  const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
+  // Includes slots whose Lease names this node for its present or former role: it may have the only copy.
+  const known = () => (slots() ?? []).filter(lease => isNamed(lease, node))
+
+  const tell = (next: DiskKeeper['trouble']) => {
+    if (trouble?.reason !== next?.reason) changed()
+    trouble = next
+  }
+
+  /** `corrupt`: the file has been removed. Any other failure may be temporary, so the file stays. */
+  async function readOne(
+    sealed: Sealed,
+    key: GenerationKey,
+    signal: AbortSignal,
+  ): Promise<Stored | 'corrupt' | { readonly error: unknown }> {
+    const fields = { slot: slotName(sealed.slot), generation: sealed.generation }
+    try {
+      const stored = await disk.read(sealed, key, store, signal)
+      log.info({ ...fields, bytes: stored.manifest.bytes }, 'generation loaded from the disk')
+      onRecalled(stored)
+      return stored
+    } catch (error) {
+      signal.throwIfAborted()
+      log.warn({ err: error, ...fields }, 'cannot load a generation from the disk')
+      if (!isCheckpointError(error, 'Corrupt', 'BadManifest')) return { error }
+      await disk.remove(sealed.file)
+      return 'corrupt'
+    }
+  }
+
+  async function recallSlot(lease: SlotLease, signal: AbortSignal): Promise<void> {
+    const name = slotName(lease)
+    if (recalled.has(name)) return
+    const key = await keyOf(lease, signal)
+    if (key === undefined) return
+    if (trouble?.reason === 'KeyMissing') tell(undefined)
+    if (clock.monotonic() < (againAt.get(name) ?? 0)) return
+    let isNoted = false
+    let problem: unknown
+    for (const sealed of await disk.of(lease, key)) {
+      // No later epoch than the Lease's has begun, so such a file is forged.
+      if (sealed.epoch > lease.epoch) continue
+      const latest = store.latest(lease)?.manifest
+      const isNewer =
+        latest === undefined ||
+        sealed.epoch > latest.epoch ||
+        (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
+      const result = isNewer ? await readOne(sealed, key, signal) : undefined
+      // Others wait for generations that are reported as on disk, so a corrupt one must not be noted.
+      if (result === 'corrupt') continue
+      if (!isNoted) note(name, sealed, clock.monotonic() - everyMs)
+      isNoted = true
+      if (result === undefined || !('error' in result)) break
+      problem = result.error
+      // An older one would not fit either, and must not be resumed instead of a newer one.
+      if (isCheckpointError(problem, 'StoreFull')) break
+    }
+    if (!isNoted && written.delete(name)) changed()
+    if (problem === undefined) {
+      recalled.add(name)
+      againAt.delete(name)
+      return
+    }
+    againAt.set(name, clock.monotonic() + againMs)
+    tell(reasonOf(problem))
+  }
+
+  async function recall(signal: AbortSignal): Promise<void> {
+    for (const lease of known())
+      try {
+        await recallSlot(lease, signal)
+      } catch (error) {
+        signal.throwIfAborted()
+        log.warn({ err: error, slot: slotName(lease) }, 'cannot search the disk for a slot')
+        tell(reasonOf(error))
+      }
+  }
+
+  const note = (slot: string, sealed: Sealed, at: number) => {
+    const { generation, takenAt } = sealed
+    written.set(slot, { on: { generation, takenAt }, version: versionOf(sealed), at })
+    changed()
+  }
+
+  /** Returns the slot that has waited longest to write its newest generation. */
+  function nextDue(): { readonly lease: SlotLease; readonly stored: Stored } | undefined {
+    const due = held().flatMap(lease => {
+      const stored = store.latest(lease)
+      const last = written.get(slotName(lease))
+      if (lease.seal === undefined || stored === undefined || !mayAdd(lease)) return []
+      if (last?.version === versionOf(stored.manifest)) return []
+      const at = last?.at ?? Number.NEGATIVE_INFINITY
+      return clock.monotonic() - at < everyMs ? [] : [{ lease, stored, at }]
+    })
+    return due.sort((a, b) => a.at - b.at)[0]
+  }
+
+  async function writeOne(lease: SlotLease, stored: Stored, signal: AbortSignal): Promise<void> {
+    const name = slotName(lease)
+    const { epoch, generation } = stored.manifest
+    try {
+      const key = await keyOf(lease, signal)
+      if (key === undefined) return
+      const release = store.retain(lease, generation, epoch)
+      try {
+        const sealed = await disk.write(stored, key, { signal, pace: bytes => rate.take(bytes, signal) })
+        note(name, sealed, clock.monotonic())
+      } finally {
+        release()
+      }
+      await disk.prune(lease, key, 1)
+      tell(undefined)
+    } catch (error) {
+      signal.throwIfAborted()
+      // A newer generation has replaced it meanwhile and will follow.
+      if (isCheckpointError(error, 'NoSuchGeneration')) return
+      const before = written.get(name)
+      written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
+      log.warn({ err: error, slot: name, generation }, 'cannot write a generation to the disk')
+      tell(reasonOf(error))
+    }
+  }
+
+  async function sweep(signal: AbortSignal): Promise<void> {
+    // Acts on a complete list only: the files of an omitted slot would be lost for good.
+    const known = slots()
+    if (known === undefined || disk.tags().size === 0) return
+    const wanted = new Set<string>()
+    for (const lease of known) {
+      const key = await keyOf(lease, signal)
+      if (key !== undefined) wanted.add(key.tag)
+    }
+    for (const tag of [...unwantedSince.keys()]) if (wanted.has(tag)) unwantedSince.delete(tag)
+    for (const tag of disk.tags()) {
+      if (wanted.has(tag)) continue
+      const since = unwantedSince.get(tag) ?? clock.monotonic()
+      unwantedSince.set(tag, since)
+      if (clock.monotonic() - since < sweepAfterMs) wanted.add(tag)
+    }
+    const removed = await disk.sweep({ complete: true, tags: wanted })
+    if (removed > 0) log.info({ files: removed }, 'files of unwanted slots removed')
+    const names = new Set(known.map(slotName))
+    for (const name of [...written.keys()]) if (!names.has(name)) written.delete(name)
+    for (const name of [...recalled]) if (!names.has(name)) recalled.delete(name)
+    for (const name of [...againAt.keys()]) if (!names.has(name)) againAt.delete(name)
+    const tags = disk.tags()
+    for (const tag of [...unwantedSince.keys()]) if (!tags.has(tag)) unwantedSince.delete(tag)
+  }
+
+  /** True if the slot has another copy to fall back on when this generation leaves the tmpfs. */
+  async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
+    // The source kept it only as a base of differences, and never restores it here.
+    if (lease.node === node) return true
+    const key = await keyOf(lease, signal)
+    if (key === undefined) return false
+    // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
+    if ((await disk.of(lease, key)).length > 0) return true
+    if (!mayAdd(lease)) return false
+    const { slot, epoch, generation } = stored.manifest
+    const release = store.retain(slot, generation, epoch)
+    try {
+      note(slotName(slot), await disk.write(stored, key, { signal }), clock.monotonic())
+      return true
+    } finally {
+      release()
+    }
+  }
+
+  async function relieveNow(bytes: number): Promise<void> {
+    const signal = AbortSignal.timeout(30_000)
+    const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
+    const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))
+    const older = store
+      .list()
+      .filter(({ dir }) => !newest.has(dir))
+      .sort((a, b) => a.completedAt - b.completedAt)
+    for (const stored of older) {
+      if (store.room >= bytes) return
+      const lease = leases.get(slotName(stored.manifest.slot))
+      try {
+        if (lease === undefined || !(await isSpare(stored, lease, signal))) continue
+        const { slot, epoch, generation } = stored.manifest
+        await store.drop(slot, generation, epoch)
+        log.info({ slot: slotName(slot), generation }, 'older generation removed to free tmpfs')
+      } catch (error) {
+        log.warn({ err: error }, 'cannot remove an older generation')
+      }
+    }
+  }
+
+  return {
+    async run(signal) {
+      while (!signal.aborted) {
+        wake = Promise.withResolvers()
+        try {
+          await recall(signal)
+          await sweep(signal)
+          const due = nextDue()
+          if (due !== undefined) {
+            await writeOne(due.lease, due.stored, signal)
+            continue
+          }
+        } catch (error) {
+          if (signal.aborted) return
+          log.warn({ err: error }, 'cannot maintain the generations on the disk')
+          tell(reasonOf(error))
+        }
+        const over = new AbortController()
+        const pause = clock.sleep(lookMs, AbortSignal.any([signal, over.signal])).catch(() => undefined)
+        await Promise.race([pause, wake.promise])
+        over.abort()
+      }
+    },
+    noted: () => wake.resolve(),
+    recall,
+    async *others(lease, signal) {
+      const key = await keyOf(lease, signal)
+      if (key === undefined) return
+      for (const sealed of await disk.of(lease, key)) {
+        const { slot, epoch, generation } = sealed
+        if (epoch > lease.epoch || store.open(slot, generation, epoch) !== undefined) continue
+        const stored = await readOne(sealed, key, signal)
+        if (stored !== 'corrupt' && !('error' in stored)) yield stored
+      }
+    },
+    relieve(bytes) {
+      // One call at a time: a second call need not free what the first one has freed.
+      relieving = relieving.then(() => relieveNow(bytes))
+      return relieving
+    },
+    onDisk: slot => written.get(slot)?.on,
+    isRead: slot => {
+      const all = slots()
+      if (recalled.has(slot) || all === undefined) return all !== undefined
+      return !all.some(lease => lease.seal !== undefined && slotName(lease) === slot)
+    },
+    get trouble() {
+      return trouble
+    },
+  }
+}

@@ -1,0 +1,19 @@
+import type { TaskType } from '../decide/task.ts'
+
+/** The action that events name for each task. */
+export const eventActions: Readonly<Record<TaskType, string>> = {
+  watchPrimary: 'Guard',
+  checkpoint: 'Checkpoint',
+  handOver: 'HandOver',
+  replicate: 'Fetch',
+  fetch: 'Fetch',
+  freeze: 'Freeze',
+  verifyRestore: 'Try',
+  discard: 'Empty',
+  promote: 'Promote',
+  probe: 'Probe',
+  stopPrimary: 'Stop',
+  redirect: 'Redirect',
+  wake: 'Wake',
+  watchGate: 'Watch',
+}

@@ -1,0 +1,158 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it, vi } from 'vitest'
+import { annotations } from '../../api/labels.ts'
+import type { FakeCluster } from '../testing/fake/cluster.ts'
+import type { FakeMemory } from '../testing/fake/memory.ts'
+import { atFirst, called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
+
+describe('the agents of two nodes', () => {
+  let cluster: FakeCluster
+  let a: FakeMemory
+  let b: FakeMemory
+  const { start, stop, serving, frozen, untilFrozen } = useTwoNodes(made => {
+    ;({ cluster, a, b } = made)
+  })
+
+  describe('hand a slot over', () => {
+    const asked = () => ({ ...atFirst(), handover: 'uid-h' })
+    const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
+    const untilHandedOver = () =>
+      vi.waitFor(
+        () => {
+          expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([true, true])
+          expect(saidBy('b')?.takenAt).toBe(saidBy('a')?.takenAt)
+        },
+        { timeout: 10_000 },
+      )
+
+    it('D3.stands-still: the primary stands from its last generation on, until its successor is called', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
+      a.running.set('uid-p', 'two')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      // All steps that can fail are done: the last generation is frozen.
+      expect(frozen()?.word).toBe('two')
+      const { dumps } = a.counts
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect(b.running.get('uid-h')).toBe('two')
+      expect(a.running.has('uid-p')).toBe(false)
+      // Never resumed: it would have run beside its successor.
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      expect(a.counts.dumps).toBe(dumps)
+    })
+
+    it('nor does it go on where it is ended for that first', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      cluster.setLease({ ...asked(), ending: 'uid-p' })
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
+    it('stands on where its agent ends, for an operator counts on it; the next one takes that over', async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      await stop(agentA)
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      expect(saidBy('a')).toMatchObject({ final: true, standsForSeconds: expect.any(Number) })
+      await start('a', a)
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
+    it('and the next one lets it go on when it is not to be handed over any more', async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      await stop(agentA)
+      cluster.setLease(atFirst())
+      await start('a', a)
+      await vi.waitFor(() => expect([...a.stops]).toEqual([]))
+    })
+
+    it('also a primary that was an understudy: the next agent does not resume it', async () => {
+      const agentA = await start('a', a)
+      const agentB = await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      cluster.setLease({ ...called(), holders: ['a'], handover: 'uid-next', handovers: 1 })
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true }), { timeout: 10_000 })
+      await stop(agentB)
+      expect([...b.stops]).toEqual(['handover-uid-h'])
+      const { dumps, thaws } = b.counts
+      await start('b', b)
+      await vi.waitFor(() => expect(b.counts.dumps).toBeGreaterThan(dumps), { timeout: 10_000 })
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true, role: 'source' }), {
+        timeout: 10_000,
+      })
+      expect([...b.stops]).toEqual(['handover-uid-h'])
+      expect(b.counts.thaws).toBe(thaws)
+      await stop(agentA)
+    })
+
+    it('and its probes count again where it cannot be stopped', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      a.refusesStops = true
+      const dumps = a.counts.dumps
+      cluster.setLease(asked())
+      await sleep(300)
+      await vi.waitFor(() => expect([...a.suspended, ...a.stops]).toEqual([]), { interval: 1 })
+      expect(a.running.get('uid-p')).toBe('one')
+      expect(a.counts.dumps).toBeLessThanOrEqual(dumps + 3)
+    })
+
+    it('and the primary goes on as before when nobody is called after all', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      cluster.setLease(atFirst())
+      await vi.waitFor(() => expect([...a.stops]).toEqual([]))
+      a.running.set('uid-p', 'two')
+      await untilFrozen('two')
+      expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
+    })
+  })
+
+  it('a primary that has stood still in vain goes on and is asked again only when somebody else wants it', async () => {
+    cluster.writePolicy({ intervalMs: 30_000 })
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    const said = () => cluster.reports.get('a')?.status?.slots[0]
+    a.coming.set('uid-p', Promise.resolve())
+    cluster.setLease({ ...atFirst(), handover: 'uid-h' })
+    await vi.waitFor(() => expect(said()).toMatchObject({ handoverPaused: true, reason: 'PagesComing' }))
+    expect([...a.stops]).toEqual([])
+    a.coming.clear()
+    await sleep(500)
+    expect([...a.stops]).toEqual([])
+    const pod = podOf('p', 'primary')
+    const wish = { ...pod.metadata.annotations, [annotations.handoverRequested]: 'now' }
+    cluster.put('a', { ...pod, metadata: { ...pod.metadata, annotations: wish } })
+    await vi.waitFor(() => expect(said()?.final).toBe(true))
+    expect([...a.stops]).toEqual(['handover-uid-p'])
+    expect(said()?.handoverPaused).toBeUndefined()
+  })
+})

@@ -1,0 +1,116 @@
+import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { NotWanted } from './runner.ts'
+import type { SaveContext } from './save-once.ts'
+import { saveOnce } from './save-once.ts'
+import type { TaskContext } from './task-context.ts'
+
+type HandOverContext = SaveContext &
+  Pick<TaskContext, 'sentinel' | 'lazyPages' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'>
+
+/**
+ * Stops a primary for the successor that its Lease names, and saves its memory once more: later changes would be lost.
+ * The primary stays stopped until another pod holds the slot, the Lease names no successor any more, or the time is
+ * over. In the last two cases it resumes as if nothing had happened, after a timeout with a pause before the next stop.
+ * The sentinel keeps the time, too. Once the agent has reported the stop, an operator counts on it, so an agent that
+ * exits leaves the primary stopped.
+ *
+ * @throws AgentError HandoverExpired, the errors of a save, the signal's reason.
+ */
+export async function handOver(
+  work: HandOverContext,
+  task: TaskOf<'handOver'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
+  const { pod, lease } = task
+  const slot = slotName(lease)
+  const { located } = await understudies.enter(pod, signal)
+  // Pages in transit arrive sooner while the app runs.
+  await work.lazyPages.whole(pod.uid, signal)
+  const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
+  const name = nameOf(pod)
+  let isPromised = false
+  const resumeProbes = work.suspendProbes(pod.uid)
+  const stoppedAt = clock.monotonic()
+  const leftMs = () => Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0)
+  const expired = () => new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
+  // A stop of its own, because the dump's stop ends with the dump. The dump leaves stopped processes as they are.
+  const cgroups = located.containers.flatMap(container => container.cgroups)
+  try {
+    // An earlier agent may have left it stopped.
+    if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
+      await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
+    const stored = await saveOnce(work, task, signal, { isFinal: true })
+    isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
+    if (!isPromised) throw expired()
+    progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
+    const generation = stored.manifest.generation
+    log.info(
+      { pod: pod.name, slot, generation, successor: lease.handover },
+      'primary stopped for its successor',
+    )
+    await clock.sleep(leftMs(), signal)
+    throw expired()
+  } catch (error) {
+    if (!signal.aborted) handoverPauses.begin(task, clock.monotonic() - stoppedAt)
+    throw error
+  } finally {
+    // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.
+    resumeProbes()
+    const endsWithAgent = signal.aborted && !(signal.reason instanceof NotWanted)
+    if (!isPromised || !endsWithAgent) await takeBack(work, task)
+  }
+}
+
+/** Resumes a primary on whose stop an operator counted. */
+async function takeBack(work: HandOverContext, { pod, lease }: TaskOf<'handOver'>): Promise<void> {
+  const slot = slotName(lease)
+  work.progress.standing(slot, undefined)
+  // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends
+  // it. A primary that must end first stays stopped, too: changes that it makes now would be lost.
+  if (work.slotHeldBy(pod.uid) === slot && !work.isToEnd(pod.uid)) await letGo(work, nameOf(pod))
+}
+
+/**
+ * Resumes a primary that an earlier agent has left stopped, and that is not to be handed over any more. Asks the API
+ * server first: the primary must not resume if another pod got its slot.
+ *
+ * @throws KubeError, AgentError SentinelUnavailable, SentinelLost, or the signal's reason.
+ */
+export async function letEarlierGo(
+  work: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  { pod, lease }: TaskOf<'watchPrimary'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (lease.handover !== undefined) return
+  const name = nameOf(pod)
+  if (!(await isThere(work.sentinel, name))) return
+  const now = await work.inquiry.lease(lease, signal)
+  const isIts = now?.holder.uid === pod.uid && now.incarnation === lease.incarnation && now.ending !== pod.uid
+  if (isIts && now.handover === undefined) await letGo(work, name)
+}
+
+const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: string): Promise<boolean> => {
+  try {
+    await sentinel.isDone(stop)
+    return true
+  } catch (error) {
+    if (isAgentError(error, 'SentinelRefused')) return false
+    throw error
+  }
+}
+
+const nameOf = ({ uid }: TaskOf<'handOver'>['pod']): string => `handover-${uid}`
+
+/** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
+async function letGo({ sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>, name: string): Promise<void> {
+  try {
+    await sentinel.continue(name)
+  } catch (error) {
+    if (!isAgentError(error, 'SentinelRefused', 'SentinelLost', 'SentinelUnavailable')) throw error
+    log.info({ stop: name, problem: error.message }, 'nothing to resume')
+  }
+}

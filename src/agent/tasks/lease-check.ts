@@ -1,0 +1,68 @@
+import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { stepsBehind } from '../../succession/age.ts'
+import { toldOf } from '../observe/generations.ts'
+import type { TaskContext } from './task-context.ts'
+
+export type LeaseCheckContext = Pick<TaskContext, 'inquiry' | 'clock' | 'log'>
+
+/**
+ * Rejects a generation that is too old by the Lease: another node could restore newer memory, which would be lost. The
+ * Lease says so until the operator has no other node left. That may have changed since this promotion began, so the API
+ * server decides.
+ *
+ * @throws AgentError NewerElsewhere, KubeError.
+ */
+export async function insist(
+  { inquiry }: LeaseCheckContext,
+  lease: SlotLease,
+  stored: Stored,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!isTooOld(stored, lease.atLeast, lease)) return
+  if (isTooOld(stored, (await inquiry.lease(lease, signal))?.atLeast, lease)) throw newerElsewhere(stored)
+}
+
+export const isTooOld = ({ manifest }: Stored, atLeast: SlotLease['atLeast'], lease: SlotLease): boolean =>
+  atLeast !== undefined && stepsBehind(toldOf(manifest), atLeast, intervalOf(lease)) > 0
+
+/** While the policy is unknown: as if only the newest memory would do. */
+export const intervalOf = ({ policy }: SlotLease): number => policy?.intervalMs ?? 0
+
+export const newerElsewhere = ({ manifest }: Stored) =>
+  new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
+
+const confirmAgainMs = 200
+
+/**
+ * Makes sure, by the API server, that the slot still belongs to this pod, and returns its Lease; asks until it gets an
+ * answer. A restore takes seconds and a cache can be stale: another pod may have the slot and run by now. This is the
+ * last moment to detect that.
+ *
+ * @throws AgentError NotCalled, the signal's reason.
+ */
+export async function confirm(
+  { inquiry, clock, log }: LeaseCheckContext,
+  lease: SlotLease,
+  signal: AbortSignal,
+): Promise<SlotLease> {
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      const now = await inquiry.lease(lease, signal)
+      const isCalled =
+        now?.holder.uid === lease.holder.uid &&
+        now.incarnation === lease.incarnation &&
+        now.epoch === lease.epoch
+      if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
+      return now
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!isKubeError(error)) throw error
+      if (isFirst) log.warn({ err: error, slot: slotName(lease) }, 'cannot read the Lease of the slot')
+      await clock.sleep(confirmAgainMs, signal)
+    }
+  }
+}

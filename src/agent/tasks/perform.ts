@@ -1,0 +1,60 @@
+import type { Task } from '../decide/task.ts'
+import { checkpoint } from './checkpoint.ts'
+import { discard } from './discard.ts'
+import { fetch } from './fetch.ts'
+import { freeze } from './freeze.ts'
+import { handOver } from './hand-over.ts'
+import { probe } from './probe.ts'
+import { promote } from './promote.ts'
+import { redirect } from './redirect.ts'
+import { replicate } from './replicate.ts'
+import { stopPrimary } from './stop-primary.ts'
+import type { TaskContext } from './task-context.ts'
+import { verifyRestore } from './verify-restore.ts'
+import { wake } from './wake.ts'
+import { watchGate } from './watch-gate.ts'
+import { watchPrimary } from './watch-primary.ts'
+
+/**
+ * Performs a task until it is done or the signal fires.
+ *
+ * @param succeeded called after each success by a task that repeats.
+ * @throws AgentError, CheckpointError, KubeError, the signal's reason.
+ */
+export function perform(
+  work: TaskContext,
+  task: Task,
+  signal: AbortSignal,
+  succeeded: () => void,
+): Promise<void> {
+  switch (task.type) {
+    case 'watchPrimary':
+      return watchPrimary(work, task, signal)
+    case 'checkpoint':
+      return checkpoint(work, task, signal, succeeded)
+    case 'handOver':
+      return handOver(work, task, signal)
+    case 'replicate':
+      return replicate(work, task, signal, succeeded)
+    case 'fetch':
+      return fetch(work, task, signal)
+    case 'freeze':
+      return freeze(work, task, signal)
+    case 'verifyRestore':
+      return verifyRestore(work, task, signal)
+    case 'discard':
+      return discard(work, task, signal)
+    case 'promote':
+      return promote(work, task, signal)
+    case 'probe':
+      return probe(work, task, signal)
+    case 'stopPrimary':
+      return stopPrimary(work, task, signal)
+    case 'redirect':
+      return redirect(work, task, signal)
+    case 'watchGate':
+      return watchGate(work, task, signal, succeeded)
+    case 'wake':
+      return wake(work, task, signal)
+  }
+}

@@ -1,0 +1,76 @@
+import type { SlotKey } from '../../api/slot-key.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { isEqual } from '../../kube/equal.ts'
+import { isAtStake, isToEnd } from '../decide/slot-facts.ts'
+import { policiesOf } from '../observe/observe.ts'
+import { isServing } from '../observe/pod-facts.ts'
+import type { PodView, Snapshot } from '../observe/snapshot.ts'
+
+/** The latest snapshot, and what follows from it for one pod or one slot. */
+export interface Present {
+  /** Takes another snapshot. */
+  look(): void
+  readonly snapshot: Snapshot
+  /** By uid. */
+  readonly pods: ReadonlyMap<string, PodView>
+  podOf(uid: string): PodView | undefined
+  /** Name of the slot that this pod holds by the Lease. */
+  slotHeldBy(uid: string): string | undefined
+  /** The policy of a slot; undefined: it is unknown, or the slot is gone. */
+  policyOf(slot: SlotKey): SlotPolicy | undefined
+  /** Whether the primary with this uid is to be stopped at once; see `isToEnd`. */
+  isToEnd(uid: string): boolean
+  /** Name of the slot that this pod holds, or held; for the record. */
+  slotOf(pod: PodView): string
+  /** Whether the end of this pod's app is a death to declare; see `Deaths`. */
+  matters(pod: PodView): boolean
+}
+
+/** @param onRequest called when a policy or state has changed on which the checkpoints of this pod depend. */
+export function createPresent(observe: () => Snapshot, onRequest: (uid: string) => void): Present {
+  let snapshot = observe()
+  let pods: ReadonlyMap<string, PodView> = new Map()
+  let held: ReadonlyMap<string, string> = new Map()
+  const leaseOf = (uid: string) => snapshot.slots.find(({ holder }) => holder.uid === uid)
+  return {
+    look() {
+      const before = pods
+      const policiesBefore = policiesOf(snapshot.slots)
+      snapshot = observe()
+      pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
+      const policies = policiesOf(snapshot.slots)
+      for (const pod of snapshot.pods) {
+        const old = before.get(pod.uid)
+        if (
+          pod.checkpointRequest !== old?.checkpointRequest ||
+          isServing(pod) !== (old !== undefined && isServing(old)) ||
+          !isEqual(policies.get(pod.uid), policiesBefore.get(pod.uid))
+        )
+          onRequest(pod.uid)
+      }
+      held = new Map(snapshot.slots.map(lease => [lease.holder.uid, slotName(lease)]))
+    },
+    get snapshot() {
+      return snapshot
+    },
+    get pods() {
+      return pods
+    },
+    podOf: uid => pods.get(uid),
+    slotHeldBy: uid => held.get(uid),
+    policyOf: slot => snapshot.slots.find(lease => slotName(lease) === slotName(slot))?.policy,
+    isToEnd(uid) {
+      const [pod, lease] = [pods.get(uid), leaseOf(uid)]
+      return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)
+    },
+    slotOf: pod => held.get(pod.uid) ?? `${pod.namespace}.${pod.slot ?? '-'}`,
+    matters(pod) {
+      const lease = leaseOf(pod.uid)
+      // The set has no place for its slot: the pod ends in its grace period, and gets no successor.
+      if (pod.terminating && lease?.retainedSince !== undefined) return false
+      // An understudy whose app has ended only holds the place: only a successor continues its memory.
+      return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
+    },
+  }
+}

@@ -1,0 +1,124 @@
+import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Stored } from '../../checkpoint/store.ts'
+import { stepsBehind } from '../../succession/age.ts'
+import type { Clone } from '../criu/memory-driver.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { generationsOf, memoryOf, toldOf } from '../observe/generations.ts'
+import { fits } from '../observe/pod-facts.ts'
+import { isOf, type Place } from '../state/understudies.ts'
+import type { RestoreContext } from './bring-back.ts'
+import { bringBack, isSameGeneration } from './bring-back.ts'
+import type { FetchContext } from './fetch.ts'
+import { fetchNewest } from './fetch.ts'
+import type { LeaseCheckContext } from './lease-check.ts'
+import { confirm, insist, intervalOf, isTooOld, newerElsewhere } from './lease-check.ts'
+import type { TaskContext } from './task-context.ts'
+import type { Timeline } from './timeline.ts'
+import { watchThaw } from './watch-thaw.ts'
+
+export type OnStageContext = RestoreContext &
+  FetchContext &
+  LeaseCheckContext &
+  Pick<TaskContext, 'understudies' | 'sentinel' | 'deaths' | 'fromDisk'>
+
+/** The generation from which the clone was restored; undefined: this node does not keep it any more. */
+export const generationOf = (
+  { store }: Pick<TaskContext, 'store'>,
+  lease: SlotLease,
+  clone: Clone,
+): Stored | undefined => generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))
+
+/** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
+export async function onStage(
+  work: OnStageContext,
+  { pod, lease, others }: TaskOf<'promote'>,
+  place: Place,
+  timeline: Timeline,
+  signal: AbortSignal,
+): Promise<Clone> {
+  const { driver, log } = work
+  const there = place.clone
+  // An earlier agent thawed it and got no further.
+  if (isOf(there, lease) && there.stage === 'Thawed') {
+    await confirm(work, lease, signal)
+    await watchThaw(work, pod, there, signal)
+    return driver.thaw(there)
+  }
+  await haveMemory(work, { pod, lease, others }, place, signal)
+  timeline.mark('fetch')
+  let failure: unknown = new AgentError('RestoreFailed', 'this node has no generation of the slot')
+  for await (const stored of candidates(work, lease, signal)) {
+    if (stored.manifest.restoreHash !== pod.restoreHash) continue
+    const { generation } = stored.manifest
+    try {
+      await insist(work, lease, stored, signal)
+      const lies = place.clone
+      let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
+      if (clone === undefined) {
+        // Processes share one copy of a page only in a complete restore; memory that would not fit otherwise gets one.
+        const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
+        clone = await bringBack(work, place, stored, signal, lazily)
+        timeline.mark('restore')
+      }
+      const { atLeast } = await confirm(work, lease, signal)
+      // The operator may have heard of newer memory since this node read the Lease.
+      if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
+      timeline.mark('confirm')
+      await watchThaw(work, pod, clone, signal)
+      const thawed = await driver.thaw(clone)
+      // It runs, whatever comes next: no task may take it for a frozen clone.
+      place.put(thawed)
+      timeline.mark('thaw')
+      return thawed
+    } catch (error) {
+      signal.throwIfAborted()
+      if (isAgentError(error, 'NotCalled')) throw error
+      failure = error
+      log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
+      if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
+        const lost = place.clone
+        place.put(undefined)
+        await driver.discard(lost)
+      }
+    }
+  }
+  throw failure
+}
+
+/** The tmpfs first: to load a generation that only the disk has takes time. */
+async function* candidates(
+  work: OnStageContext,
+  lease: SlotLease,
+  signal: AbortSignal,
+): AsyncGenerator<Stored> {
+  yield* generationsOf(work.store, lease)
+  if (work.fromDisk !== undefined) yield* work.fromDisk(lease, signal)
+}
+
+/**
+ * Fetches newer memory from other nodes if it is worth the time. A hot backup is promoted where its slot's memory is,
+ * and time counts: it fetches only if more than one interval would be lost. A pod that was woken or made for the slot
+ * may be on a node without any.
+ */
+async function haveMemory(
+  work: OnStageContext,
+  { pod, lease, others }: Pick<TaskOf<'promote'>, 'pod' | 'lease' | 'others'>,
+  place: Place,
+  signal: AbortSignal,
+): Promise<void> {
+  const [newest] = generationsOf(work.store, lease)
+  const isFrozen = isOf(place.clone, lease)
+  if (isFrozen || (newest !== undefined && pod.kind === 'hotbackup' && !pod.madeForSlot)) {
+    const [best] = others
+    if (best === undefined || newest === undefined) return
+    if (stepsBehind(toldOf(newest.manifest), best, intervalOf(lease)) === 0) return
+  }
+  try {
+    await fetchNewest(work, lease, others, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    // Generations here or on the disk may be older, which is better than none.
+    work.log.warn({ err: error, pod: pod.name }, 'cannot fetch newer memory of other nodes')
+  }
+}

@@ -1,0 +1,106 @@
+import { isAgentError } from '../../api/agent-errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { endTree } from '../criu/tree.ts'
+import { nowhere } from '../decide/slot-facts.ts'
+import type { TaskOf } from '../decide/task.ts'
+import { close, endWatched, redirectLastsMs, runningOf, watchesOf } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
+
+type RedirectContext = Pick<TaskContext, 'driver' | 'sentinel' | 'inquiry' | 'clock' | 'log'>
+
+/** Well below `redirectLastsMs`. */
+const renewMs = 15_000
+
+/**
+ * Pause between questions while no operator leads or the API server does not answer, ms: both may be over soon. Until
+ * then the app that the kubelet has started there answers.
+ */
+const unknownMs = 1_000
+
+/**
+ * Redirects connections from a dead primary to the pod that holds its slot now, or is to get it. The redirect prepared
+ * during its life led to its heir, which may be another pod by now, or serve another slot. Also ends what still runs of
+ * the dead primary.
+ *
+ * Until another pod holds the slot, the redirect stays closed only while an operator leads that could name one.
+ * Otherwise the sentinel opens it after a while: see `redirectLastsMs`.
+ */
+export async function redirect(
+  work: RedirectContext,
+  task: TaskOf<'redirect'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, inquiry, clock, log } = work
+  const { pod, lease, isAwaited } = task
+  await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
+  await aim(work, task, task.to, signal)
+  log.info({ pod: pod.name, slot: slotName(lease), to: task.to }, 'connections to a dead primary redirected')
+  if (!isAwaited) return await shut(work, task, task.to, signal)
+  let isLed = true
+  let pauseMs = 0
+  for (let to = task.to; ; await clock.sleep(pauseMs, signal)) {
+    pauseMs = unknownMs
+    try {
+      const { heir } = lease
+      const isGone =
+        to === heir?.ip && !(await inquiry.isThere({ ...heir, namespace: lease.namespace }, signal))
+      // Another pod may get its address.
+      if (isGone) {
+        to = nowhere
+        await aim(work, task, to, signal)
+      }
+      const wasLed = isLed
+      isLed = await inquiry.operatorLeads(signal)
+      if (isLed) await shut(work, task, to, signal)
+      else if (wasLed)
+        log.warn(
+          { pod: pod.name, slot: slotName(lease) },
+          'no operator leads, so the redirect of a dead primary may open',
+        )
+      pauseMs = isLed ? renewMs : unknownMs
+    } catch (error) {
+      if (!isKubeError(error) || signal.aborted) throw error
+      log.warn({ err: error, pod: pod.name }, 'cannot read from the API server which pod takes over')
+    }
+  }
+}
+
+/** Sets the target of the pod's redirects, whether they are closed yet or not. */
+async function aim(
+  { sentinel }: RedirectContext,
+  { pod, isAwaited }: TaskOf<'redirect'>,
+  heir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
+  for (const { name, grave } of await watchesOf(sentinel, pod.uid, signal))
+    if (grave !== 'none') await sentinel.prepareRedirect({ name, heir, ...lasts }, signal)
+}
+
+/** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */
+async function shut(
+  work: RedirectContext,
+  { pod, isAwaited }: TaskOf<'redirect'>,
+  heir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, log } = work
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  const graves = watches.filter(({ grave }) => grave !== 'none')
+  if (graves.length > 0) return await close(sentinel, graves, signal)
+  const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
+  for (const { watch, init } of await runningOf(work, pod, signal))
+    try {
+      await sentinel.watch(watch, init, signal)
+      await sentinel.prepareRedirect({ name: watch, netns: init, heir, ...lasts }, signal)
+      await sentinel.redirect(watch, signal)
+    } catch (error) {
+      if (!isAgentError(error, 'SentinelRefused')) throw error
+      log.warn(
+        { err: error, pod: pod.name },
+        'cannot redirect connections to a dead primary, so its processes are ended',
+      )
+      await endTree(sentinel, init)
+    }
+}

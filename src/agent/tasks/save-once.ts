@@ -1,0 +1,128 @@
+import { AgentError } from '../../api/agent-errors.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { Draft, Stored } from '../../checkpoint/store.ts'
+import { dumpDeadlineMs } from '../../succession/deadlines.ts'
+import type { DumpResult } from '../criu/memory-driver.ts'
+import type { TaskOf } from '../decide/task.ts'
+import type { TaskContext } from './task-context.ts'
+import { assertVolumesFit } from './volumes-limit.ts'
+import { withinLimits } from './watched-draft.ts'
+
+export type SaveContext = Pick<
+  TaskContext,
+  | 'node'
+  | 'driver'
+  | 'store'
+  | 'understudies'
+  | 'deaths'
+  | 'progress'
+  | 'podOf'
+  | 'suspendProbes'
+  | 'announce'
+  | 'sign'
+  | 'measureMemory'
+  | 'measureVolumes'
+  | 'draftBytes'
+  | 'clock'
+>
+
+const growing = (draft: Draft) => (bytes: number) => {
+  draft.grow(bytes)
+  return draft.room() - bytes
+}
+
+/** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
+const baseAndNewest = 2
+
+/**
+ * Saves a primary's memory now.
+ * @param isFinal no generation of this primary follows: it is stopped already.
+ * @param inVain called before a rejection if the primary was stopped, with the upper bound of that time in ms.
+ * @throws AgentError, CheckpointError, the signal's reason.
+ */
+export async function saveOnce(
+  work: SaveContext,
+  { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
+  signal: AbortSignal,
+  { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
+): Promise<Stored> {
+  const { driver, store, understudies } = work
+  const { namespace, name, incarnation, epoch } = lease
+  const key = { namespace, name, incarnation }
+  const last = store.latest(key)
+  const generation = (last?.manifest.generation ?? 0) + 1
+  const { located } = await understudies.enter(pod, signal)
+  const limit = policy.volumeBytes
+  const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
+  const volumeBytes = await assertVolumesFit(work, located, { limit, known, signal })
+  // Makes room. The store kept the previous base until now, so that holders could ask for the difference to it.
+  await store.prune(key, policy.keep)
+  // A dump is about as large as the one before. The size of a first dump is unknown until it has filled the tmpfs.
+  const memoryBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
+  const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
+  const draft = await store.begin(key, generation, expected)
+  const resumeProbes = work.suspendProbes(pod.uid)
+  let stopped: number | undefined
+  let frozenMs = 0
+  try {
+    const stoppedAt = work.clock.monotonic()
+    const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
+    const result = await withinLimits(
+      draft.dir,
+      { volumeBytes: limit, setAside: growing(draft), measure: work.draftBytes },
+      work.clock,
+      signal,
+      signal =>
+        driver.dump(located, draft.dir, {
+          deadlineMs,
+          before: last?.manifest,
+          roomBytes: draft.room(),
+          onStopped: () => {
+            stopped = work.clock.monotonic()
+          },
+          signal,
+        }),
+    ).finally(() => {
+      resumeProbes()
+      if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
+    })
+    const now = work.podOf(pod.uid)
+    if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
+      throw new AgentError('DumpVoid')
+    const stored = await draft.commit(
+      {
+        ...{ version: 1, slot: key, epoch, generation },
+        source: { pod: pod.name, podUid: pod.uid, node: work.node, ...(pod.ip ? { ip: pod.ip } : {}) },
+        ...factsOf(result),
+        restoreHash: pod.restoreHash ?? policy.restoreHash,
+        ...(isFinal && { final: true }),
+      },
+      { stoppedAt, sign: work.sign, signal },
+    )
+    work.announce(key)
+    await store.prune(key, Math.max(policy.keep, baseAndNewest))
+    return stored
+  } catch (error) {
+    if (frozenMs > 0) inVain?.(frozenMs)
+    await draft.discard()
+    // The pod's processes may have changed; the next task locates them again.
+    understudies.lookAgain(pod.uid)
+    throw error
+  }
+}
+
+/** The part of a manifest that the dump itself tells. */
+const factsOf = ({
+  takenAt,
+  frozenSeconds,
+  skewSeconds,
+  criu,
+  kernel,
+  architecture,
+  cpuFeatures,
+  containers,
+  volumes,
+}: DumpResult) => ({
+  ...{ takenAt, frozenSeconds, skewSeconds, criu, kernel, architecture, containers, volumes },
+  ...(cpuFeatures === undefined ? {} : { cpuFeatures }),
+})

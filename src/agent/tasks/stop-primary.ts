@@ -1,0 +1,104 @@
+import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { endTree } from '../criu/tree.ts'
+import { nowhere } from '../decide/slot-facts.ts'
+import type { TaskOf } from '../decide/task.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
+import type { TaskContext } from './task-context.ts'
+
+export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'clock'>
+
+/**
+ * Stops a primary that is being deleted or has been replaced, so that it does not run beside its successor.
+ *
+ * @throws AgentError StillCalled if the API server says that the pod is no longer to be ended: it answers again, and
+ * our cache is stale.
+ */
+export async function stopPrimary(
+  work: EndContext & Pick<TaskContext, 'inquiry' | 'log'>,
+  { pod, lease }: TaskOf<'stopPrimary'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
+    throw new AgentError('StillCalled', slotName(lease))
+  const first = pod.containers[0]?.name ?? ''
+  const why = pod.terminating ? 'its pod is being deleted' : 'another pod takes its slot'
+  await endPod(work, pod, first, `was ended: ${why}`, signal)
+  work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
+}
+
+/** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */
+async function isSpared(
+  { inquiry }: Pick<TaskContext, 'inquiry'>,
+  { uid }: PodView,
+  lease: SlotLease,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    const now = await inquiry.lease(lease, signal)
+    return now?.holder.uid === uid && now.incarnation === lease.incarnation && now.ending !== uid
+  } catch (error) {
+    signal.throwIfAborted()
+    if (!isKubeError(error)) throw error
+    return false
+  }
+}
+
+/** A kill that takes longer is stuck in the kernel; by then the pod cannot be reached anyway. */
+const killPatienceMs = 1_000
+
+/**
+ * Redirects connections away from a primary, kills it and declares its death, in this order. The redirect comes first,
+ * or clients would find no server. The declaration comes once no process of the pod can change what others see. A
+ * process that cannot be found does not run.
+ */
+export async function endPod(
+  work: EndContext,
+  pod: PodView,
+  container: string,
+  what: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, deaths, clock } = work
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  await close(sentinel, watches, signal)
+  const running = await runningOf(work, pod, signal)
+  const killed = Promise.all([
+    endWatched(sentinel, watches),
+    ...running.map(({ init }) => endTree(sentinel, init)),
+  ])
+  const over = new AbortController()
+  await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
+  over.abort()
+  await deaths.declare(pod, container, what)
+  await killed
+}
+
+/**
+ * Ends the processes of a pod that is gone although it was watched a moment ago, and removes its watches. Such a pod
+ * was deleted without its grace period, and another pod gets its slot at once. The kubelet would let the processes run
+ * for that grace period.
+ */
+export async function endGone(
+  { sentinel, inquiry, log }: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  uid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const watches = await watchesOf(sentinel, uid, signal)
+  if (watches.length === 0) return
+  // A pod that has only lost its labels no longer belongs to Understudy, and keeps running.
+  if (!(await inquiry.isHere(uid, signal))) {
+    // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
+    for (const { name, grave } of watches)
+      if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, heir: nowhere }, signal))
+    await close(sentinel, watches, signal)
+    await endWatched(sentinel, watches)
+    log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')
+    for (const { name } of watches) await unwatch(sentinel, name, signal)
+    return
+  }
+  for (const { name } of watches) await dropWatch(sentinel, name, signal)
+}

@@ -1,0 +1,104 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { AgentErrorCode } from '../../../api/agent-errors.ts'
+import type { ProcessRef } from '../../container/process.ts'
+import type { Clone } from '../../criu/memory-driver.ts'
+import type { Obstacle } from '../../preflight/obstacles/obstacle.ts'
+import type { Predecessor } from '../../tasks/inherited-connections.ts'
+
+/** The memory and the processes of a node's pods, its redirects and stops. They survive agents. */
+export interface FakeMemory {
+  /** Words of the running apps, by uid of the pod. */
+  readonly running: Map<string, string>
+  readonly clones: Map<string, { clone: Clone; word: string }>
+  readonly watches: Map<string, FakeWatch>
+  /** Answers of gates, by uid of the pod. */
+  readonly gates: Map<string, (line: string) => string>
+  /** Pids of process trees that were killed, in order. */
+  readonly kills: number[]
+  /** Names of watches whose redirects were closed by a command, in order. */
+  readonly burials: string[]
+  /** Pods whose connections by way of a predecessor are to be ended, with that predecessor. */
+  readonly parted: { readonly pod: string; readonly from: Predecessor }[]
+  /** Suspensions of probes that are in effect, by uid of the pod. */
+  readonly suspended: Set<{ readonly uid: string }>
+  /** True while another tracer has the processes, so that they cannot be stopped. */
+  refusesStops: boolean
+  /** True while memory can be saved and restored here. */
+  able: boolean
+  /** Settles when the node's disk has been read after a reboot; the engine runs only then. */
+  recalled: Promise<void> | undefined
+  /** Targets of redirects that were closed at the removal of their watches; they last as long as the pods' networks. */
+  readonly waysLeft: (string | undefined)[]
+  /** Names of watches that still existed when the agent discarded their clone: it would count as a death. */
+  readonly mourned: string[]
+  /** True if the kernel has no rules for redirects. */
+  noGraves: boolean
+  readonly counts: { dumps: number; restores: number; thaws: number; discards: number }
+  /** Names of the stops in effect. */
+  readonly stops: Set<string>
+  /** Names of stops that outlive the agent that requested them. */
+  readonly kept: Set<string>
+  /** Words whose restore fails, with the error code. */
+  readonly broken: Map<string, AgentErrorCode>
+  /** Obstacles to saving a pod, by its uid. */
+  readonly obstacles: Map<string, readonly Obstacle[]>
+  /** Arrivals of pages, by uid of the pod: resolves when all have arrived, rejects as the driver would. */
+  readonly coming: Map<string, Promise<void>>
+  /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
+  readonly busy: Set<string>
+  /** Total size of the layers and volumes of a pod. */
+  volumeBytes: number
+  /** Memory of the processes of a pod. */
+  memoryBytes: number
+  /** Duration of a freeze that each dump reports. */
+  frozenSeconds: number
+  /** Called right before a dump stops its pod. */
+  beforeStop: () => void
+  /** Called while a pod is stopped for its dump. */
+  duringDump: (uid: string) => Promise<void> | void
+  readonly directory: string
+}
+
+export interface FakeWatch {
+  readonly process: ProcessRef
+  readonly heir: string | undefined
+  readonly lastsMs?: number | undefined
+  readonly isClosed: boolean
+  readonly died: boolean
+}
+
+export async function createFakeMemory(): Promise<FakeMemory> {
+  return {
+    running: new Map(),
+    clones: new Map(),
+    watches: new Map(),
+    gates: new Map(),
+    kills: [],
+    burials: [],
+    parted: [],
+    noGraves: false,
+    able: true,
+    recalled: undefined,
+    waysLeft: [],
+    suspended: new Set(),
+    refusesStops: false,
+    mourned: [],
+    counts: { dumps: 0, restores: 0, thaws: 0, discards: 0 },
+    stops: new Set(),
+    kept: new Set(),
+    broken: new Map(),
+    obstacles: new Map(),
+    coming: new Map(),
+    busy: new Set(),
+    volumeBytes: 0,
+    memoryBytes: 0,
+    frozenSeconds: 0.001,
+    beforeStop: () => undefined,
+    duringDump: () => undefined,
+    directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
+  }
+}
+
+export const dispose = (memory: FakeMemory) => rm(memory.directory, { recursive: true, force: true })

@@ -1,0 +1,129 @@
+/** A node without processes: the memory of a pod is one word, and everything else is the agent's own code. */
+import { Registry } from 'prom-client'
+import type { GenerationStore } from '../../../checkpoint/store.ts'
+import { createGenerationStore } from '../../../checkpoint/store.ts'
+import { systemClock as clock } from '../../../kube/clock.ts'
+import { silentLog as log } from '../../../kube/log.ts'
+import { systemRandom as random } from '../../../kube/random.ts'
+import type { Pod } from '../../../kube/resources.ts'
+import { createStore } from '../../../kube/store.ts'
+import type { Probe } from '../../../probe/probe.ts'
+import { createCore, type Platform } from '../../core.ts'
+import { createAgentMetrics } from '../../report/metrics.ts'
+import type { NodeCapabilities } from '../../tasks/task-context.ts'
+import { type FakeCluster, fakeInquiry, patchIn, pull, reportIn } from './cluster.ts'
+import { fakeDriver } from './driver.ts'
+import type { FakeMemory } from './memory.ts'
+import { fakeSentinel, watchesOf } from './sentinel.ts'
+
+export interface FakeAgent {
+  /** Reports the death of a pod's app, as the sentinel would. */
+  die(uid: string, container?: string): void
+  stop(): Promise<void>
+}
+
+/** Starts an agent on a node, with the state that an earlier agent has left there. */
+export async function startFakeAgent(
+  cluster: FakeCluster,
+  node: string,
+  memory: FakeMemory,
+  probe: Probe = async () => ({ outcome: 'success' }),
+): Promise<FakeAgent> {
+  const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
+  await store.load()
+  cluster.stores.set(node, store)
+  const stop = new AbortController()
+  const core = createCore(
+    platformOf(cluster, node, memory, toolsOf(cluster, node, memory, store, probe)),
+    stop.signal,
+  )
+  core.recall(watchesOf(memory))
+  const dieNow = (name: string) => core.onDeath({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 })
+  // The sentinel reports these as soon as it has a connection, however long an agent's start takes.
+  for (const [name, { died }] of memory.watches) if (died) dieNow(name)
+  core.begin(stop.signal)
+  const running = (async () => {
+    if (memory.recalled !== undefined) await memory.recalled
+    await core.run(stop.signal)
+  })()
+  return {
+    die(uid, container = '') {
+      for (const [name, watch] of memory.watches) {
+        if (!name.startsWith(`${uid}/${container}`)) continue
+        memory.watches.set(name, { ...watch, died: true, isClosed: watch.heir !== undefined })
+        dieNow(name)
+      }
+    },
+    async stop() {
+      stop.abort(new Error('over'))
+      await running
+      // The sentinel resumes the processes that this connection had stopped, except those that the agent made it keep.
+      for (const name of memory.stops) if (!memory.kept.has(name)) memory.stops.delete(name)
+    },
+  }
+}
+
+function toolsOf(
+  cluster: FakeCluster,
+  node: string,
+  memory: FakeMemory,
+  store: GenerationStore,
+  probe: Probe,
+): NodeCapabilities {
+  const kinds = new Set<string>()
+  return {
+    node,
+    driver: fakeDriver(memory),
+    sentinel: fakeSentinel(memory),
+    inquiry: fakeInquiry(cluster, node),
+    store,
+    peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
+    inheritedConnections: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
+    gates: {
+      tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',
+      refused: async () => 0,
+    },
+    restorableKinds: { kinds, add: async kind => void kinds.add(kind) },
+    measureVolumes: async () => memory.volumeBytes,
+    measureMemory: async () => memory.memoryBytes,
+    probe,
+    runCommand: async () => ({ outcome: 'success' }),
+    obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
+    event: () => undefined,
+    metrics: createAgentMetrics(new Registry(), () => store.bytes),
+    clock,
+    log,
+  }
+}
+
+function platformOf(
+  cluster: FakeCluster,
+  node: string,
+  memory: FakeMemory,
+  tools: NodeCapabilities,
+): Platform {
+  const { leases, reports } = cluster
+  return {
+    tools,
+    stores: { pods: cluster.pods.get(node) ?? createStore<Pod>(), leases, reports },
+    state: {
+      sentinel: '1',
+      get able() {
+        return memory.able
+      },
+    },
+    probes: {
+      suspendProbes: uid => {
+        const suspension = { uid }
+        memory.suspended.add(suspension)
+        return () => void memory.suspended.delete(suspension)
+      },
+      onProber: () => undefined,
+    },
+    patch: patchIn(cluster, node),
+    report: slots => reportIn(cluster, node, slots),
+    announced: () => undefined,
+    sweepPods: async () => undefined,
+    random,
+  }
+}
