@@ -6,7 +6,7 @@ export type Protection = (typeof protections)[number]
 /**
  * How a successor got its slot's memory. Frozen: it had a frozen clone. Staged: its node had a staged copy. Fetched:
  * from another node. Warm: it ran and got a pulled state. Cold: a cold backup was woken for it. Created: a pod was
- * created for it. Empty: no node had the memory, and the slot began a new life.
+ * created for it. Empty: no node had the memory, and the slot began a new incarnation.
  */
 export const origins = ['Frozen', 'Staged', 'Fetched', 'Warm', 'Cold', 'Created', 'Empty'] as const
 export type OriginOfMemory = (typeof origins)[number]

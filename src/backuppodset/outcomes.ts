@@ -25,16 +25,16 @@ export function livePodsAfter(observed: Observed, outcomes: readonly Outcome[]):
   return [...live.values()].filter(pod => pod.metadata.deletionTimestamp === undefined && !isFinished(pod))
 }
 
-/** Returns the slots for which the set has no place any more. */
-export const releasedIn = (outcomes: readonly Outcome[]): readonly number[] =>
-  outcomes.flatMap(({ type, action }) =>
-    type === 'done' && action.type === 'delete' && action.reason === 'Surplus' ? (action.pod.slot ?? []) : [],
-  )
-
 /** Returns the roles that pods have taken. */
 export const rolesIn = (outcomes: readonly Outcome[]) =>
   outcomes.flatMap(({ type, action }) =>
     type === 'done' && 'role' in action && action.role !== undefined ? [action.role] : [],
+  )
+
+/** Returns the slots for which the set has no place any more. */
+export const releasedIn = (outcomes: readonly Outcome[]): readonly number[] =>
+  outcomes.flatMap(({ type, action }) =>
+    type === 'done' && action.type === 'delete' && action.reason === 'Surplus' ? (action.pod.slot ?? []) : [],
   )
 
 /** Returns the outcomes as attempts; one that was given up in time is none. */

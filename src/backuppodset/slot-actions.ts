@@ -24,7 +24,7 @@ export interface Role {
   readonly replaces: LostPrimary | undefined
   /** The successor starts with an empty memory, and why. */
   readonly startsEmpty?: EmptyStart
-  /** The life that this ends because no node has a copy. The API server must confirm that before the action. */
+  /** The incarnation that this ends because no node has a copy. The API server must confirm that before the action. */
   readonly ends?: SetSlotLease
 }
 
@@ -112,7 +112,7 @@ export type SlotAction =
       readonly version: string
       readonly policy: SlotPolicy
     }
-  /** Ends the life of a slot that no pod has or will take. */
+  /** Ends the incarnation of a slot that no pod has or will take. */
   | {
       readonly type: 'deleteSlot'
       readonly slot: number

@@ -61,7 +61,7 @@ export interface StatePort {
   readonly heldState: (slot: number, holder: Holder) => void
   /** A candidate refused the slot's state. */
   readonly refusedState: (slot: number) => void
-  /** The slot's life has ended: no pod will be given its state. */
+  /** The slot's incarnation has ended: no pod will be given its state. */
   readonly beganAnew: (slot: number) => void
 }
 

@@ -22,7 +22,7 @@ export interface Players {
   readonly understudies: readonly Candidate[]
   /** Hot backups made for the turn of one slot: each takes that slot only. */
   readonly relays: readonly Candidate[]
-  /** Slots that begin a new life in place: the kubelet has restarted their app, and no memory of it is left. */
+  /** Slots that begin a new incarnation in place: the kubelet has restarted their app, and no memory of it is left. */
   readonly emptied: ReadonlySet<number>
   /** Slots whose primaries are to be terminated, because another pod is about to be called. */
   readonly ending: ReadonlySet<number>

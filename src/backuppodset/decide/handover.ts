@@ -6,7 +6,7 @@ import { optionsOf, slowRank } from './successors.ts'
 export interface Handover {
   readonly primary: Candidate
   readonly slot: SlotMemory
-  /** The understudy that takes the slot with its memory; undefined: the slot begins a new, empty life. */
+  /** The understudy that takes the slot with its memory; undefined: the slot begins a new, empty incarnation. */
   readonly successor: Candidate | undefined
 }
 

@@ -2,8 +2,15 @@ import { describe, expect, it } from 'vitest'
 import type { SlotMemory } from '../memory/view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
-import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot, stageOf } from '../testing/slots.ts'
+import {
+  coldCopy,
+  makeMemorySnapshot,
+  makePrimary,
+  makeUnderstudy,
+  parsedMemory,
+  stageOf,
+} from '../testing/memory.ts'
+import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
 
 describe('a primary that died', () => {
   const p0 = makePrimary('p0', 0, dead, died)

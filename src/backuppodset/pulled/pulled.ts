@@ -58,7 +58,7 @@ export interface PulledOfSet {
   ): void
 }
 
-/** Everything about pulled state that a controller of owners needs. */
+/** Everything about pulled state that the controller of sets needs. */
 export interface Pulled {
   /** @param life fires when the set is deleted: nothing of it stays. */
   ofSet(setUid: string, life: AbortSignal): PulledOfSet

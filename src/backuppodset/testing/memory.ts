@@ -21,6 +21,12 @@ export const parsedMemory: ParsedMemory = {
   disk: true,
 }
 
+/** @throws Error if the pod's set keeps no memory. */
+export function stageOf(pod: PodView): StageView {
+  if (pod.stage === undefined) throw new Error('a pod without stage')
+  return pod.stage
+}
+
 export const makePrimary = (
   name: string,
   slot: number,

@@ -46,18 +46,12 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   ...over,
 })
 
-/** @throws Error if the pod's owner keeps no memory. */
-export function stageOf(pod: Candidate): StageView {
-  if (pod.stage === undefined) throw new Error('a pod without stage')
-  return pod.stage
-}
-
 export const makeLease = (pod: Candidate, over: Partial<SetSlotLease> = {}): SetSlotLease => ({
   namespace: 'default',
   name: `bps-${over.slot ?? pod.slot ?? 0}`,
+  slot: pod.slot ?? 0,
   incarnation: `0000000${pod.slot ?? 0}`,
   group: 'bps',
-  slot: pod.slot ?? 0,
   owner: 'set-uid',
   holder: { name: pod.name, uid: pod.uid },
   epoch: pod.epoch,
@@ -86,7 +80,9 @@ export const makeCopy = (
   stale: false,
   timely: true,
   report: {
-    ...keyOf(lease),
+    namespace: lease.namespace,
+    name: lease.name,
+    incarnation: lease.incarnation,
     role: 'holder',
     generation: 3,
     pipelineSeconds: 0.2,
@@ -118,5 +114,3 @@ export const makeSlot = (
   copies,
   ...over,
 })
-
-const keyOf = ({ namespace, name, incarnation }: SetSlotLease) => ({ namespace, name, incarnation })
