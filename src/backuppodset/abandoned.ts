@@ -4,7 +4,7 @@ import { isKubeError } from '../kube/errors.ts'
 import { refOfKey } from '../kube/object.ts'
 import type { Lease } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { abandonedLeases, type SlotLeaseObject } from './memory/slot-leases.ts'
+import { abandonedLeases, type SlotLeaseObject } from '../slot/observe/slot-leases.ts'
 
 export interface AbandonedDeps {
   readonly memory?: { readonly leases: Store<Lease> } | undefined

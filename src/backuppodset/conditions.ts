@@ -5,9 +5,9 @@ import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
-import { checkpointReadiness } from './memory/readiness.ts'
+import { checkpointReadiness } from '../slot/report/readiness.ts'
 import type { PassFacts } from './pass-facts.ts'
-import { pulledReadiness } from './pulled/status.ts'
+import { pulledReadiness } from '../slot/http-state/status.ts'
 import { type UpdateWord, waitingUpdate } from './update-status.ts'
 
 type Wanted = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>

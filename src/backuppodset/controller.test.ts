@@ -13,12 +13,12 @@ import { createStore } from '../kube/store.ts'
 import { createMemoryStore } from '../state-store/memory.ts'
 import { createWriteBehind } from '../state-store/write-behind.ts'
 import { createSetController } from './controller.ts'
-import { reportIndexes } from './memory/reports.ts'
-import { leaseIndexes } from './memory/slot-leases.ts'
-import type { SetName } from './named-sets.ts'
+import { reportIndexes } from '../slot/observe/reports.ts'
+import { leaseIndexes } from '../slot/observe/slot-leases.ts'
+import type { SetName } from '../slot/report/named-sets.ts'
 import { podIndexes } from './pod-indexes.ts'
 import { revisionIndexes } from './revisions/observe.ts'
-import { serviceIndexes, sliceIndexes } from './services/observe.ts'
+import { serviceIndexes, sliceIndexes } from '../slot/endpoints/observe.ts'
 
 const nothing = () => undefined
 

@@ -2,7 +2,7 @@ import { type BackupPodSetStatus, limits } from '../api/backuppodset.ts'
 import type { LastFailover, SlotFailover } from '../api/slot-status.ts'
 import { type Clock, elapses } from '../kube/clock.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
-import { perTerm, type Terms } from './term.ts'
+import { perTerm, type Terms } from '../slot/act/term.ts'
 
 /**
  * The history of one set for display: failovers with the restored generation. It continues the previous operator's

@@ -3,7 +3,7 @@ import { annotations, labels } from '../api/labels.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createLostPrimaries } from './lost-primaries.ts'
-import { createPendingDeletions } from './pending-deletions.ts'
+import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
 
 const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
   metadata: {

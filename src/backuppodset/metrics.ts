@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import { protections, type SlotStatus } from '../api/slot-status.ts'
-import { createNamedSets, type NamedSets } from './named-sets.ts'
+import { createNamedSets, type NamedSets } from '../slot/report/named-sets.ts'
 import { stepsOf } from './pending-status.ts'
 import type { Outcome } from './plan.ts'
 

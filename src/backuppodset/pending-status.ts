@@ -1,7 +1,7 @@
 import type { LastTransition } from '../api/backuppodset.ts'
 import type { LastFailover, OriginOfMemory } from '../api/slot-status.ts'
 import type { Clock } from '../kube/clock.ts'
-import type { Phases } from './act/outcome.ts'
+import type { Phases } from '../slot/act/outcome.ts'
 import type { Action, Outcome } from './plan.ts'
 
 /** The last transition and failover that no written status contains yet. */

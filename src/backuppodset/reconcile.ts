@@ -6,7 +6,7 @@ import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcil
 import type { Store } from '../kube/store.ts'
 import { type AbandonedDeps, abandonedOf, pauseAll } from './abandoned.ts'
 import type { RefusedSpec } from './in-force.ts'
-import { slotLeasesOf } from './memory/slot-leases.ts'
+import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { type Missing, missingMessage, missingMs, statusOfMissing } from './missing.ts'
 import { makePass, type PassDeps, type Passing } from './pass.ts'
 import type { SetRecord } from './set-record.ts'

@@ -1,5 +1,5 @@
 import { eventReasons } from '../api/reasons.ts'
-import { PodChangedError } from './act/write-pod.ts'
+import { PodChangedError } from '../slot/act/write-pod.ts'
 import { type ForPod, type SetEvent, toldOf } from './action-events.ts'
 import type { Action, Outcome } from './plan.ts'
 

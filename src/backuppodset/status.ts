@@ -8,9 +8,9 @@ import { conditionsOf } from './conditions.ts'
 import { partitionPrimaries } from './decide/primary-sets.ts'
 import { listed, slotFailover } from './failover-history.ts'
 import type { RefusedSpec } from './in-force.ts'
-import { retainedSlots, slotFacts } from './memory/status.ts'
+import { retainedSlots, slotFacts } from '../slot/report/status.ts'
 import type { PassFacts } from './pass-facts.ts'
-import { pulledSlotFacts } from './pulled/status.ts'
+import { pulledSlotFacts } from '../slot/http-state/status.ts'
 import type { PodView } from './snapshot.ts'
 
 /**

@@ -4,7 +4,7 @@ import { labels } from '../api/labels.ts'
 import type { NodeReportStatus } from '../api/node-report.ts'
 import type { Change } from '../kube/store.ts'
 import { makeObject } from '../kube/testing/fake-api.ts'
-import { makePodObject, makeReport, makeSlotReport } from './testing/objects.ts'
+import { makePodObject, makeReport, makeSlotReport } from '../slot/testing/objects.ts'
 import { triggers } from './triggers.ts'
 
 const added = <T>(object: T): Change<T> => ({ type: 'added', object, initial: false })

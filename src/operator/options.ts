@@ -1,7 +1,7 @@
 import { generationsKey } from '../api/generations-key.ts'
 import type { InjectedResources } from '../api/injected-resources.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
-import { defaultStateBudget } from '../backuppodset/pulled/budget.ts'
+import { defaultStateBudget } from '../slot/http-state/budget.ts'
 
 /** The operator's configuration: the only type for it; `--help` documents all options and defaults. */
 export interface OperatorOptions {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { NodeReport } from '../api/node-report.ts'
 import { stageLabel } from '../api/pod-contract.ts'
-import { makeReport } from '../backuppodset/testing/objects.ts'
+import { makeReport } from '../slot/testing/objects.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
 import { createQueue } from '../kube/queue.ts'

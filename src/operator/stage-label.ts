@@ -1,6 +1,6 @@
 import type { NodeReport } from '../api/node-report.ts'
 import { stageLabel, stageReady } from '../api/pod-contract.ts'
-import { createReports, staleMs } from '../backuppodset/memory/reports.ts'
+import { createReports, staleMs } from '../slot/observe/reports.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../kube/clock.ts'
-import type { Machine } from '../../succession/machine-fit.ts'
+import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { ProcFs } from '../container/process.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
 import type { Copies } from './copies.ts'

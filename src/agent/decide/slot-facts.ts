@@ -1,6 +1,6 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { hasNothing, isKept, mayKeep } from '../../succession/kept.ts'
+import { hasNothing, isKept, mayKeep } from '../../slot/decide/kept.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 
 /**

@@ -2,7 +2,7 @@ import { diskUnreadReason, policyUnknownReason, type SlotReport } from '../../ap
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { isWanted } from '../../succession/origin.ts'
+import { isWanted } from '../../slot/decide/origin.ts'
 import { isDead } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import type { SlotProgress } from '../state/progress.ts'

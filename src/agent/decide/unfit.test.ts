@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Machine } from '../../succession/machine-fit.ts'
+import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { Kept, Snapshot } from '../observe/snapshot.ts'
 import { container, kept, lease, policy, snapshot, understudy } from '../testing/fake/snapshots.ts'
 import { desiredTasks } from './desired-tasks.ts'

@@ -1,4 +1,4 @@
-import { misfit } from '../../succession/machine-fit.ts'
+import { misfit } from '../../slot/decide/machine-fit.ts'
 import type { Kept, PodView, Snapshot } from '../observe/snapshot.ts'
 
 /** Why memory of this node cannot be restored here, with a cure. */

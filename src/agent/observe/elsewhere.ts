@@ -1,8 +1,8 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Told } from '../../succession/age.ts'
-import { newestTold } from '../../succession/age.ts'
-import { isNamed } from '../../succession/origin.ts'
+import type { Told } from '../../slot/decide/age.ts'
+import { newestTold } from '../../slot/decide/age.ts'
+import { isNamed } from '../../slot/decide/origin.ts'
 import type { Snapshot } from './snapshot.ts'
 
 /** The newest generations that other nodes named by the slot's Lease report, the newest first. */

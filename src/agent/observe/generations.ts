@@ -2,7 +2,7 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import type { Manifest } from '../../checkpoint/manifest.ts'
 import { newestFirst, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
-import type { Told } from '../../succession/age.ts'
+import type { Told } from '../../slot/decide/age.ts'
 
 /** Bytes of memory by container. */
 export const memoryOf = ({ manifest }: Pick<Stored, 'manifest'>): ReadonlyMap<string, number> =>

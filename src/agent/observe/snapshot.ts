@@ -4,7 +4,7 @@ import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { ServingRecord } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Wire } from '../../kube/object.ts'
-import type { Machine } from '../../succession/machine-fit.ts'
+import type { Machine } from '../../slot/decide/machine-fit.ts'
 
 export interface ContainerView {
   readonly name: string

@@ -1,7 +1,7 @@
 /** Properties of this machine that programs find, and on which their memory depends. */
 import { readFile } from 'node:fs/promises'
 import { machine, release } from 'node:os'
-import type { Machine } from '../../succession/machine-fit.ts'
+import type { Machine } from '../../slot/decide/machine-fit.ts'
 
 /**
  * Flags of x86 that are instructions or registers for which programs look. The other flags describe the kernel's own

@@ -1,6 +1,6 @@
 import type { NodeCheck, SlotReport } from '../../api/node-report.ts'
 import type { Check } from '../../kube/health.ts'
-import { isKept } from '../../succession/kept.ts'
+import { isKept } from '../../slot/decide/kept.ts'
 
 export interface KeptFacts {
   /** Slots with memory on this node; undefined while these are not known. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { diskUnreadReason, reportLimits, type SlotReport } from '../../api/node-report.ts'
-import { hasNothing } from '../../succession/kept.ts'
+import { hasNothing } from '../../slot/decide/kept.ts'
 
 import { content, slot, stand } from '../testing/reports.ts'
 

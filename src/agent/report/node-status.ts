@@ -1,5 +1,5 @@
 import type { Budget, NodeCheck, SlotReport } from '../../api/node-report.ts'
-import type { Machine } from '../../succession/machine-fit.ts'
+import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { ReportContent, ReportWriter } from './report.ts'
 
 /** The content of the node's report, as its parts become known. */

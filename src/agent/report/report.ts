@@ -14,7 +14,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import { cutTo } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
-import { mayBeKept } from '../../succession/kept.ts'
+import { mayBeKept } from '../../slot/decide/kept.ts'
 import type { NodeOwner } from './own-node.ts'
 
 export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {

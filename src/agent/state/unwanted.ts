@@ -1,7 +1,7 @@
 import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { isNamed, isWanted } from '../../succession/origin.ts'
+import { isNamed, isWanted } from '../../slot/decide/origin.ts'
 import { isKeptElsewhere } from '../observe/elsewhere.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 

@@ -12,7 +12,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
-import { isNamed } from '../../succession/origin.ts'
+import { isNamed } from '../../slot/decide/origin.ts'
 import { reasonOf } from '../report/failure.ts'
 import { createByteRate } from './byte-rate.ts'
 

@@ -1,6 +1,6 @@
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { restoreDeadlineMs } from '../../succession/deadlines.ts'
+import { restoreDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { Clone, RestoreOptions } from '../criu/memory-driver.ts'
 import { isOf, type Place } from '../state/understudies.ts'
 import type { TaskContext } from './task-context.ts'

@@ -1,6 +1,6 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
+import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'

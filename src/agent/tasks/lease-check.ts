@@ -3,7 +3,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { stepsBehind } from '../../succession/age.ts'
+import { stepsBehind } from '../../slot/decide/age.ts'
 import { toldOf } from '../observe/generations.ts'
 import type { TaskContext } from './task-context.ts'
 

@@ -1,7 +1,7 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { stepsBehind } from '../../succession/age.ts'
+import { stepsBehind } from '../../slot/decide/age.ts'
 import type { Clone } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { generationsOf, memoryOf, toldOf } from '../observe/generations.ts'

@@ -1,7 +1,7 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Draft, Stored } from '../../checkpoint/store.ts'
-import { dumpDeadlineMs } from '../../succession/deadlines.ts'
+import { dumpDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { DumpResult } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { TaskContext } from './task-context.ts'

@@ -14,7 +14,7 @@ import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generati
 import { createFakeClock, type FakeClock, systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
-import { originFault } from '../../succession/origin.ts'
+import { originFault } from '../../slot/decide/origin.ts'
 import { fetchNewest } from '../tasks/fetch.ts'
 import { createPeerClient, type PeerClient, type PeerClientOptions } from './client.ts'
 import type { Encode } from './codec.ts'

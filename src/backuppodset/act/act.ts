@@ -10,9 +10,9 @@ import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
 import { create, createWithState } from './create.ts'
 import { giveUp } from './give-up.ts'
-import { actOnSlot, unhurried } from './on-slot.ts'
-import { requireGone } from './still-gone.ts'
-import { deletePod } from './write-pod.ts'
+import { actOnSlot, unhurried } from '../../slot/act/on-slot.ts'
+import { requireGone } from '../../slot/act/still-gone.ts'
+import { deletePod } from '../../slot/act/write-pod.ts'
 
 export interface Acted {
   /** Outcomes of all actions that were tried. */

@@ -3,7 +3,7 @@ import { KubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
 import { makeContext } from '../testing/context.ts'
-import { makePodObject } from '../testing/objects.ts'
+import { makePodObject } from '../../slot/testing/objects.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { adopt, release } from './claim.ts'
 

@@ -5,9 +5,9 @@ import type { Action, Outcome } from '../plan.ts'
 import { renderPod } from '../pod/render.ts'
 import { viewOf } from '../pod/view.ts'
 import { asOf } from '../revisions/revision.ts'
-import { bringState } from './bring-state.ts'
+import { bringState } from '../../slot/act/bring-state.ts'
 import type { ActContext } from './context.ts'
-import { takeOver } from './take-over.ts'
+import { takeOver } from '../../slot/act/take-over.ts'
 
 type Create = Extract<Action, { type: 'create' }>
 

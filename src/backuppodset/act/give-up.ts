@@ -2,7 +2,7 @@ import { eventReasons } from '../../api/reasons.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { microTime } from '../../kube/micro-time.ts'
 import { apiVersionOf, events } from '../../kube/resources.ts'
-import { writeLease } from '../memory/write-lease.ts'
+import { writeLease } from '../../slot/act/write-lease.ts'
 import type { Action } from '../plan.ts'
 import type { ActContext } from './context.ts'
 

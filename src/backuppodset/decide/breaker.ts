@@ -1,6 +1,6 @@
 import type { LastFailover } from '../../api/slot-status.ts'
-import { newestOf, takenAt } from '../memory/age.ts'
-import type { LossReason } from '../slot-snapshot.ts'
+import { newestOf, takenAt } from '../../slot/decide/copy-age.ts'
+import type { LossReason } from '../../slot/decide/snapshot.ts'
 import type { Snapshot } from '../snapshot.ts'
 
 /** A slot whose primaries fail one after the other, each soon after its takeover. */

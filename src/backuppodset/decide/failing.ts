@@ -1,5 +1,5 @@
-import { handoverDeadlineMs, handoverSlackMs } from '../../succession/deadlines.ts'
-import type { LossReason } from '../slot-snapshot.ts'
+import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
+import type { LossReason } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { msUntilReplaced } from './breaker.ts'
 

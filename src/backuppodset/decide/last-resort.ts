@@ -1,10 +1,10 @@
 /** The last resort for a slot that no backup can take: a new pod, more patience, or an empty start. */
-import { fitsMemory } from '../../succession/kinds.ts'
-import { isGone, usableOf } from '../memory/knowledge.ts'
-import type { SlotMemory } from '../memory/view.ts'
+import { fitsMemory } from '../../slot/decide/kinds.ts'
+import { isGone, usableOf } from '../../slot/decide/knowledge.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { revisionFor } from './revisions.ts'
-import { msUntilSourceSays } from './successors.ts'
+import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 
 /** True if a pod can be made whose template fits the memory. */
 const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>

@@ -8,7 +8,7 @@ import type { Action } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
-import { makeCopy, makeLease, makeSlot } from '../testing/slots.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

@@ -1,4 +1,4 @@
-import type { MemoryView } from '../memory/view.ts'
+import type { MemoryView } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { partition } from './partition.ts'
 import { type PrimarySets, partitionPrimaries } from './primary-sets.ts'

@@ -1,5 +1,5 @@
-import type { Role } from '../slot-actions.ts'
-import { type LostPrimary, lastEpoch } from '../slot-snapshot.ts'
+import type { Role } from '../../slot/decide/actions.ts'
+import { type LostPrimary, lastEpoch } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 
 /** Primaries, sorted into current and superseded ones. */

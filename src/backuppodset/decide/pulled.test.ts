@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
-import type { PulledSlot } from '../pulled/view.ts'
-import type { LostPrimary } from '../slot-snapshot.ts'
+import type { PulledSlot } from '../../slot/decide/pulled-view.ts'
+import type { LostPrimary } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { makePull } from '../testing/pulled.ts'
+import { makePull } from '../../slot/testing/pulled.ts'
 import { actionsOf, makePod, makePods, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 

@@ -3,9 +3,9 @@
  * succeed.
  */
 import type { Action } from '../plan.ts'
-import type { StateRef } from '../pulled/view.ts'
-import type { Role } from '../slot-actions.ts'
-import type { LostPrimary } from '../slot-snapshot.ts'
+import type { StateRef } from '../../slot/decide/pulled-view.ts'
+import type { Role } from '../../slot/decide/actions.ts'
+import type { LostPrimary } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { roleGiver, roleIn } from './primary-sets.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
-import type { SlotMemory } from '../memory/view.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { makeMemorySnapshot, staged, stageOf } from '../testing/memory.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
-import type { GateState } from '../slot-snapshot.ts'
+import type { GateState } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actionsOf, applied, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'

@@ -1,6 +1,6 @@
 import type { SetSlotLease } from '../../api/set-slot.ts'
-import { endOf, isGone } from '../memory/knowledge.ts'
-import type { SlotMemory } from '../memory/view.ts'
+import { endOf, isGone } from '../../slot/decide/knowledge.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 

@@ -1,5 +1,5 @@
-import { fitsMemory } from '../../succession/kinds.ts'
-import type { MemoryView, SlotMemory } from '../memory/view.ts'
+import { fitsMemory } from '../../slot/decide/kinds.ts'
+import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { isRetained } from './retention.ts'
 

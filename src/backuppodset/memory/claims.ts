@@ -5,7 +5,7 @@
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { objectIn, objectsIn } from '../../api/unknown.ts'
-import type { Word } from './view.ts'
+import type { Word } from '../../slot/decide/memory-view.ts'
 
 /** A claim that a template names. */
 export interface ClaimName {

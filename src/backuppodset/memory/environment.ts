@@ -2,7 +2,7 @@
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { type Anything, objectIn, objectsIn, textsIn } from '../../api/unknown.ts'
-import type { Word } from './view.ts'
+import type { Word } from '../../slot/decide/memory-view.ts'
 
 /** Fields that differ between a pod and its successor, and how an app learns its own. */
 const waysOut: Readonly<Record<string, string>> = {

@@ -9,13 +9,13 @@ import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { makePrimary } from '../testing/memory.ts'
-import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../testing/objects.ts'
-import { makeLease } from '../testing/slots.ts'
+import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../../slot/testing/objects.ts'
+import { makeLease } from '../../slot/testing/slots.ts'
 import type { Claim } from './claims.ts'
 import { type MemoryDeps, observeMemory } from './observe.ts'
-import { createReports, reportIndexes } from './reports.ts'
-import { createSince } from './since.ts'
-import { leaseIndexes } from './slot-leases.ts'
+import { createReports, reportIndexes } from '../../slot/observe/reports.ts'
+import { createSince } from '../../slot/observe/since.ts'
+import { leaseIndexes } from '../../slot/observe/slot-leases.ts'
 
 const parsed = parseSet({
   metadata: { name: 'bps', namespace: 'default', uid: 'set', resourceVersion: '1' },

@@ -1,7 +1,7 @@
 import { kindLabels } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { slotOf } from '../pod/candidate.ts'
+import { slotOf } from '../../slot/observe/candidate.ts'
 import { viewOf } from '../pod/view.ts'
 import type { PodView, RetiredPod } from '../snapshot.ts'
 

@@ -1,10 +1,10 @@
 /** Sets that keep memory, for tests of the rules: primaries, understudies and copies. */
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
-import { fitsMemory } from '../../succession/kinds.ts'
-import type { Copy, MemoryView, SlotMemory, StageView } from '../memory/view.ts'
+import { fitsMemory } from '../../slot/decide/kinds.ts'
+import type { Copy, MemoryView, SlotMemory, StageView } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { makeCopy, stage } from './slots.ts'
+import { makeCopy, stage } from '../../slot/testing/slots.ts'
 import { makePod, makeSnapshot } from './snapshots.ts'
 
 export const parsedMemory: ParsedMemory = {

@@ -3,9 +3,9 @@ import { strategyKeys } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import type { Action, Plan } from '../plan.ts'
-import type { Candidate } from '../slot-snapshot.ts'
+import type { Candidate } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { makeCandidate } from './slots.ts'
+import { makeCandidate } from '../../slot/testing/slots.ts'
 
 export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
   return {

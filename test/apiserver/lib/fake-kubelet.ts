@@ -5,7 +5,7 @@
 import { createServer, type Server } from 'node:net'
 import { labels } from '../../../src/api/labels.ts'
 import { gateContainerName, gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
-import { tokenDigest } from '../../../src/backuppodset/wake/token.ts'
+import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import type { Api } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'

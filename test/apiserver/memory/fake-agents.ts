@@ -15,7 +15,7 @@ import { systemRandom as random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Lease, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
-import type { Machine } from '../../../src/succession/machine-fit.ts'
+import type { Machine } from '../../../src/slot/decide/machine-fit.ts'
 
 export interface FakeAgents extends AsyncDisposable {
   /** Pods that cannot be put on stage; `all`: none can. */

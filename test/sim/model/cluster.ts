@@ -6,7 +6,7 @@
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
-import type { WakeReply, WakeRequest } from '../../../src/backuppodset/wake/wake.ts'
+import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
   controllerRevisions,

@@ -46,7 +46,7 @@ export const ofEnds: readonly Mutant[] = [
     what: 'the grace of a deleted primary counts from its deletion, whether its node has heard of it or not',
     mutations: [
       {
-        file: 'src/backuppodset/memory/slot-primary.ts',
+        file: 'src/slot/observe/slot-primary.ts',
         find: 'if (!stage.selectable || node === undefined) return',
         replace: 'if (at >= 0) return',
       },

@@ -15,7 +15,7 @@ const editOfTemplate: Command = {
 }
 
 const letGoUnasked: Mutation = {
-  file: 'src/backuppodset/memory/knowledge.ts',
+  file: 'src/slot/decide/knowledge.ts',
   find: 'copy.silent || holders.includes(copy.node)',
   replace: 'copy.node !== undefined || holders.includes(copy.node)',
 }
@@ -31,7 +31,7 @@ const waitsInVain: Mutation = {
 
 /** The operator asks no more of a called pod than it knew when it called it. */
 const leastAsCalled: Mutation = {
-  file: 'src/backuppodset/decide/successors.ts',
+  file: 'src/slot/decide/successors.ts',
   find: 'return isMore ? least : atLeast',
   replace: 'return atLeast',
 }
@@ -43,12 +43,12 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'the node of the last primary is no holder when that has ended',
     mutations: [
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'if (node === source && !isVacant) return []',
         replace: 'if (node === lease.node) return []',
       },
       {
-        file: 'src/backuppodset/memory/observe-slot.ts',
+        file: 'src/slot/observe/observe-slot.ts',
         find: '(isHolders(each) || isAsked) && isKept(each.slot)',
         replace: 'isHolders(each) && isKept(each.slot)',
       },
@@ -66,7 +66,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a copy is let go because another node has some copy, however old',
     mutations: [
       {
-        file: 'src/backuppodset/decide/assignments.ts',
+        file: 'src/slot/decide/assignments.ts',
         find: `newest !== undefined &&
     copy.timely &&
     stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0`,
@@ -111,7 +111,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'if (lease.epoch < 0) throw',
       },
       {
-        file: 'src/backuppodset/decide/successors.ts',
+        file: 'src/slot/decide/successors.ts',
         find: 'return options.filter(({ rank }) => rank < ranks.stuck)',
         replace: 'return options',
       },
@@ -150,7 +150,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'who can fetch nothing is called before the node of the dead has said what it has',
     mutations: [
       {
-        file: 'src/backuppodset/decide/successors.ts',
+        file: 'src/slot/decide/successors.ts',
         find: 'const sourceSaysMs = 2_000',
         replace: 'const sourceSaysMs = 0',
       },
@@ -212,7 +212,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       endsUnasked,
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'isVacant && keepers.length > 0',
         replace: 'isVacant && keepers.length > 99',
       },
@@ -230,7 +230,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a slot begins anew on the word of a death that comes before the report of what its node has saved',
     mutations: [
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'isDeath && source !== undefined',
         replace: "isDeath && source === ''",
       },
@@ -249,7 +249,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a slot begins anew whose dead primary is deleted before its node has said what it has saved',
     mutations: [
       {
-        file: 'src/backuppodset/decide/assignments.ts',
+        file: 'src/slot/decide/assignments.ts',
         find: 'rest.kept?.includes(each.node) === false',
         replace: 'rest.kept?.includes(each.node) === null',
       },
@@ -268,7 +268,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a holder is let go in the moment in which it fetches, and is never asked',
     mutations: [
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'each => !holders.includes(each) && each !== node',
         replace: "each => !holders.includes(each) && each === ''",
       },
@@ -285,7 +285,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a holder that was let go is forgotten while its agent starts',
     mutations: [
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'copy.silent || holders.includes(copy.node)',
         replace: 'copy.stale || holders.includes(copy.node)',
       },
@@ -302,7 +302,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a pod goes on one generation behind, although several intervals lie between the two',
     mutations: [
       {
-        file: 'src/succession/age.ts',
+        file: 'src/slot/decide/age.ts',
         find: 'const intervalsApart = 1.5',
         replace: 'const intervalsApart = 1e9',
       },
@@ -321,7 +321,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a pod that gets no newer memory is called before the node of the dead primary says what it has',
     mutations: [
       {
-        file: 'src/backuppodset/decide/successors.ts',
+        file: 'src/slot/decide/successors.ts',
         find: "usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))",
         replace: 'usableOf(slot).length < 0',
       },
@@ -354,7 +354,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a slot waits for ever for a silent holder that never had a copy, while the app that began again is not saved',
     mutations: [
       {
-        file: 'src/backuppodset/memory/knowledge.ts',
+        file: 'src/slot/decide/knowledge.ts',
         find: 'const others = isLong ? [] : lease.holders',
         replace: 'const others = lease.holders',
       },
@@ -374,7 +374,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a holder that was let go, and has not read that, is forgotten with its next report',
     mutations: [
       {
-        file: 'src/backuppodset/memory/observe-slot.ts',
+        file: 'src/slot/observe/observe-slot.ts',
         find: 'letGoAt === undefined || isMentioned ||',
         replace: 'letGoAt === undefined || (isMentioned && false) ||',
       },

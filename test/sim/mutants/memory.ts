@@ -20,7 +20,7 @@ import {
   wait,
 } from './scenarios.ts'
 
-const knowledge = 'src/backuppodset/memory/knowledge.ts'
+const knowledge = 'src/slot/decide/knowledge.ts'
 const isGone = 'slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)'
 
 /** A set grows, its agents see pods late, and it is paused before its Leases name containers; then a new app ends. */
@@ -135,7 +135,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a promoted pod is ready by the word of its dead node',
     mutations: [
       {
-        file: 'src/backuppodset/memory/stage.ts',
+        file: 'src/slot/observe/stage.ts',
         find: 'unpublishedMs !== undefined && unpublishedMs > publishedMs',
         replace: 'unpublishedMs !== undefined && unpublishedMs > Number.POSITIVE_INFINITY',
       },
@@ -250,7 +250,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'old memory that lies frozen comes before newer memory',
     mutations: [
       {
-        file: 'src/backuppodset/decide/successors.ts',
+        file: 'src/slot/decide/successors.ts',
         find: 'stepsBehind(told(copy), told(newest), intervalMs) > 0',
         replace: 'stepsBehind(told(copy), told(newest), intervalMs) > 1e9',
       },
@@ -315,7 +315,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'the clocks of nodes say which memory is newer',
     mutations: [
       {
-        file: 'src/succession/age.ts',
+        file: 'src/slot/decide/age.ts',
         find: '  return b.epoch - a.epoch || b.generation - a.generation\n',
         replace: '  return b.takenAt - a.takenAt\n',
       },
@@ -333,7 +333,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'how long a primary that is being deleted is waited for is told by two clocks',
     mutations: [
       {
-        file: 'src/backuppodset/memory/slot-primary.ts',
+        file: 'src/slot/observe/slot-primary.ts',
         find: '  const lastsMs = grace * 1000 + afterGraceMs\n',
         replace:
           '  return now + Date.parse(deletionTimestamp ?? "") + afterGraceMs - clock.now()\n  const lastsMs = grace * 1000 + afterGraceMs\n',
@@ -373,12 +373,12 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a handover is swapped on a word that is over',
     mutations: [
       {
-        file: 'src/backuppodset/decide/handover.ts',
+        file: 'src/slot/decide/handover.ts',
         find: 'monotonicNow < standsUntil(slot) &&',
         replace: 'source.standsForSeconds !== undefined &&',
       },
       {
-        file: 'src/backuppodset/act/still-standing.ts',
+        file: 'src/slot/act/still-standing.ts',
         find: 'isOfThis && monotonic() < until',
         replace: 'isOfThis',
       },
@@ -451,7 +451,7 @@ export const ofMemory: readonly Mutant[] = [
     what: 'a Lease that names no containers yet takes what the kubelet has started again for its own',
     mutations: [
       {
-        file: 'src/backuppodset/decide/assignments.ts',
+        file: 'src/slot/decide/assignments.ts',
         find: ': slot.replacedSince === undefined\n',
         replace: ': slot.lease.epoch > 0\n',
       },

@@ -48,7 +48,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a set takes the Leases of one of its name that was deleted for its own',
     mutations: [
       {
-        file: 'src/backuppodset/memory/slot-leases.ts',
+        file: 'src/slot/observe/slot-leases.ts',
         find: 'ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)',
         replace: 'ownerReferences.length > 99 && ownerReferences.every(owner => owner.uid !== uid)',
       },
@@ -98,7 +98,7 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       latecomersRun,
       {
-        file: 'src/backuppodset/act/await-serving.ts',
+        file: 'src/slot/act/await-serving.ts',
         find: '  return resultOf(await read(ref, signal), uid) ?? result ?? late\n',
         replace: '  return result ?? late\n',
       },
@@ -135,7 +135,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a Lease that the cache does not show is overwritten',
     mutations: [
       {
-        file: 'src/backuppodset/memory/write-lease.ts',
+        file: 'src/slot/act/write-lease.ts',
         find: 'if (parseSetSlotLease(existing) !== undefined)\n',
         replace: 'if (parseSetSlotLease(existing) === undefined)\n',
       },
@@ -201,12 +201,12 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a slot is handed over on a late word of a handover that was called off since',
     mutations: [
       {
-        file: 'src/backuppodset/decide/handover.ts',
+        file: 'src/slot/decide/handover.ts',
         find: '(source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers',
         replace: 'source !== undefined',
       },
       {
-        file: 'src/backuppodset/act/promote.ts',
+        file: 'src/slot/act/promote.ts',
         find: 'if (action.standing) await requireStanding',
         replace: 'if (action.standing && false) await requireStanding',
       },
@@ -227,7 +227,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a leader counts a handover that an earlier leader requested from the moment at which it saw the report',
     mutations: [
       {
-        file: 'src/backuppodset/decide/handover.ts',
+        file: 'src/slot/decide/handover.ts',
         find: `sourceSeenAt === undefined || handoverRequestedAt === undefined
     ? Number.NEGATIVE_INFINITY
     : Math.min(sourceSeenAt, handoverRequestedAt)`,
@@ -235,7 +235,7 @@ export const ofOperator: readonly Mutant[] = [
           'sourceSeenAt === undefined ? 0 : Math.min(sourceSeenAt, handoverRequestedAt ?? sourceSeenAt)',
       },
       {
-        file: 'src/backuppodset/decide/assignments.ts',
+        file: 'src/slot/decide/assignments.ts',
         find: 'handover === before && present?.handoverRequestedAt !== undefined',
         replace: 'handover === before',
       },

@@ -53,7 +53,7 @@ export const latecomersRun: Mutation = {
  * and so mask the mutation beside it.
  */
 export const endsUnasked: Mutation = {
-  file: 'src/backuppodset/act/still-gone.ts',
+  file: 'src/slot/act/still-gone.ts',
   find: 'if (nodes.length === 0) return',
   replace: 'if (nodes.length >= 0) return',
 }

@@ -1,6 +1,6 @@
 /** Needless: a primary that works is replaced or ended. */
 import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
-import { handoverDeadlineMs } from '../../../../src/succession/deadlines.ts'
+import { handoverDeadlineMs } from '../../../../src/slot/decide/deadlines.ts'
 import type { Thawed } from '../cluster.ts'
 import { type Ground, onLeases } from './ground.ts'
 import { running } from './running.ts'

@@ -1,0 +1,24 @@
+import { isUnderstudy } from '../../api/pod-contract.ts'
+import { KubeError } from '../../kube/errors.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { servingOf } from '../observe/stage.ts'
+import { readPodWith } from './read-pod.ts'
+import type { SlotPort } from './context.ts'
+
+/**
+ * Asks the API server whether a primary that is to be replaced for being unready is still unready. With a watch that
+ * hangs, a momentary unreadiness from long ago would seem to have lasted until now.
+ *
+ * @throws KubeError Conflict if it is ready: the cache will show that.
+ */
+export async function requireUnready({ urgentApi, owner, signal }: SlotPort, name: string): Promise<void> {
+  const pod = await readPodWith(urgentApi)({ namespace: owner.namespace, name }, signal)
+  if (pod !== undefined && isWell(pod))
+    throw new KubeError('Conflict', `the pod ${name} is ready, which our cache does not show yet`)
+}
+
+const isWell = (pod: Pod): boolean =>
+  pod.metadata.deletionTimestamp === undefined &&
+  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true &&
+  servingOf(pod).death === undefined &&
+  (!isUnderstudy(pod) || servingOf(pod).serving)

@@ -1,0 +1,58 @@
+/**
+ * Two pods must not run with one memory: the agent terminates a pod that may still run before another pod is called to
+ * its slot.
+ */
+import type { SlotMemory } from './memory-view.ts'
+import type { Candidate, SlotSnapshot } from './snapshot.ts'
+
+/** How long to wait for the node of a pod that is to be terminated, ms; a node that needs longer may be cut off. */
+const endingMs = 10_000
+
+/** The longest wait for a pod that is called, ms. */
+const mostPatienceMs = 600_000
+
+/** The pod's node has a ready agent, which could terminate the pod or report what became of it. */
+const isAttended = (s: SlotSnapshot, { node }: Candidate): boolean =>
+  node !== undefined && s.memory?.nodes.get(node)?.ready === true
+
+/**
+ * Returns the ms for which no other pod may be called yet, because this one may still run beside it. It has ended when
+ * its agent reports that it has died. Without an agent that could do so there is no wait.
+ */
+export function msUntilEnded(s: SlotSnapshot, { endingSince }: SlotMemory, pod: Candidate): number {
+  if (!isAttended(s, pod)) return 0
+  return endingSince === undefined ? endingMs : endingSince + endingMs - s.monotonicNow
+}
+
+/**
+ * Returns the pod that was called to a slot without primary and did not answer in time. It may run by now, and may
+ * still answer.
+ */
+export const latecomerOf = (s: SlotSnapshot, { lease }: SlotMemory): Candidate | undefined =>
+  s.pods.find(({ uid, stage }) => uid === lease.holder.uid && stage?.late === true)
+
+/**
+ * Returns the ms until the latecomer is terminated: it gets as long as the pods that were called before it. Otherwise
+ * an app that needs longer than the first of them had would use up one pod after the other, and never come on stage.
+ */
+export function msUntilGivenUp(s: SlotSnapshot, slot: SlotMemory): number {
+  const pod = latecomerOf(s, slot)
+  const { calledSince, comingSince } = slot
+  if (pod === undefined || !isAttended(s, pod) || calledSince === undefined || comingSince === undefined)
+    return 0
+  return calledSince + Math.min(calledSince - comingSince, mostPatienceMs) - s.monotonicNow
+}
+
+/**
+ * Returns the ms until the wait for the next pod that is to be terminated, or may still answer, is over; undefined if
+ * there is none.
+ */
+export function untilEnded(s: SlotSnapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])]
+    .flatMap(slot => [
+      slot.endingSince === undefined ? 0 : slot.endingSince + endingMs - s.monotonicNow,
+      msUntilGivenUp(s, slot),
+    ])
+    .filter(ms => ms > 0)
+  return left.length === 0 ? undefined : Math.min(...left)
+}

@@ -1,0 +1,76 @@
+/** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
+import type { SlotMemory } from './memory-view.ts'
+import type { Candidate, SlotSnapshot } from './snapshot.ts'
+import { optionsOf, slowRank } from './successors.ts'
+
+export interface Handover {
+  readonly primary: Candidate
+  readonly slot: SlotMemory
+  /** The understudy that takes the slot with its memory; undefined: the slot begins a new, empty incarnation. */
+  readonly successor: Candidate | undefined
+}
+
+/** A cause that keeps the agent from saving the primary would also keep it from saving the last generation. */
+export const mayStandStill = ({ source }: SlotMemory): boolean =>
+  source?.reason === undefined && source?.handoverPaused !== true
+
+/**
+ * Returns the understudy on whose node the memory of the slot is. An understudy that the Lease already names stays the
+ * choice.
+ */
+export function handoverSuccessor<Pod extends Candidate>(
+  all: readonly Pod[],
+  slot: SlotMemory,
+): Pod | undefined {
+  const pods = all.filter(
+    pod =>
+      pod.kind === 'hotbackup' &&
+      pod.ready &&
+      !pod.waking &&
+      pod.stage?.failed === undefined &&
+      pod.node !== slot.lease.node,
+  )
+  // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
+  const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)
+  const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
+  const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
+  return pods.find(pod => pod.uid === uid)
+}
+
+/** The swap of the Lease has to reach the primary's node before its agent resumes the primary, ms. */
+const marginMs = 2_000
+
+/**
+ * Returns until when the primary certainly stays stopped, monotonic ms. The stop begins after the request. A report that
+ * arrives late may be of a primary that runs again, so the time counts from the request. Only its writer knows when
+ * that was.
+ */
+export const standsUntil = ({ source, sourceSeenAt, handoverRequestedAt }: SlotMemory): number =>
+  source?.standsForSeconds === undefined || sourceSeenAt === undefined || handoverRequestedAt === undefined
+    ? Number.NEGATIVE_INFINITY
+    : Math.min(sourceSeenAt, handoverRequestedAt) + source.standsForSeconds * 1000 - marginMs
+
+/**
+ * True if the primary is stopped, and its last generation is on the node of its successor, which can continue with it.
+ * The agent reports how long the stop lasts. After that the report proves nothing: a node that cannot reach the API
+ * server cannot withdraw it. A late report may also belong to a handover that was called off since.
+ */
+export const isHandedOver = (
+  { slot, successor }: Pick<Handover, 'slot' | 'successor'>,
+  { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
+): boolean => {
+  const { source } = slot
+  const copy = slot.copies.find(({ node }) => node === successor?.node)
+  return (
+    successor !== undefined &&
+    slot.lease.handover === successor.uid &&
+    source?.final === true &&
+    // An agent of an earlier version does not report for which handover the primary is stopped.
+    (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
+    monotonicNow < standsUntil(slot) &&
+    copy?.report.final === true &&
+    !copy.stale &&
+    copy.report.generation === source.generation &&
+    copy.report.takenAt === source.takenAt
+  )
+}

@@ -1,0 +1,137 @@
+/**
+ * The operator's knowledge of a slot's memory. *Kept*: a node has reported that it has memory of the slot, and has not
+ * reported since that it has none. *Usable*: a node reports that the memory could be restored now. *Gone*: every node
+ * that could have memory of the slot has reported, and still reports, that it has none. A silent agent, or an agent
+ * that has only just started, means none of these: the operator waits.
+ */
+import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { type Completeness, hasNothing, isKept, mayKeep } from './kept.ts'
+import type { Copy, MemoryView, SlotMemory, Unasked } from './memory-view.ts'
+
+/** The report of one node on one slot. */
+export interface Answer {
+  readonly node: string
+  readonly status: Completeness | undefined
+  readonly report: SlotReport | undefined
+  /** The agent has written recently, and since the slot lost its primary. */
+  readonly fresh: boolean
+}
+
+/** Returns the copies that could be restored, on their own node or on a node that fetches them. */
+export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
+  slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
+
+/** True if no node has memory of the slot, and no node is left to ask. No other cause ends a incarnation by itself. */
+export const isGone = (slot: SlotMemory | undefined): boolean =>
+  slot === undefined || (slot.copies.length === 0 && slot.unasked.length === 0)
+
+/**
+ * Returns the incarnation that ends where a slot begins a new one because its memory is gone. Names none if memory must not be
+ * kept any more.
+ */
+export const endOf = (
+  memory: Pick<MemoryView, 'refusedForLong'> | undefined,
+  slot: SlotMemory | undefined,
+): { readonly ends?: SetSlotLease } =>
+  slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
+
+export interface Vacancy {
+  /** No pod is on stage with this memory: the last primary's node counts like any other. */
+  readonly isVacant: boolean
+  /**
+   * The agent has reported the death of the app. It does so only where a node keeps memory, and the node's report on
+   * its copies may come later.
+   */
+  readonly isDeath: boolean
+  /** The slot has been vacant for so long that holders which never reported a copy do not count any more. */
+  readonly isLong: boolean
+}
+
+/**
+ * Returns the nodes that may have memory of a slot, and have neither shown a copy nor reported that they have none.
+ * Once any node may have had memory, all holders count: a holder may have fetched it since, without a chance to report
+ * it.
+ */
+export function unaskedOf(
+  lease: SlotLease,
+  answers: readonly Answer[],
+  { isVacant, isDeath, isLong }: Vacancy,
+): readonly Unasked[] {
+  const { node: source } = lease
+  const keepers = [...mayKeep(lease), ...(isDeath && source !== undefined ? [source] : [])]
+  const others = isLong ? [] : lease.holders
+  const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...others])] : mayKeep(lease)
+  return nodes.flatMap((node): Unasked[] => {
+    if (node === source && !isVacant) return []
+    const answer = answers.find(each => each.node === node)
+    if (answer?.report !== undefined && isKept(answer.report)) return []
+    if (answer?.fresh && hasNothing(answer.status, answer.report)) return []
+    return [{ node, why: whyUnasked(answer), ...(!keepers.includes(node) && { isGuess: true }) }]
+  })
+}
+
+/** Returns a node's report on a slot in this incarnation. */
+export const reportOf = (
+  status: Pick<NodeReportStatus, 'slots'> | undefined,
+  slot: SlotKey,
+): SlotReport | undefined => status?.slots.find(each => isSameSlot(each, slot))
+
+/**
+ * True if the primary's node has memory of this incarnation: it has reported so, and has not reported since that it has none.
+ */
+export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {
+  if (answer?.report !== undefined && isKept(answer.report)) return true
+  const { node, kept = [] } = lease
+  if (node === undefined || !kept.includes(node)) return false
+  return !(answer?.fresh && hasNothing(answer.status, answer.report))
+}
+
+/**
+ * Returns whether any node has, or may have, memory of an epoch of the slot: the Lease then has to remember whose key
+ * signed that epoch.
+ */
+export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: number) => boolean {
+  const reports = [...copies.map(({ report }) => report), ...(source === undefined ? [] : [source])]
+  const epochs = new Set(reports.map(({ epoch }) => epoch))
+  // A silent node may have memory of any epoch. So may a node whose report has no epoch, or whose memory is only on
+  // disk.
+  const isUnknown = unasked.length > 0 || reports.some(each => isKept(each) && each.epoch === undefined)
+  return epoch => isUnknown || epochs.has(epoch)
+}
+
+function whyUnasked(answer: Answer | undefined): string {
+  if (answer === undefined) return 'no agent reports from it'
+  return answer.fresh ? 'its agent has not reported its copies yet' : 'its agent is silent'
+}
+
+/**
+ * Returns the nodes that the Lease of a primary on this node should name as keeping memory of this incarnation. A former
+ * holder keeps its copy for a while. It stays named as long as its agent reports, because the other copies may be lost
+ * in the moment in which it is released.
+ * @param holders `nobody`: no memory is to be kept.
+ */
+export function keptNow(
+  slot: SlotMemory,
+  holders: readonly string[] | 'nobody',
+  node: string | undefined,
+): readonly string[] {
+  const shown = new Set(slot.copies.map(copy => copy.node))
+  // A holder that never reported a copy is waited for, but not for ever: the Lease does not name it.
+  const open = new Set(slot.unasked.flatMap(each => (each.isGuess ? [] : [each.node])))
+  if (holders === 'nobody')
+    return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [node] : []
+  const former = slot.copies.flatMap(copy =>
+    copy.silent || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
+  )
+  // A fetch may end after the last report of a node that is let go in this moment.
+  const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)
+  // While such a holder is waited for, the Lease does not forget that there was memory.
+  const before = slot.unasked.some(({ isGuess }) => isGuess) ? mayKeep(slot.lease) : []
+  const named = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former, ...fetching]
+  const kept = [...new Set([...named, ...before.filter(each => each !== node)])]
+  const isSource = node !== undefined && node === slot.lease.node
+  return isSource && (slot.sourceKeeps || before.includes(node)) ? [...kept, node] : kept
+}

@@ -1,0 +1,184 @@
+import type { SlotReport } from '../../api/node-report.ts'
+import type { BroughtBack } from '../../api/pod-contract.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { Machine } from './machine-fit.ts'
+
+/** Facts about one pod of a set that keeps memory, beside those of every pod. */
+export interface StageView {
+  /** Made for memory: the agents know how to save it, and an understudy only holds the place. */
+  readonly keeps: boolean
+  /** Created as an understudy: it runs only an app that an agent restores. */
+  readonly understudy: boolean
+  /**
+   * The slot that it was made for, because no backup was left. No other slot may have the pod until that slot has a
+   * primary.
+   */
+  readonly successorOf: number | undefined
+  /** That slot has its primary, or the set has no place for the slot: it needs this pod no more. */
+  readonly errandOver?: boolean
+  /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */
+  readonly died: boolean
+  /** How often the kubelet has restarted those of its containers whose memory is saved. */
+  readonly restarts: number
+  /** The ids of its running containers, in the form of `containerIdsOf`. */
+  readonly containers: string | undefined
+  /** The understudy runs other containers than its agent reported on stage. */
+  readonly replaced: boolean
+  /** The app of this pod is on stage and answers. */
+  readonly serving: boolean
+  /**
+   * Ms for which this process has seen that the agent reports the pod as serving while Kubernetes does not call it
+   * Ready.
+   */
+  readonly unpublishedMs: number | undefined
+  /** The kubelet reports it Ready, too: Services that select the pod lead to it. */
+  readonly selectable: boolean
+  /** The Lease of a slot names this pod, but its label does not say so yet. */
+  readonly promoting: boolean
+  /** The agent cannot restore anything in it any more. */
+  readonly spoiled: boolean
+  /** Why it did not come on stage when it was last called; undefined if it was not called, or came. */
+  readonly failed: string | undefined
+  /** It failed only because it did not answer in time: it may run by now, and may still answer. */
+  readonly late?: boolean
+  readonly ip: string | undefined
+  /** A client asked to hand its slot over to another pod, with its memory. */
+  readonly handoverRequested?: boolean
+  /** The memory that it can be given, as a restore hash; undefined for pods made before this label existed. */
+  readonly restoreHash: string | undefined
+  /** The memory that was restored in it. */
+  readonly memory: BroughtBack | undefined
+}
+
+/** One slot whose Lease exists. */
+export interface SlotMemory {
+  readonly lease: SetSlotLease
+  /** Uid of the Lease. */
+  readonly uid: string
+  /** resourceVersion of the Lease; the next write to it is a compare-and-swap on this. */
+  readonly resourceVersion: string
+  /** Restarts of the primary's containers when this incarnation began: after one more, another app runs in it. */
+  readonly restarts: number | undefined
+  /** The interval that the set asks for. */
+  readonly intervalMs: number
+  /**
+   * Monotonic ms since which this process has seen that the primary runs other containers than those of this incarnation, or
+   * none of them. Its agent reports that sooner, if it runs.
+   */
+  readonly replacedSince: number | undefined
+  /** Monotonic ms since which this process has seen no primary that continues with this memory. */
+  readonly vacantSince: number | undefined
+  /**
+   * Monotonic ms since which this process has seen that the set has no place for the slot and its memory is only kept.
+   */
+  readonly retainedSeenAt?: number | undefined
+  /**
+   * Until when to wait for the primary's agent to report that its app has stopped, monotonic ms. Defined while the
+   * primary's pod still exists but is being deleted, and there is no such report.
+   */
+  readonly holderGoesBy: number | undefined
+  /** The report of the primary's own node. */
+  readonly source: SlotReport | undefined
+  /** The primary's own node has memory of this incarnation, by the reports and the Lease. */
+  readonly sourceKeeps: boolean
+  /**
+   * Monotonic ms at which this process first saw the source's generation; undefined while its agent is silent, or
+   * starts.
+   */
+  readonly sourceSeenAt?: number | undefined
+  /** Monotonic ms since which this process has seen that the primary is to be terminated. */
+  readonly endingSince?: number | undefined
+  /**
+   * Monotonic ms since which this process has seen that the Lease's pod is called and not on stage; undefined if it is
+   * not.
+   */
+  readonly calledSince?: number | undefined
+  /** The same, but counted over all pods that were called to the slot one after the other. */
+  readonly comingSince?: number | undefined
+  /**
+   * Monotonic ms before this process requested the handover that the Lease asks for; undefined: another process did, or
+   * the Lease asks for none.
+   */
+  readonly handoverRequestedAt?: number | undefined
+  /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
+  readonly settledSince?: number | undefined
+  /** Nodes that keep memory of this incarnation, whether it could be restored now or not. */
+  readonly copies: readonly Copy[]
+  /** Nodes that may keep memory of it, and have neither shown a copy nor reported that they have none. */
+  readonly unasked: readonly Unasked[]
+  /**
+   * Nodes without a copy whose agents may be fetching one: holders, and nodes that are no holders any more and have not
+   * reported since that they have ended.
+   */
+  readonly fetching?: readonly string[]
+}
+
+export interface Unasked {
+  readonly node: string
+  /** Why nothing is known, as a phrase to follow the node's name. */
+  readonly why: string
+  /** No report, and not the Lease, says that the node has ever had a copy; it is a holder, and may have fetched one. */
+  readonly isGuess?: boolean
+}
+
+/** The memory of one slot on one node. */
+export interface Copy {
+  readonly node: string
+  readonly report: SlotReport
+  /** Monotonic ms at which this process first saw this generation reported. */
+  readonly seenAt: number
+  /** The agent is silent, or starts: its last report may not be true any more. */
+  readonly stale: boolean
+  /** The agent has not written for a while. An agent that only starts is stale, and not silent. */
+  readonly silent?: boolean
+  /** The agent has written so recently that it could have withdrawn its report. */
+  readonly timely: boolean
+}
+
+export interface NodeView {
+  readonly name: string
+  readonly ready: boolean
+  /**
+   * The node is not ready, but was a short while ago: its agent is being replaced, and copies there stay assigned to
+   * it.
+   */
+  readonly away?: boolean
+  /** The first check that fails, with its cure. */
+  readonly problem: string | undefined
+  /** The reason why generations are not written to its disk; undefined if they are, or if it has no disk. */
+  readonly diskTrouble?: string | undefined
+  /** The set's memory must not be kept on it: the set's template may not run there. */
+  readonly forbidden?: boolean
+  /** Fingerprint of the key with which its agent signs; undefined if it does not sign, or is not known. */
+  readonly signer?: string | undefined
+  /** The machine as far as memory depends on it; undefined if not reported yet. */
+  readonly machine?: Machine | undefined
+}
+
+/** A reason with its message. */
+export interface Word {
+  readonly reason: string
+  readonly message: string
+}
+
+export interface MemoryView {
+  /** By slot; a slot without Lease has no memory. */
+  readonly slots: ReadonlyMap<number, SlotMemory>
+  readonly copies: number
+  /** A slot without primary gives up memory that is kept after this time, ms. Undefined: never. */
+  readonly giveUpAfterMs?: number | undefined
+  /** How long the memory of slots is kept for which the set has no place, ms; absent: not at all. */
+  readonly retainMs?: number
+  /** Every node with an agent, by name. */
+  readonly nodes: ReadonlyMap<string, NodeView>
+  /**
+   * Slots whose Lease belongs to another owner, a deleted set of this name. The slot waits until that Lease is gone.
+   */
+  readonly foreign?: ReadonlySet<number>
+  /** Why no memory may be saved, with the cure. Present copies stay for a while, because the cause may pass. */
+  readonly refused?: Word | undefined
+  /** The refusal has lasted: no node keeps memory of the set's slots any more. */
+  readonly refusedForLong?: boolean
+  /** Warnings about memory that is kept. */
+  readonly caveats?: readonly Word[]
+}

@@ -1,0 +1,259 @@
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { OriginOfMemory } from '../../api/slot-status.ts'
+import { isNewerTold, stepsBehind } from './age.ts'
+import { isKept } from './kept.ts'
+import { fitsMemory } from './kinds.ts'
+import type { Option } from './match.ts'
+import { signersAfter } from './signers.ts'
+import { newestOf, takenAt, toldOf } from './copy-age.ts'
+import { isKeptOf, usableOf } from './knowledge.ts'
+import type { Copy, SlotMemory } from './memory-view.ts'
+import type { Origin, Role, SlotActionOf } from './actions.ts'
+import { type Candidate, isGated, type SlotSnapshot } from './snapshot.ts'
+import { mayTake } from './errands.ts'
+
+/**
+ * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and
+ * within a kind pods that have the memory at hand come first. A pod whose copy is older than another, by more than a
+ * generation that may be in transit, has to fetch the newer one first; a pod whose node has reported that it cannot
+ * is called after all others. Fractions tell equals apart.
+ */
+const ranks = {
+  ...{ frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6, stuck: 7 },
+} as const
+
+/** Reasons in a report why no newer memory reaches its node. */
+const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'PeerKeyDiffers', 'PeerForeign'])
+
+/** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
+export const slowRank = ranks.fetching
+
+/** Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it. */
+export function callable(
+  s: SlotSnapshot,
+  slot: SlotMemory | undefined,
+  pods: readonly Candidate[],
+): Option[] {
+  const options = optionsOf(slot, pods)
+  if (slot === undefined || leastFor(slot, s) === undefined) return options
+  if (msUntilSourceSays(s, slot) > 0) return []
+  return options.filter(({ rank }) => rank < ranks.stuck)
+}
+
+/**
+ * How long to wait for the node of a dead primary, ms: the death is known some milliseconds before the node reports
+ * that its memory is usable.
+ */
+const sourceSaysMs = 2_000
+
+/**
+ * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
+ * that node has not reported usable memory yet, and some other node has reported that nothing newer reaches it: that
+ * node might be called. How much is missing there is not known: agents report progress every few seconds.
+ */
+export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
+  const { source, sourceSeenAt, vacantSince } = slot
+  if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
+  const isStuck = usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))
+  if (source.usable !== undefined || !isKept(source) || !isStuck) return 0
+  return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
+}
+
+/** Returns the pods that could take the slot with its memory. */
+export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate[]): Option[] {
+  const usable = usableOf(slot)
+  if (slot === undefined || usable.length === 0) return []
+  const { lease, intervalMs } = slot
+  const told = (copy: Copy) => toldOf(copy, lease)
+  const inOrder = [...usable].sort(newestOf(lease))
+  // The copy of a silent node may be out of reach.
+  const newest = inOrder.find(({ stale }) => !stale) ?? inOrder[0]
+  return pods.flatMap((pod): Option[] => {
+    const { uid, node, kind, stage } = pod
+    if (!mayTake(pod, slot.lease.slot)) return []
+    if (!fitsMemory(stage?.restoreHash, slot.lease.restoreHash)) return []
+    const isCold = kind === 'coldbackup'
+    const copy = usable.find(each => each.node === node)
+    if (copy === undefined) {
+      // The source still has the memory if only the app has ended.
+      const isSource = node !== undefined && node === slot.lease.node ? 0 : 0.5
+      return [{ uid, rank: (isCold ? ranks.coldFetching : ranks.fetching) + isSource }]
+    }
+    const isFrozen = copy.report.usable === 'Frozen' && copy.report.understudyUid === uid
+    const behind =
+      Math.min(
+        99,
+        inOrder.findIndex(each => newestOf(lease)(each, copy) === 0),
+      ) / 100
+    const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest), intervalMs) > 0
+    if (isBehind && stuckReasons.has(copy.report.reason ?? '')) return [{ uid, rank: ranks.stuck + behind }]
+    if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
+    // Among equals the heir comes first: connections to the dead pod are redirected there already.
+    const isHeir = lease.heir?.uid === uid ? 0 : 0.001
+    if (isBehind) return [{ uid, rank: ranks.behind + behind / 2 + (copy.stale ? 0.495 : 0) + isHeir }]
+    return [
+      {
+        uid,
+        rank: (copy.stale ? ranks.stale : 0) + (isFrozen ? ranks.frozen : ranks.staged) + behind + isHeir,
+      },
+    ]
+  })
+}
+
+/**
+ * Returns the backups that could be called now. A cold backup whose gate is still starting counts: it is further along
+ * than a pod that is yet to be made.
+ */
+export const candidatesOf = <Pod extends Candidate>(
+  hot: readonly Pod[],
+  cold: readonly Pod[],
+): readonly Pod[] => [
+  ...hot.filter(pod => pod.ready && !pod.waking && pod.stage?.failed === undefined),
+  ...cold.filter(
+    pod => isGated(pod) && pod.node !== undefined && !pod.waking && pod.stage?.failed === undefined,
+  ),
+]
+
+/**
+ * The node of the last pod that held the slot has memory of it, too, even if that pod was called and did not come on
+ * stage. A node that the Lease does not name discards its memory, so that failed attempts would use up all copies.
+ */
+function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]): readonly string[] {
+  const { node } = lease
+  return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
+}
+
+/**
+ * How long a slot without primary waits for a pod that can continue with its newest memory, ms; after that, older
+ * memory is better than none.
+ */
+const settlesMs = 120_000
+
+/**
+ * Returns what the called pod must have at least: the newest memory that any node can restore, by the recent reports of
+ * the agents. Undefined after a while, so that the last of several attempts accept less.
+ */
+export function leastFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
+  if (slot.vacantSince !== undefined && slot.vacantSince + settlesMs <= s.monotonicNow) return undefined
+  const { lease } = slot
+  const [newest] = usableOf(slot)
+    .filter(({ timely, report }) => timely && (report.epoch ?? lease.epoch) <= lease.epoch)
+    .sort(newestOf(lease))
+  const { epoch, generation, takenAt = '' } = newest?.report ?? {}
+  return epoch === undefined || generation === undefined
+    ? undefined
+    : { epoch, generation, takenAt: Date.parse(takenAt) || 0 }
+}
+
+/** Returns what the slot's Lease asks for, or less if that is not available any more. */
+export function stillAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
+  const { atLeast } = slot.lease
+  const least = leastFor(slot, s)
+  if (atLeast === undefined || least === undefined) return undefined
+  return isNewerTold(least, atLeast) ? atLeast : least
+}
+
+/**
+ * Returns what a called pod that is not on stage yet must have: more than the Lease asks for, if a node has reported
+ * newer memory since. A node reports the last generation of a dead primary some milliseconds after the death is known.
+ */
+export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
+  const { atLeast } = slot.lease
+  const least = leastFor(slot, s)
+  const isMore =
+    atLeast !== undefined && least !== undefined && stepsBehind(atLeast, least, slot.intervalMs) > 0
+  return isMore ? least : atLeast
+}
+
+type Promotion = SlotActionOf<'promote'>
+
+export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
+  const { atLeast: _, ...lease } = slot.lease
+  const atLeast = leastFor(slot, s)
+  return {
+    type: 'promote',
+    pod,
+    role,
+    lease: {
+      ...lease,
+      ...(atLeast && { atLeast }),
+      holder: { name: pod.name, uid: pod.uid },
+      epoch: role.epoch,
+      node: pod.node,
+      ip: pod.stage?.ip,
+      heir: undefined,
+      holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
+      // Includes the copy on the node of the called pod: if that pod does not come, the copy is still on its node.
+      kept: lease.kept && withSource(slot, lease.kept),
+      containers: undefined,
+      ending: undefined,
+      handover: undefined,
+      signers: signersAfter(
+        lease,
+        { epoch: role.epoch, fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer },
+        isKeptOf(slot),
+      ),
+    },
+    version: slot.resourceVersion,
+    origin: originOn(slot, pod, s),
+    wake: isGated(pod),
+  }
+}
+
+/** Continues a promotion that this leader or an earlier one has decided and that has not ended. */
+export function unfinished(slot: SlotMemory, pod: Candidate, s: SlotSnapshot): Promotion {
+  const { lease } = slot
+  const role = { slot: lease.slot, epoch: lease.epoch, replaces: s.lost.get(lease.slot) }
+  return {
+    type: 'promote',
+    pod,
+    role,
+    lease,
+    version: undefined,
+    origin: originOn(slot, pod, s),
+    wake: isGated(pod),
+  }
+}
+
+function originOn(slot: SlotMemory, pod: Candidate, s: SlotSnapshot): Origin | undefined {
+  const here = slot.copies.find(({ node }) => node === pod.node)
+  const [newest] = [...usableOf(slot)].sort(newestOf(slot.lease))
+  const copy = here ?? newest
+  if (copy === undefined) return undefined
+  const { report } = copy
+  const told = (it: Copy) => toldOf(it, slot.lease)
+  // A newer copy from another node replaces a copy that is too far behind.
+  const moves =
+    here === undefined || (newest !== undefined && stepsBehind(told(here), told(newest), slot.intervalMs) > 0)
+  const isFrozen = report.usable === 'Frozen' && report.understudyUid === pod.uid
+  return {
+    how: howOf(pod, here),
+    ...{ moves, restores: moves || !isFrozen },
+    generation: report.generation,
+    bytes: report.bytes ?? 0,
+    takenAt: takenAt(copy, s),
+    takenAtSource: Date.parse(report.takenAt ?? ''),
+  }
+}
+
+function howOf({ uid, gate, stage }: Candidate, here: Copy | undefined): Exclude<OriginOfMemory, 'Empty'> {
+  if (gate === 'starting' || gate === 'waiting') return 'Cold'
+  if (stage?.successorOf !== undefined) return 'Created'
+  if (here === undefined) return 'Fetched'
+  return here.report.usable === 'Frozen' && here.report.understudyUid === uid ? 'Frozen' : 'Staged'
+}
+
+/** Returns the nodes that have the newest available memory of a slot, the newest first. */
+export function nodesWith(slot: SlotMemory): readonly string[] {
+  const { lease, intervalMs } = slot
+  const copies = [...usableOf(slot)].sort(
+    (a, b) => Number(a.stale) - Number(b.stale) || newestOf(lease)(a, b),
+  )
+  const [newest] = copies
+  return copies
+    .filter(
+      copy =>
+        newest !== undefined && stepsBehind(toldOf(copy, lease), toldOf(newest, lease), intervalMs) === 0,
+    )
+    .map(({ node }) => node)
+}

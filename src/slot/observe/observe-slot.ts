@@ -1,0 +1,162 @@
+import { kindLabelOf } from '../../api/pod-kind.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
+import { restartsOf } from '../../api/slot-lease.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { isKept } from '../decide/kept.ts'
+import { isNamed } from '../decide/origin.ts'
+import type { HandoverRequests } from './handover-requests.ts'
+import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
+import { type Reports, staleMs } from './reports.ts'
+import type { Since } from './since.ts'
+import type { SlotLeaseObject } from './slot-leases.ts'
+import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
+import type { stageOf } from './stage.ts'
+import type { Copy, SlotMemory } from '../decide/memory-view.ts'
+
+export interface SlotDeps {
+  readonly reports: Reports
+  readonly clock: Clock
+  /** True for a pod whose deletion the API server has accepted from us. */
+  readonly isDeleted: (uid: string) => boolean
+  readonly handoverRequests: Pick<HandoverRequests, 'requestedAt'>
+}
+
+/** The facts that all slots of an owner share in one pass. */
+export interface SlotPass {
+  /** The interval that the owner asks for. */
+  readonly intervalMs: number
+  readonly deps: SlotDeps
+  readonly podByUid: (uid: string) => Pod | undefined
+  readonly stageOf: typeof stageOf
+  readonly told: ReturnType<Reports['ofSet']>
+  readonly since: ReturnType<Since['pass']>
+  /** Memory must not be kept any more, and that has lasted. */
+  readonly refusedForLong: boolean
+}
+
+/** A node's report on one slot. */
+type Told = SlotPass['told'][number]
+
+/**
+ * A node whose agent could keep memory this recently stays a holder: an update of the agents must not move copies
+ * about, ms.
+ */
+export const awayMs = 300_000
+
+/**
+ * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
+ * report, ms.
+ */
+const timelyMs = 12_000
+
+/** Returns what Leases and reports say about one slot. */
+export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass): SlotMemory {
+  const { deps, since } = pass
+  const { uid, resourceVersion } = object.metadata
+  const incarnation = `${uid}/${lease.incarnation}`
+  const holder = pass.podByUid(lease.holder.uid)
+  const stage = holder && pass.stageOf(holder)
+  const restarts = restartsOf(object)
+  const runsAnother = isReplaced(holder, stage, lease, restarts)
+  // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
+  // memory with which the successor was to continue. Perhaps no other node has any.
+  const isVacant = runsAnother || !isOnStage(holder, stage, deps)
+  const vacantAt = since(`empty/${incarnation}`, isVacant)
+  const isAsked = isVacant && !pass.refusedForLong
+  const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
+  const here = pass.told.filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
+  const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
+  const copies = copiesOf(lease, here, isAsked, deps)
+  const answers = answersOf(here, vacantAt, deps)
+  const atSource = answers.find(({ node }) => node === lease.node)
+  return {
+    lease,
+    uid,
+    resourceVersion,
+    restarts,
+    intervalMs: pass.intervalMs,
+    replacedSince: since(`replaced/${incarnation}/${lease.epoch}`, runsAnother),
+    // No slot waits for a primary if the set has no place for it.
+    vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
+    retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
+    holderGoesBy: goesBy(holder, stage, deps, since),
+    source: source?.slot,
+    sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
+    sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
+    endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
+    calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
+    comingSince: since(`coming/${incarnation}`, isCalled),
+    handoverRequestedAt: deps.handoverRequests.requestedAt(lease),
+    settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
+    copies,
+    fetching: fetchingOf(incarnation, lease, here, copies, pass),
+    unasked: unaskedOf(lease, answers, {
+      isVacant: isAsked,
+      isDeath: stage?.died === true,
+      isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
+    }),
+  }
+}
+
+function copiesOf(
+  lease: SetSlotLease,
+  here: readonly Told[],
+  isAsked: boolean,
+  deps: SlotDeps,
+): readonly Copy[] {
+  // A node that had the previous primary has its memory, whether or not its agent has read the Lease since.
+  const isHolders = ({ node, slot }: Told) => slot.role === 'holder' || node !== lease.node
+  return here
+    .filter(each => (isHolders(each) || isAsked) && isKept(each.slot))
+    .map(
+      ({ node, slot, seenAt }): Copy => ({
+        node,
+        report: slot,
+        seenAt,
+        stale: !isFresh(node, deps) || deps.reports.knows(node) === false,
+        silent: !isFresh(node, deps),
+        timely: isTimely(node, deps),
+      }),
+    )
+    .sort((a, b) => (a.node < b.node ? -1 : 1))
+}
+
+/** Returns what each node with an agent says about the slot. */
+const answersOf = (here: readonly Told[], vacantAt: number | undefined, deps: SlotDeps): readonly Answer[] =>
+  deps.reports.all().map(({ metadata: { name: node }, status }) => ({
+    node,
+    status,
+    report: here.find(each => each.node === node)?.slot,
+    // A report from while the primary ran may be older than the node's first generation.
+    fresh: isFresh(node, deps) && (vacantAt === undefined || wasHeardSince(node, vacantAt, deps)),
+  }))
+
+/** @param incarnation of the slot, for the keys of `since`. */
+function fetchingOf(
+  incarnation: string,
+  lease: SetSlotLease,
+  here: readonly Told[],
+  copies: readonly Copy[],
+  { deps, since }: SlotPass,
+): readonly string[] {
+  const mayFetch = (node: string) => {
+    const isLetGo = !lease.holders.includes(node)
+    const letGoAt = since(`let-go/${incarnation}/${node}`, isLetGo)
+    // Its agent mentions a slot without a copy until it has read that, and its fetch has ended.
+    const isMentioned = here.some(each => each.node === node)
+    return (
+      isFresh(node, deps) && (letGoAt === undefined || isMentioned || !wasHeardSince(node, letGoAt, deps))
+    )
+  }
+  return [...new Set([...lease.holders, ...(lease.kept ?? [])])].filter(
+    node => node !== lease.node && !copies.some(copy => copy.node === node) && mayFetch(node),
+  )
+}
+
+const isFresh = (node: string, { reports }: SlotDeps) => reports.silentFor(node) <= staleMs
+const wasHeardSince = (node: string, at: number, { reports, clock }: SlotDeps) =>
+  reports.silentFor(node) <= clock.monotonic() - at
+const isTimely = (node: string, { reports }: SlotDeps) =>
+  reports.silentFor(node) <= timelyMs && reports.knows(node) !== false

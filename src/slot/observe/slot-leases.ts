@@ -1,0 +1,66 @@
+import { labels } from '../../api/labels.ts'
+import { parseSetSlotLease, type SetSlotLease } from '../../api/set-slot.ts'
+import type { Lease } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import type { Owner } from '../decide/owner.ts'
+
+/** Index of slot Leases by the set that their label names, `namespace/set`. */
+export const bySet = 'set'
+
+export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly string[]>> = {
+  [bySet]: lease => {
+    const set = lease.metadata.labels?.[labels.set]
+    return set === undefined ? [] : [`${lease.metadata.namespace}/${set}`]
+  },
+}
+
+export interface SlotLeaseObject {
+  readonly lease: SetSlotLease
+  readonly object: Lease
+}
+
+/**
+ * Returns the Leases of the slots of this very set. The label alone proves nothing: a set of the same name may have
+ * been deleted, and the garbage collector may be slower than the client that creates a new one. A Lease without any
+ * owner was orphaned on purpose, with its pods (`--cascade=orphan`), and is adopted as they are: the next write gives
+ * it its owner.
+ */
+export const slotLeasesOf = (leases: Store<Lease>, set: SetName): readonly SlotLeaseObject[] =>
+  presentLeases(leasesNamed(leases, set).filter(lease => !isForeign(lease, set)))
+
+/** Returns the slots whose Lease belongs to another owner, a deleted set of this name. */
+export const foreignSlotsOf = (leases: Store<Lease>, set: SetName): ReadonlySet<number> =>
+  new Set(
+    presentLeases(leasesNamed(leases, set).filter(lease => isForeign(lease, set))).map(
+      ({ lease }) => lease.slot,
+    ),
+  )
+
+/**
+ * Returns the Leases of slots for which no operator makes a pass any more, although agents would still expect successors by
+ * their policy: those of a deleted set, and those of a set that is being deleted.
+ *
+ * @param uid of the set that has this name now; undefined: there is none that stays.
+ */
+export const abandonedLeases = (
+  leases: Store<Lease>,
+  { namespace, name }: Pick<SetName, 'namespace' | 'name'>,
+  uid: string | undefined,
+): readonly SlotLeaseObject[] =>
+  presentLeases(
+    leasesNamed(leases, { namespace, name }).filter(lease => uid === undefined || isForeign(lease, { uid })),
+  ).filter(({ lease: { policy } }) => policy?.paused === false)
+
+type SetName = Pick<Owner, 'namespace' | 'name' | 'uid'>
+
+const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'uid'>): readonly Lease[] =>
+  leases.by(bySet, `${namespace}/${name}`)
+
+const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
+  objects.flatMap(object => {
+    const lease = parseSetSlotLease(object)
+    return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]
+  })
+
+const isForeign = ({ metadata: { ownerReferences = [] } }: Lease, { uid }: Pick<SetName, 'uid'>): boolean =>
+  ownerReferences.length > 0 && ownerReferences.every(owner => owner.uid !== uid)

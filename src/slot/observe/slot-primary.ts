@@ -1,0 +1,86 @@
+/** The primary that a slot's Lease names, as far as its pod tells. */
+import { kindLabelOf } from '../../api/pod-kind.ts'
+import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { isFinished } from './candidate.ts'
+import type { Reports } from './reports.ts'
+import type { Since } from './since.ts'
+import type { StageView } from '../decide/memory-view.ts'
+
+/**
+ * Time after which a pod that is being deleted has been killed, counted from the end of its grace period: its node may
+ * report the end late, ms. Both times count from when this process first saw the deletion, because the deletion's own
+ * timestamp is by the clock of the API server.
+ */
+const afterGraceMs = 2_000
+
+/** The grace period if the API server reports none, seconds. */
+const usualGrace = 30
+
+interface PrimaryDeps {
+  readonly clock: Clock
+  readonly reports: Pick<Reports, 'silentFor'>
+  /** True for a pod whose deletion the API server has accepted from us. */
+  readonly isDeleted: (uid: string) => boolean
+}
+
+/**
+ * True if the primary runs other containers than those whose memory this incarnation is. Container ids tell; if a Lease has
+ * none, the restart counter does.
+ */
+export function isReplaced(
+  pod: Pod | undefined,
+  stage: StageView | undefined,
+  lease: SetSlotLease,
+  restarts: number | undefined,
+): boolean {
+  if (pod === undefined || stage === undefined) return false
+  if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
+  // In an understudy the containers are older than the app in them: its agent reports in which containers it was
+  // restored.
+  if (stage.understudy) return stage.replaced
+  if (lease.containers !== undefined)
+    return stage.containers !== undefined && stage.containers !== lease.containers
+  return restarts !== undefined && stage.restarts > restarts
+}
+
+/** True if the pod continues with the memory of its slot, as far as its conditions say. */
+export function isOnStage(
+  pod: Pod | undefined,
+  stage: StageView | undefined,
+  { isDeleted }: Pick<PrimaryDeps, 'isDeleted'>,
+): boolean {
+  if (pod === undefined || stage === undefined) return false
+  if (isFinished(pod) || isDeleted(pod.metadata.uid)) return false
+  const { understudy, serving, died } = stage
+  return pod.metadata.deletionTimestamp === undefined && !died && (!understudy || serving)
+}
+
+/**
+ * Returns until when to wait for the report that a primary which is being deleted has stopped, monotonic ms. Its grace
+ * period begins when its kubelet hears of the deletion. A silent node may be cut off: then the grace period counts from
+ * the first report of its agent. Without a report Kubernetes decides, by making the node's pods unready.
+ */
+export function goesBy(
+  pod: Pod | undefined,
+  stage: StageView | undefined,
+  { isDeleted, clock, reports }: PrimaryDeps,
+  since: ReturnType<Since['pass']>,
+): number | undefined {
+  if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
+  // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
+  // first.
+  const { understudy, serving } = stage
+  if (understudy && !serving && kindLabelOf(pod) !== 'primary') return undefined
+  const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
+  const node = pod.spec?.nodeName
+  const now = clock.monotonic()
+  // A client may shorten the grace period later: the kubelet hears of that when we do.
+  const at = since(`going/${uid}/${grace}`, deletionTimestamp !== undefined)
+  if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
+  const lastsMs = grace * 1000 + afterGraceMs
+  const heardAt = since(`heard/${uid}/${grace}`, node !== undefined && reports.silentFor(node) < now - at)
+  if (!stage.selectable || node === undefined) return at + lastsMs
+  return heardAt === undefined ? Math.max(at + lastsMs, now + afterGraceMs) : heardAt + lastsMs
+}

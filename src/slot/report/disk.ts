@@ -1,0 +1,43 @@
+import { reasons } from '../../api/reasons.ts'
+import type { NodeView, SlotMemory, Word } from '../decide/memory-view.ts'
+
+/**
+ * The cure for each reason that agents report; the agents' own messages contain figures that change from report to
+ * report.
+ */
+const cures: Readonly<Record<string, string>> = {
+  DiskFull: 'raise --disk-budget of the agents, or keep fewer slots on a node',
+  DiskLow: 'free space on the disk of the node',
+  KeyMissing: 'apply deploy/agent, and run the operator, which creates the Secret with the key',
+}
+const other = 'see the NodeReport'
+const listed = 5
+
+/**
+ * Returns a warning for slots whose memory is only in the RAM of nodes, because no node that keeps it can write to its
+ * disk.
+ */
+export function diskCaveats(
+  slots: readonly SlotMemory[],
+  nodes: ReadonlyMap<string, Pick<NodeView, 'diskTrouble'>>,
+): readonly Word[] {
+  const troubleOn = (node: string) => nodes.get(node)?.diskTrouble
+  const without = slots
+    .map(({ lease }) => lease)
+    .filter(({ holders }) => holders.length > 0 && holders.every(node => troubleOn(node) !== undefined))
+  if (without.length === 0) return []
+  const numbers = without.map(({ slot }) => slot).sort((a, b) => a - b)
+  const named = numbers.slice(0, listed).join(', ')
+  const more = numbers.length > listed ? ` and ${numbers.length - listed} more` : ''
+  const holders = [...new Set(without.flatMap(lease => lease.holders))].sort()
+  const byReason = Map.groupBy(holders, node => troubleOn(node) ?? '')
+  const why = [...byReason].map(
+    ([reason, on]) => `${reason} on ${on.slice(0, listed).join(', ')}: ${cures[reason] ?? other}`,
+  )
+  return [
+    {
+      reason: reasons.notOnDisk,
+      message: `newer memory of slot ${named}${more} is on no disk and would be lost with its nodes (${why.join('; ')})`,
+    },
+  ]
+}

@@ -1,0 +1,160 @@
+/** The condition CheckpointReady of a set that keeps memory. */
+
+import { reasons } from '../../api/reasons.ts'
+import type { SlotStatus } from '../../api/slot-status.ts'
+import type { Candidate } from '../decide/snapshot.ts'
+import { isGone, usableOf } from '../decide/knowledge.ts'
+import type { MemoryView, NodeView, Word } from '../decide/memory-view.ts'
+
+export interface Readiness {
+  readonly status: 'True' | 'False'
+  readonly reason: string
+  readonly message: string
+}
+
+interface Times {
+  readonly monotonicNow: number
+  /** The interval that the set asks for. */
+  readonly intervalMs: number
+}
+
+/**
+ * Returns whether every primary's memory could be taken over, and is still being saved; if not, the first problem.
+ */
+export function checkpointReadiness(
+  memory: MemoryView,
+  pods: readonly Candidate[],
+  slots: readonly SlotStatus[],
+  times: Times,
+): Readiness {
+  const { refused, caveats = [] } = memory
+  const problem =
+    refused ??
+    nodesProblem(memory) ??
+    waitingSlot(memory) ??
+    firstOf(slots, slot => unprotectedSlot(memory, pods, slot)) ??
+    firstOf(slots, slot => staleSlot(memory, pods, slot, times))
+  const withCaveats = (message: string) => [message, ...caveats.map(caveat => caveat.message)].join('; ')
+  if (problem !== undefined)
+    return { status: 'False', reason: problem.reason, message: withCaveats(problem.message) }
+  const cold = slots.filter(({ protection }) => protection === 'Cold').length
+  const told =
+    `successors could take over the memory of ${slots.length} primaries` +
+    (cold === 0 ? '' : `, ${cold} of them after a pod is woken or created`)
+  return {
+    status: 'True',
+    reason: caveats[0]?.reason ?? reasons.allProtected,
+    message: withCaveats(told),
+  }
+}
+
+function firstOf<T>(items: readonly T[], problemOf: (item: T) => Word | undefined): Word | undefined {
+  for (const item of items) {
+    const problem = problemOf(item)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+function nodesProblem(memory: MemoryView): Word | undefined {
+  const nodes = [...memory.nodes.values()]
+  const [first] = nodes
+  if (first === undefined) {
+    const message =
+      'no node reports: install the agent (DaemonSet understudy-agent), or see the logs of its pods'
+    return { reason: reasons.noAgents, message }
+  }
+  if (nodes.some(node => node.ready)) return undefined
+  const message = `no node can keep memory; ${first.name}: ${first.problem ?? 'not ready'}`
+  return { reason: reasons.noNodeReady, message }
+}
+
+/**
+ * Names the first slot that has no primary and whose memory is kept, but can be restored nowhere now: which nodes keep it,
+ * and why they cannot restore it.
+ */
+function waitingSlot({ slots, giveUpAfterMs }: MemoryView): Word | undefined {
+  const slot = [...slots.values()].find(
+    each => each.vacantSince !== undefined && !isGone(each) && usableOf(each).length === 0,
+  )
+  if (slot === undefined) return undefined
+  const after =
+    giveUpAfterMs === undefined
+      ? 'it starts empty only if checkpoint.giveUpAfterSeconds is set'
+      : `it starts empty after ${giveUpAfterMs / 1000} s`
+  const where = [
+    ...slot.copies.map(
+      ({ node, stale, report }) =>
+        `${node} (${stale ? 'its agent is silent or starting' : (report.message ?? report.reason ?? 'not usable yet')})`,
+    ),
+    ...slot.unasked.map(({ node, why }) => `${node} (${why})`),
+  ]
+  const message = `slot ${slot.lease.slot} waits for its memory, which may be on ${where.join(', ')}; ${after}`
+  return { reason: reasons.memoryWaits, message }
+}
+
+/** Returns why no successor could continue with the memory of a slot. */
+function unprotectedSlot(
+  memory: MemoryView,
+  pods: readonly Candidate[],
+  { pod, slot, protection }: SlotStatus,
+): Word | undefined {
+  if (protection !== undefined && protection !== 'None') return undefined
+  const primary = pods.find(({ name }) => name === pod)
+  const facts = memory.slots.get(slot)
+  const node = primary?.node === undefined ? undefined : memory.nodes.get(primary.node)
+  const because = (reason: string, message: string) => ({
+    reason,
+    message: `slot ${slot} (${pod}): ${message}`,
+  })
+  if (primary?.node !== undefined && node?.ready !== true)
+    return because(reasons.nodeNotReady, `node ${primary.node} cannot save memory: ${whyNotReady(node)}`)
+  if (facts?.source?.reason !== undefined)
+    return because(facts.source.reason, facts.source.message ?? 'its memory is not saved')
+  const refused = facts?.copies.find(({ report }) => report.reason !== undefined)?.report
+  if (refused?.reason !== undefined)
+    return because(refused.reason, refused.message ?? 'its memory is not usable')
+  if (facts?.lease.heir === undefined)
+    return because(
+      reasons.noUnderstudy,
+      'it has no hot backup on another node; raise hotBackups, or let pods run on more nodes',
+    )
+  if ((facts.source?.generation ?? 0) === 0 && facts.copies.length === 0)
+    return because(reasons.notSaved, 'no generation is complete yet')
+  return because(reasons.notStaged, 'no node of a hot backup has a usable generation yet')
+}
+
+/**
+ * Memory is stale if it is older than this many intervals, and than `staleMs`: a user who relies on the interval cannot
+ * use it.
+ */
+const staleIntervals = 5
+const staleMs = 30_000
+
+/** Returns why no newer memory of a slot arrives. */
+function staleSlot(
+  memory: MemoryView,
+  pods: readonly Candidate[],
+  { pod, slot, savedAt, intervalSeconds = 0 }: SlotStatus,
+  { monotonicNow, intervalMs }: Times,
+): Word | undefined {
+  const interval = Math.max(intervalMs, intervalSeconds * 1000)
+  // The age counts from when this process heard of the copy: clocks jump, and the clocks of nodes differ.
+  const heardAt = Math.max(...(memory.slots.get(slot)?.copies ?? []).map(({ seenAt }) => seenAt))
+  if (!(monotonicNow - heardAt > Math.max(staleMs, staleIntervals * interval))) return undefined
+  const node = memory.nodes.get(pods.find(({ name }) => name === pod)?.node ?? '')
+  const source = memory.slots.get(slot)?.source
+  const where = `slot ${slot} (${pod}): its newest usable memory is from ${savedAt}`
+  if (node?.ready !== true)
+    return {
+      reason: reasons.nodeNotReady,
+      message: `${where}, and its node cannot save memory: ${whyNotReady(node)}`,
+    }
+  return {
+    reason: source?.reason ?? reasons.notSaved,
+    message: `${where}; ${source?.message ?? 'its memory is not saved'}`,
+  }
+}
+
+const whyNotReady = (node: NodeView | undefined): string =>
+  node?.problem ?? 'no agent reports from it; let the agent run there'
