@@ -12,8 +12,10 @@ export interface Room {
   readonly not?: readonly string[]
 }
 
-/** Agents know slots, and no kind that owns them. */
-const knowsNoOwner = ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/', 'src/api/set-slot.ts']
+/** The kernel and the agents know slots, and no kind that owns them. */
+const ofOwners = ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/']
+/** Agents know no numbers of slots either. */
+const knowsNoOwner = [...ofOwners, 'src/api/set-slot.ts']
 
 export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
@@ -25,10 +27,24 @@ export const rooms: Readonly<Record<string, Room>> = {
     uses: ['src/api', 'src/kube'],
     not: ['src/api/set-slot.ts'],
   },
-  'src/succession': { is: 'rules of slots: copies, ages, matching, assignment', uses: ['src/api'] },
+  'src/slot/decide': {
+    is: 'rules of slots: copies, ages, successors, handovers, assignment',
+    uses: ['src/api', 'src/kube'],
+    not: ofOwners,
+  },
+  'src/slot': {
+    is: 'kernel: a slot changes hands; records, pods, gates, endpoints',
+    uses: ['src/api', 'src/kube', 'src/slot/decide'],
+    not: ofOwners,
+  },
+  'src/slot/http-state': {
+    is: 'state that apps return over HTTP: pulled, kept, given to successors',
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/slot', 'src/slot/decide', 'src/state-store'],
+    not: ofOwners,
+  },
   'src/agent/report': {
     is: 'NodeReport, conditions, metrics',
-    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/slot/decide'],
     not: knowsNoOwner,
   },
   'src/agent/container': {
@@ -47,7 +63,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/api',
       'src/checkpoint',
       'src/kube',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/container',
       'src/agent/sentinel',
     ],
@@ -64,7 +80,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/api',
       'src/checkpoint',
       'src/kube',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/container',
       'src/agent/report',
     ],
@@ -76,7 +92,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/api',
       'src/checkpoint',
       'src/kube',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/container',
       'src/agent/criu',
       'src/agent/sentinel',
@@ -85,7 +101,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/agent/observe': {
     is: 'snapshot: pods, slots, reports, copies',
-    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/succession'],
+    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/slot/decide'],
     not: knowsNoOwner,
   },
   'src/agent/state': {
@@ -94,7 +110,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/api',
       'src/checkpoint',
       'src/kube',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/criu',
       'src/agent/observe',
       'src/agent/report',
@@ -107,7 +123,7 @@ export const rooms: Readonly<Record<string, Room>> = {
     uses: [
       'src/api',
       'src/checkpoint',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/observe',
       'src/agent/report',
       'src/agent/state',
@@ -121,7 +137,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/checkpoint',
       'src/kube',
       'src/probe',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/container',
       'src/agent/criu',
       'src/agent/decide',
@@ -140,7 +156,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/api',
       'src/checkpoint',
       'src/kube',
-      'src/succession',
+      'src/slot/decide',
       'src/agent/container',
       'src/agent/criu',
       'src/agent/observe',
@@ -156,11 +172,19 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/backuppodset': {
     is: 'controller of BackupPodSets: observe, decide, act, report',
-    uses: ['src/api', 'src/checkpoint', 'src/kube', 'src/state-store', 'src/succession'],
+    uses: [
+      'src/api',
+      'src/checkpoint',
+      'src/kube',
+      'src/slot',
+      'src/slot/decide',
+      'src/slot/http-state',
+      'src/state-store',
+    ],
   },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
-    uses: ['src/api', 'src/backuppodset', 'src/kube', 'src/state-store'],
+    uses: ['src/api', 'src/backuppodset', 'src/kube', 'src/slot', 'src/slot/http-state', 'src/state-store'],
   },
   'src/terminal': { is: 'tables and progress for people', uses: [] },
   'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },

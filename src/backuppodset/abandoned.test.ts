@@ -8,10 +8,10 @@ import type { Lease } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import { makeObject } from '../kube/testing/fake-api.ts'
 import { leaseIndexes } from '../slot/observe/slot-leases.ts'
+import { makeLease } from '../slot/testing/slots.ts'
 import { reconcile } from './reconcile.ts'
 import { makePrimary } from './testing/memory.ts'
 import { makeMemoryDeps, makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
-import { makeLease } from '../slot/testing/slots.ts'
 
 const policy: SlotPolicy = {
   ...{ mode: 'Frozen', intervalMs: 1_000, maxFreezePercent: 2, containers: ['app'], keep: 2 },

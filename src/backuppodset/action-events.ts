@@ -1,9 +1,9 @@
 /** The events that one action of a pass causes. */
 import { eventReasons } from '../api/reasons.ts'
-import type { Action, Outcome } from './plan.ts'
-import type { StateRef } from '../slot/decide/pulled-view.ts'
 import type { EmptyStart } from '../slot/decide/actions.ts'
+import type { StateRef } from '../slot/decide/pulled-view.ts'
 import type { LostPrimary } from '../slot/decide/snapshot.ts'
+import type { Action, Outcome } from './plan.ts'
 
 /** An event about a set. */
 export interface SetEvent {

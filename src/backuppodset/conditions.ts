@@ -3,11 +3,11 @@ import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
+import { pulledReadiness } from '../slot/http-state/status.ts'
+import { checkpointReadiness } from '../slot/report/readiness.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
-import { checkpointReadiness } from '../slot/report/readiness.ts'
 import type { PassFacts } from './pass-facts.ts'
-import { pulledReadiness } from '../slot/http-state/status.ts'
 import { type UpdateWord, waitingUpdate } from './update-status.ts'
 
 type Wanted = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../kube/clock.ts'
-import { createFailoverHistory } from './failover-history.ts'
 import { createTerms } from '../slot/act/term.ts'
+import { createFailoverHistory } from './failover-history.ts'
 
 it('a store that never came keeps nothing waiting after the term', async () => {
   const clock = createFakeClock()

@@ -1,8 +1,8 @@
 import { type BackupPodSetStatus, limits } from '../api/backuppodset.ts'
 import type { LastFailover, SlotFailover } from '../api/slot-status.ts'
 import { type Clock, elapses } from '../kube/clock.ts'
-import type { WriteBehind } from '../state-store/write-behind.ts'
 import { perTerm, type Terms } from '../slot/act/term.ts'
+import type { WriteBehind } from '../state-store/write-behind.ts'
 
 /**
  * The history of one set for display: failovers with the restored generation. It continues the previous operator's

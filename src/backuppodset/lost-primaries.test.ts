@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { annotations, labels } from '../api/labels.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
-import { createLostPrimaries } from './lost-primaries.ts'
 import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
+import { createLostPrimaries } from './lost-primaries.ts'
 
 const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
   metadata: {

@@ -4,9 +4,9 @@ import type { Clock } from '../kube/clock.ts'
 import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
-import { servingOf } from '../slot/observe/stage.ts'
-import { epochOf, isFinished, slotOf } from '../slot/observe/candidate.ts'
 import type { LossReason, LostPrimary } from '../slot/decide/snapshot.ts'
+import { epochOf, isFinished, slotOf } from '../slot/observe/candidate.ts'
+import { servingOf } from '../slot/observe/stage.ts'
 
 /**
  * Remembers which primary each slot of one set lost and when this process first saw the loss, to report the takeover as

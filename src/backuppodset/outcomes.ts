@@ -2,10 +2,10 @@
 import { isKubeError } from '../kube/errors.ts'
 import type { Pod } from '../kube/resources.ts'
 import { PodChangedError } from '../slot/act/write-pod.ts'
+import { isFinished } from '../slot/observe/candidate.ts'
 import type { Attempt } from './action-retries.ts'
 import type { Observed } from './observe.ts'
 import type { Outcome } from './plan.ts'
-import { isFinished } from '../slot/observe/candidate.ts'
 
 /** Returns the set's live pods as read, overlaid with the writes of this pass. */
 export function livePodsAfter(observed: Observed, outcomes: readonly Outcome[]): Pod[] {

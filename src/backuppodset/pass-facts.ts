@@ -1,8 +1,8 @@
 import type { LastTransition } from '../api/backuppodset.ts'
 import type { LastFailover } from '../api/slot-status.ts'
-import type { RefusedSpec } from './in-force.ts'
 import type { MemoryView } from '../slot/decide/memory-view.ts'
 import type { PulledFacts } from '../slot/http-state/status.ts'
+import type { RefusedSpec } from './in-force.ts'
 import type { PodView } from './snapshot.ts'
 
 /** The facts that a pass knows at its end. */

@@ -2,11 +2,11 @@ import type { Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
 import type { SetSlotLease } from '../api/set-slot.ts'
 import type { Outcome as OutcomeOf } from '../slot/act/outcome.ts'
+import type { Role, SlotAction } from '../slot/decide/actions.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
 import type { StateRef } from '../slot/decide/pulled-view.ts'
-import type { Revision, StoredRevision } from './revisions/revision.ts'
-import type { Role, SlotAction } from '../slot/decide/actions.ts'
 import type { PodRef } from '../slot/decide/snapshot.ts'
+import type { Revision, StoredRevision } from './revisions/revision.ts'
 import type { PodView } from './snapshot.ts'
 
 /** Why a pod is deleted; used as the event's reason and as a metric label. */

@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client'
 import { expect, it } from 'vitest'
-import { createSetMetrics } from './metrics.ts'
-import { createNamedSets } from '../slot/report/named-sets.ts'
 import { createPullMetrics } from '../slot/http-state/metrics.ts'
+import { createNamedSets } from '../slot/report/named-sets.ts'
+import { createSetMetrics } from './metrics.ts'
 
 it('D10.names: sets that are made and deleted in a loop leave no series behind', async () => {
   const registry = new Registry()

@@ -4,8 +4,8 @@
  */
 import { createMemo } from '../kube/memo.ts'
 import type { Pod } from '../kube/resources.ts'
-import { stageOf } from '../slot/observe/stage.ts'
 import type { StageView } from '../slot/decide/memory-view.ts'
+import { stageOf } from '../slot/observe/stage.ts'
 import { viewOf } from './pod/view.ts'
 import type { PodView } from './snapshot.ts'
 

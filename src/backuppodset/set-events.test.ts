@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Action, Outcome } from './plan.ts'
-import { eventsOf, failedActionOf, seriesOf } from './set-events.ts'
 import type { EmptyStart } from '../slot/decide/actions.ts'
 import { makeLease } from '../slot/testing/slots.ts'
+import type { Action, Outcome } from './plan.ts'
+import { eventsOf, failedActionOf, seriesOf } from './set-events.ts'
 import { makePod } from './testing/snapshots.ts'
 
 const done = (action: Action): Outcome => ({ type: 'done', action, pod: undefined })

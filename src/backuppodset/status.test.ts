@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { limits } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import { makeCopy, makeLease, makeSlot } from '../slot/testing/slots.ts'
 import { viewOf } from './pod/view.ts'
 import { refusedStatus, statusOf } from './status.ts'
 import { coldCopy, makePrimary } from './testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../slot/testing/slots.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
 import { updateNotices } from './update-status.ts'
 

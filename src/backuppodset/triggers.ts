@@ -8,8 +8,8 @@ import { controllerOf } from '../kube/owner.ts'
 import type { AddOptions } from '../kube/queue.ts'
 import type { Namespace, Pod } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
-import { isDeath } from './lost-primaries.ts'
 import { setsIn, setsNamedIn } from '../slot/observe/reports.ts'
+import { isDeath } from './lost-primaries.ts'
 
 /** The arguments of `Queue.add`: a set's key, and when and how urgently its pass is due. */
 export type Trigger = readonly [key: string, options?: AddOptions]

@@ -3,12 +3,9 @@ import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
-import { reportIndexes } from '../slot/observe/reports.ts'
-import { leaseIndexes } from '../slot/observe/slot-leases.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/pod-indexes.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
-import { serviceIndexes, sliceIndexes } from '../slot/endpoints/observe.ts'
 import type { Cache, CacheSet } from '../kube/cache-set.ts'
 import {
   controllerRevisions,
@@ -22,6 +19,9 @@ import {
   pods as podResource,
   services as serviceResource,
 } from '../kube/resources.ts'
+import { serviceIndexes, sliceIndexes } from '../slot/endpoints/observe.ts'
+import { reportIndexes } from '../slot/observe/reports.ts'
+import { leaseIndexes } from '../slot/observe/slot-leases.ts'
 import type { OperatorOptions } from './options.ts'
 
 /** Creates the caches of everything that the operator watches in the cluster. */

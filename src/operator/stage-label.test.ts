@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
 import type { NodeReport } from '../api/node-report.ts'
 import { stageLabel } from '../api/pod-contract.ts'
-import { makeReport } from '../slot/testing/objects.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
 import { createQueue } from '../kube/queue.ts'
@@ -9,6 +8,7 @@ import { seededRandom } from '../kube/random.ts'
 import type { Node } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import { fakeApi } from '../kube/testing/fake-api.ts'
+import { makeReport } from '../slot/testing/objects.ts'
 import { createStageController } from './stage-label.ts'
 
 let version = 0

@@ -1,6 +1,5 @@
 import type { NodeReport } from '../api/node-report.ts'
 import { stageLabel, stageReady } from '../api/pod-contract.ts'
-import { createReports, staleMs } from '../slot/observe/reports.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
@@ -11,6 +10,7 @@ import type { Random } from '../kube/random.ts'
 import type { Result } from '../kube/reconcile.ts'
 import { type Node, nodes as nodeResource } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
+import { createReports, staleMs } from '../slot/observe/reports.ts'
 
 export interface StageControllerOptions {
   readonly api: Pick<Api, 'patch'>

@@ -4,15 +4,15 @@ import { setSlotLeaseBody } from '../../api/set-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Lease } from '../../kube/resources.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
+import { createInFlightPromotions } from '../../slot/act/in-flight-promotions.ts'
+import { makePodObject } from '../../slot/testing/objects.ts'
+import { makeLease } from '../../slot/testing/slots.ts'
 import type { Action } from '../plan.ts'
 import { makeContext } from '../testing/context.ts'
 import { makePrimary } from '../testing/memory.ts'
-import { makePodObject } from '../../slot/testing/objects.ts'
-import { makeLease } from '../../slot/testing/slots.ts'
 import { makePod } from '../testing/snapshots.ts'
 import { act } from './act.ts'
 import type { ActContext } from './context.ts'
-import { createInFlightPromotions } from '../../slot/act/in-flight-promotions.ts'
 
 /** The set of `makeSet`, as the API server has it. */
 const theSet = makeObject({ metadata: { name: 'bps', uid: 'set-uid' } })

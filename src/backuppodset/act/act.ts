@@ -4,15 +4,15 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { slowStart } from '../../kube/slow-start.ts'
 import { StopNow } from '../../kube/stop.ts'
+import { actOnSlot, unhurried } from '../../slot/act/on-slot.ts'
+import { requireGone } from '../../slot/act/still-gone.ts'
+import { deletePod } from '../../slot/act/write-pod.ts'
 import type { Action, ActionType, DeleteReason, Outcome, Plan } from '../plan.ts'
 import { prune, record } from '../revisions/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
 import { create, createWithState } from './create.ts'
 import { giveUp } from './give-up.ts'
-import { actOnSlot, unhurried } from '../../slot/act/on-slot.ts'
-import { requireGone } from '../../slot/act/still-gone.ts'
-import { deletePod } from '../../slot/act/write-pod.ts'
 
 export interface Acted {
   /** Outcomes of all actions that were tried. */

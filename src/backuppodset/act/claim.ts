@@ -3,10 +3,10 @@ import { labels } from '../../api/labels.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { PodChangedError, patchPod } from '../../slot/act/write-pod.ts'
+import { controllerReference } from '../../slot/decide/owner.ts'
 import type { PodRef } from '../../slot/decide/snapshot.ts'
 import type { ActContext } from './context.ts'
-import { controllerReference } from '../../slot/decide/owner.ts'
-import { PodChangedError, patchPod } from '../../slot/act/write-pod.ts'
 
 /**
  * Adopts an orphan that has the set's labels. Reads the set from the API server first: with a stale cache, a set that

@@ -1,7 +1,7 @@
 import type { ParsedSet } from '../../api/parse.ts'
+import type { SlotContext } from '../../slot/act/context.ts'
 import type { Action } from '../plan.ts'
 import type { PodSettings } from '../pod/render.ts'
-import type { SlotContext } from '../../slot/act/context.ts'
 
 /** Dependencies of all executors, for one pass over one set. */
 export interface ActContext extends SlotContext<Action> {

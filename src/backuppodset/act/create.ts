@@ -1,13 +1,13 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
+import { bringState } from '../../slot/act/bring-state.ts'
+import { takeOver } from '../../slot/act/take-over.ts'
 import type { Action, Outcome } from '../plan.ts'
 import { renderPod } from '../pod/render.ts'
 import { viewOf } from '../pod/view.ts'
 import { asOf } from '../revisions/revision.ts'
-import { bringState } from '../../slot/act/bring-state.ts'
 import type { ActContext } from './context.ts'
-import { takeOver } from '../../slot/act/take-over.ts'
 
 type Create = Extract<Action, { type: 'create' }>
 

@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
-import type { Action, Tier } from '../plan.ts'
 import { isGated, type LossReason, type LostPrimary } from '../../slot/decide/snapshot.ts'
+import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { replaceable } from './failing.ts'
 import { partitionPrimaries } from './primary-sets.ts'

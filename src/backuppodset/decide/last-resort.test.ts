@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
 import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 
 describe('a slot that no backup can take', () => {
   const p0 = makePrimary('p0', 0, dead, died)

@@ -2,9 +2,9 @@
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import { isGone, usableOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { revisionFor } from './revisions.ts'
-import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 
 /** True if a pod can be made whose template fits the memory. */
 const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>

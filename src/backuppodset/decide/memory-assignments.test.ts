@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Copy, SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { PodView } from '../snapshot.ts'
 import { actions, ofType } from '../testing/decided.ts'
 import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { makePod } from '../testing/snapshots.ts'
 
 describe('a set whose memory must not be kept', () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { Copy, SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { dead, died, ofType, plan } from '../testing/decided.ts'
 import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 
 describe('D7.newest: who cannot get the newest memory', () => {
   const p0 = makePrimary('p0', 0, dead, died)

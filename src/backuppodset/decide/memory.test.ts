@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { actions } from '../testing/decided.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { makePod } from '../testing/snapshots.ts'
 
 describe('backups that are none', () => {

@@ -2,10 +2,11 @@
  * Rules for sets whose application's state is pulled over HTTP: which state a successor gets, and which pod may
  * succeed.
  */
-import type { Action } from '../plan.ts'
-import type { StateRef } from '../../slot/decide/pulled-view.ts'
+
 import type { Role } from '../../slot/decide/actions.ts'
+import type { StateRef } from '../../slot/decide/pulled-view.ts'
 import type { LostPrimary } from '../../slot/decide/snapshot.ts'
+import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { roleGiver, roleIn } from './primary-sets.ts'
 

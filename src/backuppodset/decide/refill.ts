@@ -1,5 +1,5 @@
-import type { Action, Tier } from '../plan.ts'
 import { isGated } from '../../slot/decide/snapshot.ts'
+import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { goes, remove, rewakes, type Tools } from './tools.ts'
 

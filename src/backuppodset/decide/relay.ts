@@ -2,11 +2,12 @@
  * A roll hands a slot over to a hot backup on another node than its primary's. If the set has none there, the operator
  * makes a pod for the slot's turn, beyond the set's number.
  */
-import type { SlotMemory } from '../../slot/decide/memory-view.ts'
-import type { PodView } from '../snapshot.ts'
+
 import { mayTake } from '../../slot/decide/errands.ts'
-import { isRetained } from './retention.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { nodesWith } from '../../slot/decide/successors.ts'
+import type { PodView } from '../snapshot.ts'
+import { isRetained } from './retention.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
 /** Returns the slots that a roll wants to hand over with their memory, by number, with their primaries. */

@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
-import type { Action } from '../plan.ts'
 import { isGated, type LostPrimary, lastEpoch } from '../../slot/decide/snapshot.ts'
+import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { podNamer } from './name.ts'
 import { partitionPrimaries, roleIn } from './primary-sets.ts'

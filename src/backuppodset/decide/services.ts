@@ -1,9 +1,9 @@
 import { isEqual } from '../../kube/equal.ts'
-import type { Action, Tier } from '../plan.ts'
-import { familyOf, sliceName, wantedServices } from '../../slot/endpoints/shape.ts'
 import type { Endpoint, ServicesView } from '../../slot/decide/endpoints-view.ts'
 import type { Candidate } from '../../slot/decide/snapshot.ts'
 import { isGated } from '../../slot/decide/snapshot.ts'
+import { familyOf, sliceName, wantedServices } from '../../slot/endpoints/shape.ts'
+import type { Action, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { isGoing } from './vacancies.ts'
 

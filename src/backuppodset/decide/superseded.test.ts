@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 
 describe('a promotion that is under way', () => {
   const p0 = makePrimary('p0', 0, dead, died)

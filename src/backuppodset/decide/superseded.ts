@@ -1,6 +1,7 @@
 /** The end of primaries whose slot another pod has taken. */
-import { publishedMs } from '../../slot/observe/stage.ts'
+
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
+import { publishedMs } from '../../slot/observe/stage.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'

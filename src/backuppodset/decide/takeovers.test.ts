@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
 import {
@@ -10,7 +11,6 @@ import {
   parsedMemory,
   stageOf,
 } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 
 describe('a primary that died', () => {
   const p0 = makePrimary('p0', 0, dead, died)

@@ -1,16 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotReport } from '../../api/node-report.ts'
 import { seededRandom } from '../../kube/random.ts'
+import { isHandedOver } from '../../slot/decide/handover.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
-import { makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'
-import { isHandedOver } from '../../slot/decide/handover.ts'
 import { turnOf } from './turns.ts'
 
 const random = seededRandom(1)

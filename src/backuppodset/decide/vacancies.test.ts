@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { actions, ofType, plan } from '../testing/decided.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 
 describe('a primary that is being deleted', () => {
   const gone = makePrimary('p0', 0)

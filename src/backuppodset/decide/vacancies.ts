@@ -1,10 +1,10 @@
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
+import { optionsOf } from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { partition } from './partition.ts'
 import type { PrimarySets } from './primary-sets.ts'
 import { isRetained } from './retention.ts'
-import { optionsOf } from '../../slot/decide/successors.ts'
 
 /** Slots whose primary is gone. */
 export interface Vacancies {

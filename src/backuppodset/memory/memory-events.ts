@@ -1,7 +1,7 @@
 import type { BackupPodSetStatus } from '../../api/backuppodset.ts'
 import { conditionTypes } from '../../api/reasons.ts'
-import type { SetEvent } from '../action-events.ts'
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
+import type { SetEvent } from '../action-events.ts'
 
 /**
  * Returns an event for each message that the condition `CheckpointReady` carries for the first time: why no memory is

@@ -1,7 +1,7 @@
 import { annotations, deletionCostAnnotation, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
-import type { PodView } from '../snapshot.ts'
 import { candidateOf, type Wakening } from '../../slot/observe/candidate.ts'
+import type { PodView } from '../snapshot.ts'
 
 /**
  * Returns the pod as the rules of sets see it, or undefined if its labels name no kind.

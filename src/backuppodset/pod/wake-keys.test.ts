@@ -9,11 +9,11 @@ import { labels } from '../../api/labels.ts'
 import { systemClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
-import { renderPod } from './render.ts'
-import { makeSet } from '../testing/snapshots.ts'
+import { openGate } from '../../slot/gate/open-gate.ts'
 import { deriveToken, tokenDigest, type WakeKeys, wakeKeyId } from '../../slot/gate/token.ts'
 import { wake } from '../../slot/gate/wake.ts'
-import { openGate } from '../../slot/gate/open-gate.ts'
+import { makeSet } from '../testing/snapshots.ts'
+import { renderPod } from './render.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 

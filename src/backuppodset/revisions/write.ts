@@ -1,8 +1,8 @@
 import { labels } from '../../api/labels.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { apiVersionOf, controllerRevisions } from '../../kube/resources.ts'
-import type { ActContext } from '../act/context.ts'
 import { controllerReference } from '../../slot/decide/owner.ts'
+import type { ActContext } from '../act/context.ts'
 import { type Revision, revisionName, type StoredRevision } from './revision.ts'
 
 type Context = Pick<ActContext, 'api' | 'owner' | 'signal'>

@@ -1,7 +1,8 @@
 /** Dependencies of the executors, for tests that perform actions. */
+
+import { makeSlotContext } from '../../slot/testing/slot-context.ts'
 import type { ActContext } from '../act/context.ts'
 import { ownerOf } from '../owner.ts'
-import { makeSlotContext } from '../../slot/testing/slot-context.ts'
 import { makeSet } from './snapshots.ts'
 
 const nothing = () => undefined

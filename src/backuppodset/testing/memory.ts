@@ -3,8 +3,8 @@ import type { ParsedMemory } from '../../api/memory.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../../slot/decide/memory-view.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
 import { makeCopy, stage } from '../../slot/testing/slots.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { makePod, makeSnapshot } from './snapshots.ts'
 
 export const parsedMemory: ParsedMemory = {

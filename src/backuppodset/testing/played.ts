@@ -1,10 +1,10 @@
 /** The effect of a plan on a set that keeps memory, for tests of the rules. */
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeSlot, stage } from '../../slot/testing/slots.ts'
 import type { Action, Plan } from '../plan.ts'
 import type { StoredRevision } from '../revisions/revision.ts'
 import type { PodView, RetiredPod, Snapshot } from '../snapshot.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged, templatesOf } from './memory.ts'
-import { makeSlot, stage } from '../../slot/testing/slots.ts'
 import { actionsOf, makePod, viewIn } from './snapshots.ts'
 
 /** How the simulated cluster reacts to promotions: which pods get on stage. */

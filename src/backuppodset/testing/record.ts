@@ -1,9 +1,9 @@
 /** The record of a set, for tests that observe or reconcile one. */
 import type { Clock } from '../../kube/clock.ts'
-import { createActionRetries } from '../action-retries.ts'
-import { createSpec } from '../in-force.ts'
 import { createHandoverRequests } from '../../slot/observe/handover-requests.ts'
 import { createSince } from '../../slot/observe/since.ts'
+import { createActionRetries } from '../action-retries.ts'
+import { createSpec } from '../in-force.ts'
 import { createPendingStatus } from '../pending-status.ts'
 import type { SetRecord } from '../set-record.ts'
 import { makeContext } from './context.ts'

@@ -2,10 +2,10 @@
 import { strategyKeys } from '../../api/backuppodset.ts'
 import type { PodKind } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import type { Action, Plan } from '../plan.ts'
 import type { Candidate } from '../../slot/decide/snapshot.ts'
-import type { PodView, Snapshot } from '../snapshot.ts'
 import { makeCandidate } from '../../slot/testing/slots.ts'
+import type { Action, Plan } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 
 export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
   return {

@@ -5,9 +5,9 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
+import { openGate } from '../gate/open-gate.ts'
 import { makePodObject, type PodCondition } from '../testing/objects.ts'
 import { awaitServing } from './await-serving.ts'
-import { openGate } from '../gate/open-gate.ts'
 
 const podOf = (conditions: readonly PodCondition[]): Pod =>
   makePodObject('h', {

@@ -3,8 +3,8 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { stageOf } from '../observe/stage.ts'
 import { isFinished } from '../observe/candidate.ts'
+import { stageOf } from '../observe/stage.ts'
 import type { ReadPod } from './read-pod.ts'
 
 export interface ServingRequest {

@@ -1,8 +1,8 @@
-import type { StateRef } from '../decide/pulled-view.ts'
 import type { Role, SlotActionOf } from '../decide/actions.ts'
+import type { StateRef } from '../decide/pulled-view.ts'
 import type { PodRef } from '../decide/snapshot.ts'
-import type { Outcome } from './outcome.ts'
 import type { SlotContext, StatePort } from './context.ts'
+import type { Outcome } from './outcome.ts'
 import { inBackground, type Takeover } from './take-over.ts'
 
 /** An action by which a pod takes a slot. */

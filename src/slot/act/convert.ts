@@ -1,7 +1,7 @@
 import type { SlotActionOf } from '../decide/actions.ts'
 import { bringState } from './bring-state.ts'
-import type { Outcome } from './outcome.ts'
 import type { SlotContext } from './context.ts'
+import type { Outcome } from './outcome.ts'
 import { kindOf, takeOver } from './take-over.ts'
 
 /** Converts a backup, with its slot's pulled state if there is one. */

@@ -1,6 +1,6 @@
-import type { Wakening } from '../observe/candidate.ts'
 import type { Role } from '../decide/actions.ts'
 import type { Candidate } from '../decide/snapshot.ts'
+import type { Wakening } from '../observe/candidate.ts'
 import type { Outcome } from './outcome.ts'
 
 /**

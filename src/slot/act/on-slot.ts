@@ -1,15 +1,15 @@
 import { slotLeaseName } from '../../api/set-slot.ts'
-import { deleteLease, writeLease, writePolicy } from './write-lease.ts'
-import { publish, serve, withdraw } from '../endpoints/write.ts'
 import type { SlotAction, SlotActionOf } from '../decide/actions.ts'
+import { publish, serve, withdraw } from '../endpoints/write.ts'
 import { restore } from './bring-state.ts'
+import type { SlotContext, SlotPort } from './context.ts'
 import { convert, wake } from './convert.ts'
 import type { Outcome } from './outcome.ts'
 import { promote } from './promote.ts'
 import { retire } from './relabel.ts'
-import type { SlotContext, SlotPort } from './context.ts'
 import { requireGone } from './still-gone.ts'
 import { requireUnready } from './still-unready.ts'
+import { deleteLease, writeLease, writePolicy } from './write-lease.ts'
 
 /** Carries out one action on a slot. @throws KubeError, PodChangedError: the action failed as a whole. */
 export async function actOnSlot(context: SlotContext, action: SlotAction): Promise<Outcome> {

@@ -1,11 +1,11 @@
 import type { BroughtBack } from '../../api/pod-contract.ts'
-import { writeLease } from './write-lease.ts'
 import type { SlotActionOf } from '../decide/actions.ts'
-import type { Outcome } from './outcome.ts'
 import type { SlotContext } from './context.ts'
+import type { Outcome } from './outcome.ts'
 import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { takeOver } from './take-over.ts'
+import { writeLease } from './write-lease.ts'
 
 export type Promote = SlotActionOf<'promote'>
 

@@ -1,10 +1,10 @@
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { isKept } from '../decide/kept.ts'
-import { namedBy } from '../decide/origin.ts'
 import { reportOf, unaskedOf } from '../decide/knowledge.ts'
-import { readReport } from './read-report.ts'
+import { namedBy } from '../decide/origin.ts'
 import type { SlotPort } from './context.ts'
+import { readReport } from './read-report.ts'
 
 /**
  * Asks the API server for the reports of all nodes that a slot's Lease names, before the slot's incarnation ends because none

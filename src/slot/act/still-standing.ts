@@ -1,8 +1,8 @@
 import { KubeError } from '../../kube/errors.ts'
-import { reportOf } from '../decide/knowledge.ts'
 import type { Standing } from '../decide/actions.ts'
-import { readReport } from './read-report.ts'
+import { reportOf } from '../decide/knowledge.ts'
 import type { SlotContext } from './context.ts'
+import { readReport } from './read-report.ts'
 
 /**
  * Asks the API server whether a primary is still stopped for its successor, by the last report of its node. With a

@@ -2,8 +2,8 @@ import { isUnderstudy } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { servingOf } from '../observe/stage.ts'
-import { readPodWith } from './read-pod.ts'
 import type { SlotPort } from './context.ts'
+import { readPodWith } from './read-pod.ts'
 
 /**
  * Asks the API server whether a primary that is to be replaced for being unready is still unready. With a watch that

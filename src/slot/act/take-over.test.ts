@@ -4,8 +4,8 @@ import type { SlotAction } from '../decide/actions.ts'
 import { makePodObject } from '../testing/objects.ts'
 import { makeSlotContext } from '../testing/slot-context.ts'
 import { makeCandidate } from '../testing/slots.ts'
-import { createInFlightPromotions } from './in-flight-promotions.ts'
 import type { SlotContext } from './context.ts'
+import { createInFlightPromotions } from './in-flight-promotions.ts'
 import { type Brought, type Takeover, takeOver } from './take-over.ts'
 
 const pod = makeCandidate('c', 'coldbackup')

@@ -1,12 +1,12 @@
 import { isPodKind, type PodKind } from '../../api/labels.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import { switchOver } from '../endpoints/write.ts'
 import type { Role, SlotAction } from '../decide/actions.ts'
 import type { Candidate } from '../decide/snapshot.ts'
+import { switchOver } from '../endpoints/write.ts'
 import { askGate } from '../gate/ask-gate.ts'
+import type { CandidatePort, EndpointPort, SlotContext } from './context.ts'
 import type { Outcome, Phases } from './outcome.ts'
 import { relabel } from './relabel.ts'
-import type { CandidatePort, EndpointPort, SlotContext } from './context.ts'
 import { deletePod } from './write-pod.ts'
 
 /** A pod that gets another kind, and with `role` a slot. */

@@ -1,7 +1,7 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import { isFinished } from '../observe/candidate.ts'
 import type { PodRef } from '../decide/snapshot.ts'
+import { isFinished } from '../observe/candidate.ts'
 import type { PodPort } from './context.ts'
 
 /** Thrown when the pod has changed since the plan; the next pass sees the change. */

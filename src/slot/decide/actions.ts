@@ -2,8 +2,8 @@
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
-import type { StateRef } from './pulled-view.ts'
 import type { Endpoint, ServicePort } from './endpoints-view.ts'
+import type { StateRef } from './pulled-view.ts'
 import type { Candidate, LostPrimary } from './snapshot.ts'
 
 /** Why a slot starts empty; `NoState` and `Refused` are about states over HTTP. */

@@ -1,16 +1,16 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
+import type { Origin, Role, SlotActionOf } from './actions.ts'
 import { isNewerTold, stepsBehind } from './age.ts'
+import { newestOf, takenAt, toldOf } from './copy-age.ts'
+import { mayTake } from './errands.ts'
 import { isKept } from './kept.ts'
 import { fitsMemory } from './kinds.ts'
-import type { Option } from './match.ts'
-import { signersAfter } from './signers.ts'
-import { newestOf, takenAt, toldOf } from './copy-age.ts'
 import { isKeptOf, usableOf } from './knowledge.ts'
+import type { Option } from './match.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
-import type { Origin, Role, SlotActionOf } from './actions.ts'
+import { signersAfter } from './signers.ts'
 import { type Candidate, isGated, type SlotSnapshot } from './snapshot.ts'
-import { mayTake } from './errands.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and

@@ -2,12 +2,12 @@ import { labels } from '../../api/labels.ts'
 import { slotLeaseName } from '../../api/set-slot.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endpointSlices, services } from '../../kube/resources.ts'
-import { controllerReference } from '../decide/owner.ts'
 import type { EndpointPort } from '../act/context.ts'
 import type { SlotActionOf } from '../decide/actions.ts'
+import type { Endpoint, ServicePort } from '../decide/endpoints-view.ts'
+import { controllerReference } from '../decide/owner.ts'
 import { sliceView } from './observe.ts'
 import { familyOf, sliceName } from './shape.ts'
-import type { Endpoint, ServicePort } from '../decide/endpoints-view.ts'
 
 type Serve = SlotActionOf<'applyService'>
 type Publish = SlotActionOf<'applyEndpoints'>

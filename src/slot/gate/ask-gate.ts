@@ -1,8 +1,8 @@
 import { wakeAnnotation } from '../../api/pod-contract.ts'
-import type { Candidate } from '../decide/snapshot.ts'
-import type { GateResult } from './open-gate.ts'
 import type { CandidatePort, PodPort } from '../act/context.ts'
 import { patchPod } from '../act/write-pod.ts'
+import type { Candidate } from '../decide/snapshot.ts'
+import type { GateResult } from './open-gate.ts'
 
 /**
  * Opens the gate of a pod over TCP. If that gets no answer, it goes through the agent of the pod's node, which reads

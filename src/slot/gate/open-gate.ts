@@ -6,11 +6,11 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { gateIdOf, gateStateOf } from '../observe/candidate.ts'
+import type { ReadPod } from '../act/read-pod.ts'
 import type { GateState } from '../decide/snapshot.ts'
+import { gateIdOf, gateStateOf } from '../observe/candidate.ts'
 import { deriveToken, tokenOf, type WakeKeys } from './token.ts'
 import type { wake } from './wake.ts'
-import type { ReadPod } from '../act/read-pod.ts'
 
 export type GateResult =
   /** `openedGate` is the container ID of the gate that has opened; undefined if it had opened before. */

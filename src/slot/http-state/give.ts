@@ -7,10 +7,10 @@ import { keyOfRef } from '../../kube/object.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { ReadPod } from '../act/read-pod.ts'
+import type { GiveResult } from '../decide/pulled-view.ts'
 import { isFinished } from '../observe/candidate.ts'
 import { containerOf } from './container.ts'
 import type { SavedState } from './states.ts'
-import type { GiveResult } from '../decide/pulled-view.ts'
 
 export interface GiveRequest {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string }

@@ -1,9 +1,9 @@
 import type { ParsedPull } from '../../api/memory.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Pod } from '../../kube/resources.ts'
+import type { PulledView } from '../decide/pulled-view.ts'
 import type { Candidate, LostPrimary } from '../decide/snapshot.ts'
 import { containerOf } from './container.ts'
-import type { PulledView } from '../decide/pulled-view.ts'
 
 /** A container that restarted longer ago than this has continued without its state, ms: it begins a new incarnation. */
 const lateMs = 60_000

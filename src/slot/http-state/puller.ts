@@ -3,10 +3,10 @@ import type { ParsedPull } from '../../api/memory.ts'
 import { type PullResult, pullState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import type { Holder } from '../decide/pulled-view.ts'
 import type { Reservation, StateBudget } from './budget.ts'
 import type { PullMetrics } from './metrics.ts'
 import type { States } from './states.ts'
-import type { Holder } from '../decide/pulled-view.ts'
 
 /** A primary to pull from. */
 export interface Target {

@@ -3,9 +3,9 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
+import type { Holder, PulledView } from '../decide/pulled-view.ts'
 import type { Reservation, StateBudget } from './budget.ts'
 import { parseStored, type StoredState, storedBytes, storedMeta } from './stored.ts'
-import type { Holder, PulledView } from '../decide/pulled-view.ts'
 
 /** The state of one slot. Generations belong to a incarnation: a slot number that is reused begins a new incarnation. */
 export interface SavedState extends StoredState {

@@ -1,8 +1,8 @@
 import type { ParsedPull } from '../../api/memory.ts'
 import { reasons } from '../../api/reasons.ts'
 import { type SlotStatus, slotLimits } from '../../api/slot-status.ts'
-import type { Readiness } from '../report/readiness.ts'
 import type { Candidate } from '../decide/snapshot.ts'
+import type { Readiness } from '../report/readiness.ts'
 import type { PullProblem, SavedState } from './states.ts'
 
 /** The operator's facts about pulled state at the end of a pass. */

@@ -1,7 +1,7 @@
 import type { NodeReport } from '../../api/node-report.ts'
+import type { NodeView } from '../decide/memory-view.ts'
 import { awayMs } from './observe-slot.ts'
 import { type Reports, staleMs } from './reports.ts'
-import type { NodeView } from '../decide/memory-view.ts'
 
 /** Returns what a node's report says about all slots of the node. */
 export function nodeView(report: NodeReport, reports: Reports): NodeView {

@@ -5,15 +5,15 @@ import { restartsOf } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { isKept } from '../decide/kept.ts'
+import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
+import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
 import type { HandoverRequests } from './handover-requests.ts'
-import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
 import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
 import type { stageOf } from './stage.ts'
-import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 
 export interface SlotDeps {
   readonly reports: Reports

@@ -3,10 +3,10 @@ import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
+import type { StageView } from '../decide/memory-view.ts'
 import { isFinished } from './candidate.ts'
 import type { Reports } from './reports.ts'
 import type { Since } from './since.ts'
-import type { StageView } from '../decide/memory-view.ts'
 
 /**
  * Time after which a pod that is being deleted has been killed, counted from the end of its grace period: its node may

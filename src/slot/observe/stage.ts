@@ -13,9 +13,9 @@ import { kindLabelOf, retired } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
 import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { natural } from './candidate.ts'
-import type { Candidate } from '../decide/snapshot.ts'
 import type { StageView } from '../decide/memory-view.ts'
+import type { Candidate } from '../decide/snapshot.ts'
+import { natural } from './candidate.ts'
 
 /**
  * Reason of the condition `understudy` with which an agent reports that it could not restore and resume the pod's

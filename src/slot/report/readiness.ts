@@ -2,9 +2,9 @@
 
 import { reasons } from '../../api/reasons.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
-import type { Candidate } from '../decide/snapshot.ts'
 import { isGone, usableOf } from '../decide/knowledge.ts'
 import type { MemoryView, NodeView, Word } from '../decide/memory-view.ts'
+import type { Candidate } from '../decide/snapshot.ts'
 
 export interface Readiness {
   readonly status: 'True' | 'False'

@@ -1,8 +1,8 @@
 import { type RetainedSlot, type RetainedSlots, type SlotStatus, slotLimits } from '../../api/slot-status.ts'
-import { fitsMemory } from '../decide/kinds.ts'
-import type { Candidate } from '../decide/snapshot.ts'
 import { newestOf, savedAt } from '../decide/copy-age.ts'
+import { fitsMemory } from '../decide/kinds.ts'
 import type { MemoryView, SlotMemory } from '../decide/memory-view.ts'
+import type { Candidate } from '../decide/snapshot.ts'
 
 interface Times {
   readonly now: number

@@ -1,8 +1,8 @@
 /** Dependencies of takeovers, for tests that perform actions on slots. */
 import { silentLog } from '../../kube/log.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import { createInFlightPromotions } from '../act/in-flight-promotions.ts'
 import type { SlotContext } from '../act/context.ts'
+import { createInFlightPromotions } from '../act/in-flight-promotions.ts'
 import { createPendingDeletions } from '../act/pending-deletions.ts'
 
 const nothing = () => undefined

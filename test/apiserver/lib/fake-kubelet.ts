@@ -5,7 +5,6 @@
 import { createServer, type Server } from 'node:net'
 import { labels } from '../../../src/api/labels.ts'
 import { gateContainerName, gatePort } from '../../../src/backuppodset/pod/gate-container.ts'
-import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import type { Api } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
@@ -14,6 +13,7 @@ import { systemRandom as random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
+import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import { worker } from './plane.ts'
 
 export interface FakeKubelet extends AsyncDisposable {

@@ -6,7 +6,6 @@ import { annotations, deletionCostAnnotation, labels } from '../../../src/api/la
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { isUnderstudy, wakeAnnotation } from '../../../src/api/pod-contract.ts'
 import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
-import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import {
@@ -20,6 +19,7 @@ import {
   secrets,
   services,
 } from '../../../src/kube/resources.ts'
+import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'

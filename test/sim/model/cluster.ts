@@ -6,7 +6,6 @@
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
-import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
   controllerRevisions,
@@ -17,6 +16,7 @@ import {
   services,
 } from '../../../src/kube/resources.ts'
 import type { Objects } from '../../../src/kube/testing/api-server.ts'
+import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { openGate, runModelAgent, type Volatile } from './agent.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'

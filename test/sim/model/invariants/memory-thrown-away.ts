@@ -1,11 +1,11 @@
 /** MemoryThrownAway: the life of a slot ends although a machine has a copy. */
 import { type NodeReport, nodeReports } from '../../../../src/api/node-report.ts'
 import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
-import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { KubeObject } from '../../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { isKept as isSaved } from '../../../../src/slot/decide/kept.ts'
+import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import type { Cluster } from '../cluster.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 

@@ -1,8 +1,8 @@
 /** TooManyDeleted: a working backup is deleted although there is none too many. */
 import type { BackupPodSet } from '../../../../src/api/backuppodset.ts'
 import { labels } from '../../../../src/api/labels.ts'
-import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import { type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
+import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import { heldBy } from './fates.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 
