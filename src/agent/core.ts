@@ -5,7 +5,6 @@
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import type { SlotKey } from '../api/slot-key.ts'
 import { slotName } from '../checkpoint/manifest.ts'
-import { createKeyedSignal } from '../kube/keyed-signal.ts'
 import type { Random } from '../kube/random.ts'
 import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
@@ -27,6 +26,7 @@ import { createPresent, type Present } from './tasks/present.ts'
 import { dropWatch, release } from './tasks/remains.ts'
 import { endGone } from './tasks/stop-primary.ts'
 import type { NodeCapabilities, PodCapabilities, TaskContext } from './tasks/task-context.ts'
+import { createKeyedSignal } from './transfer/keyed-signal.ts'
 
 export interface Platform {
   readonly tools: NodeCapabilities
