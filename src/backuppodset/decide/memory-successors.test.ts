@@ -99,18 +99,20 @@ describe('D7.newest: who cannot get the newest memory', () => {
       holder: { name: 'h0', uid: comes.uid },
     })
     const least = { epoch: 1, generation: 3, takenAt: 0 }
-    const told = (last: Copy, asked: object = { atLeast: least }) => {
+    const told = (last: Copy, asked: object = { atLeast: least }, monotonicNow = 9_000) => {
       const slot = makeSlot({ ...called, ...asked }, [here(), last], {
         ...{ vacantSince: 8_000, calledSince: 8_000, comingSince: 8_000 },
       })
-      const s = makeMemorySnapshot(wish, [comes], [slot], { monotonicNow: 9_000 })
+      const s = makeMemorySnapshot(wish, [comes], [slot], { monotonicNow })
       return ofType(s, 'writeSlot').map(({ lease: next }) => next.atLeast)
     }
     const next = { ...far, report: { ...far.report, generation: 4 } }
     expect(told(far)).toMatchObject([{ epoch: 1, generation: 57 }])
     // Generation 4 may be in transit.
     expect(told(next)).toEqual([])
-    // A Lease that asks for nothing does so after a long time without success.
-    expect(told(far, {})).toEqual([])
+    // No report was recent when the Lease was written.
+    expect(told(far, {})).toMatchObject([{ epoch: 1, generation: 57 }])
+    // After a long time without success, any memory will do.
+    expect(told(far, {}, 128_000)).toEqual([])
   })
 })

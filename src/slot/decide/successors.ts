@@ -156,12 +156,13 @@ export function stillAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atL
 /**
  * Returns what a called pod that is not on stage yet must have: more than the Lease asks for, if a node has reported
  * newer memory since. A node reports the last generation of a dead primary some milliseconds after the death is known.
+ * A Lease that asks for nothing was written while no report was recent.
  */
 export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
   const { atLeast } = slot.lease
   const least = leastFor(slot, s)
   const isMore =
-    atLeast !== undefined && least !== undefined && stepsBehind(atLeast, least, slot.intervalMs) > 0
+    least !== undefined && (atLeast === undefined || stepsBehind(atLeast, least, slot.intervalMs) > 0)
   return isMore ? least : atLeast
 }
 

@@ -349,6 +349,27 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'found 30',
+    name: 'nothing-asked-stays',
+    what: 'a pod that was called while no report was recent goes on with memory of any age',
+    mutations: [
+      {
+        file: 'src/slot/decide/successors.ts',
+        find: '(atLeast === undefined || stepsBehind(',
+        replace: '(atLeast !== undefined && stepsBehind(',
+      },
+    ],
+    // The operator hears nothing of the nodes while one of them falls behind, and the other has the last memory.
+    scenarios: bySeeds([1], { nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, copies: 2 }, [
+      [0, { type: 'cutPeers', node: 5, forMs: 13_452 }],
+      [0, lag(0, 'reports', 13_240)],
+      [5_594, { type: 'slowStage', node: 4, startMs: 9_341, restoreMs: 0, answerMs: 6_964, forMs: 13_428 }],
+      [1_236, { type: 'slowCollector', forMs: 32_210 }],
+      [202, { type: 'endAgent', node: 0, how: 'stop', forMs: 29_938 }],
+      [117, { type: 'deletePod', pod: 5, force: false }],
+    ]),
+  },
+  {
     finding: 'found 27',
     name: 'waits-for-ever',
     what: 'a slot waits for ever for a silent holder that never had a copy, while the app that began again is not saved',
