@@ -118,7 +118,7 @@ describe.each([
   })
 })
 
-test('the files that answer the questions of strangers exist', () => {
+test('the files that answer where something is exist', () => {
   const [, table = ''] = text.split('| question | file | guess |\n|---|---|---|\n')
   const rows = table.trim().split('\n')
   expect(rows.length).toBe(20)
