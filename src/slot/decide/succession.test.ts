@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { assign, type SlotToCover, type Understudy } from './assign.ts'
+import { assign, type SlotToCover, type Understudy } from './heirs.ts'
 import { match, type Option } from './match.ts'
 
 const pod = (name: string, node: string): Understudy => ({ name, uid: `uid-${name}`, node })
