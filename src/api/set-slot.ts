@@ -5,8 +5,6 @@ import { numberedName, splitNumber } from './slot-key.ts'
 import { parseSlotLease, type SlotLease, slotLeaseBody } from './slot-lease.ts'
 
 export interface SetSlotLease extends SlotLease {
-  /** Name of the set. */
-  readonly group: string
   readonly slot: number
 }
 
@@ -28,9 +26,8 @@ export function setSlotLeaseBody(lease: SetSlotLease) {
 /** Parses the Lease of a slot of a set; undefined if it is another Lease or unreadable. */
 export function parseSetSlotLease(object: Lease): SetSlotLease | undefined {
   const lease = parseSlotLease(object)
-  const group = lease?.group
-  if (lease === undefined || group === undefined) return undefined
-  const slot = slotNumberIn(group, lease.name)
+  if (lease === undefined) return undefined
+  const slot = slotNumberIn(lease.group, lease.name)
   if (slot === undefined || object.metadata.labels?.[labels.slot] !== String(slot)) return undefined
-  return { ...lease, group, slot }
+  return { ...lease, slot }
 }

@@ -34,7 +34,7 @@ export interface Least {
 
 export interface SlotLease extends SlotKey {
   /** See `groupOf`. */
-  readonly group: string | undefined
+  readonly group: string
   /** Uid of the object that owns the slot. Absent: none yet, or none any more; then it may be any. */
   readonly owner?: string
   /** Absent: unknown, as in Leases of earlier versions, and in those of a later version with another form. */
@@ -156,7 +156,7 @@ export function slotLeaseBody(lease: SlotLease) {
     metadata: {
       name: lease.name,
       namespace: lease.namespace,
-      labels: lease.group === undefined ? {} : { [labels.set]: lease.group },
+      labels: { [labels.set]: lease.group },
       annotations: {
         [slotAnnotations.incarnation]: lease.incarnation,
         [slotAnnotations.pod]: lease.holder.name,
@@ -191,7 +191,10 @@ export function slotLeaseBody(lease: SlotLease) {
   }
 }
 
-/** Parses the Lease of a slot; undefined if it is another Lease or unreadable. */
+/**
+ * Parses the Lease of a slot; undefined if it is another Lease or unreadable. A Lease without a group is no Lease of a
+ * slot, whatever it says: admission lets all users write it.
+ */
 export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const { metadata, spec } = lease
   const note = (key: keyof typeof slotAnnotations) =>
@@ -201,9 +204,10 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     name: metadata.name,
     incarnation: note('incarnation') ?? '',
   }
+  const group = groupOf(metadata)
   const name = note('pod')
   const uid = spec?.holderIdentity
-  if (formatSlotKey(key) === undefined || name === undefined || !uid) return undefined
+  if (group === undefined || formatSlotKey(key) === undefined || name === undefined || !uid) return undefined
   const heirName = note('heir')
   const heirUid = note('heirUid')
   const seal = note('seal')
@@ -215,7 +219,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
     ...key,
-    group: groupOf(metadata),
+    group,
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
     holder: { name, uid },

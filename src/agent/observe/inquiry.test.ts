@@ -40,6 +40,12 @@ it('reads the Lease of a slot, whatever caches say; none is not a failure, and n
   await expect(away.lease(lease(), signal)).rejects.toMatchObject({ code: 'Unavailable' })
 })
 
+it('a Lease without the label by which admission guards the Leases of slots is no Lease of a slot', async () => {
+  const { metadata, spec } = slotLeaseBody(lease())
+  const forged = makeObject({ metadata: { ...metadata, labels: {} }, spec })
+  expect(await stand(new Map([['default/web-0', forged]])).lease(lease(), signal)).toBeUndefined()
+})
+
 it('a pod is there while one of that uid stays', async () => {
   const there = (pod: Pod | undefined) =>
     stand(new Map(pod && [['default/p', pod]])).isThere(

@@ -207,7 +207,6 @@ function openCaches({ machine, api, random }: AgentOptions, clock: Clock) {
     createReflector({
       ...common,
       ...{ resource: nodeReports, store: stores.reports, transform: parseReport },
-      transform: parseReport,
     }),
   ]
   return { stores, reflectors }
