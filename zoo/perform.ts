@@ -7,7 +7,7 @@ import { until as waitUntil } from '../playground/until.ts'
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../src/api/node-report.ts'
-import { parseSetSlotLease, slotLeaseName } from '../src/api/set-slot.ts'
+import { parseNumberedSlotLease, slotLeaseName } from '../src/api/numbered-slot.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
 import type { Specimen } from './specimens.ts'
@@ -113,7 +113,7 @@ async function failOver(stage: Stage, specimen: Specimen): Promise<Takeover> {
   const killedAt = performance.now()
   kill(pid, 'SIGKILL')
   const after = await until(stage, `a successor of ${before.metadata.name}`, async () => {
-    const lease = parseSetSlotLease(
+    const lease = parseNumberedSlotLease(
       await api.get(leases, { namespace, name: slotLeaseName(specimen.name, 0) }),
     )
     if (lease === undefined || lease.holder.uid === before.metadata.uid) return undefined

@@ -5,7 +5,7 @@ import { type Patience, until } from '../playground/until.ts'
 import { type BackupPodSetSpec, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { nodeReports, parseReport, type SlotReport } from '../src/api/node-report.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../src/api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../src/api/numbered-slot.ts'
 import type { Api } from '../src/kube/api.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
 import { specimen } from './specimens.ts'
@@ -39,12 +39,12 @@ export const createCounters = ({ api, namespace, name }: CounterSet, spec: Parti
   )
 
 /** Returns the Leases of a set's slots, by slot. */
-export async function slotsOf({ api, namespace, name }: CounterSet): Promise<SetSlotLease[]> {
+export async function slotsOf({ api, namespace, name }: CounterSet): Promise<NumberedSlotLease[]> {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
-  return items.flatMap(lease => parseSetSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
+  return items.flatMap(lease => parseNumberedSlotLease(lease) ?? []).sort((a, b) => a.slot - b.slot)
 }
 
-export const holderOf = ({ api, namespace }: CounterSet, { holder }: SetSlotLease): Promise<Pod> =>
+export const holderOf = ({ api, namespace }: CounterSet, { holder }: NumberedSlotLease): Promise<Pod> =>
   api.get(pods, { namespace, name: holder.name })
 
 /**
@@ -106,7 +106,7 @@ export async function killAgents(api: Api): Promise<void> {
 }
 
 /** Waits for the next epoch of a slot. */
-export const promoted = (set: CounterSet, before: SetSlotLease): Promise<SetSlotLease> =>
+export const promoted = (set: CounterSet, before: NumberedSlotLease): Promise<NumberedSlotLease> =>
   until(
     `a successor in slot ${before.slot}`,
     async () =>
@@ -117,7 +117,7 @@ export const promoted = (set: CounterSet, before: SetSlotLease): Promise<SetSlot
   )
 
 /** Resolves with the first number that a client reads from a slot's primary. */
-export const readSlot = (set: CounterSet, lease: SetSlotLease): Promise<number> =>
+export const readSlot = (set: CounterSet, lease: NumberedSlotLease): Promise<number> =>
   until(
     `an answer of slot ${lease.slot}`,
     async () => {

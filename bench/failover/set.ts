@@ -2,8 +2,8 @@ import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
 import { podConditions } from '../../src/api/pod-contract.ts'
-import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../src/api/set-slot.ts'
 import type { SlotStatus } from '../../src/api/slot-status.ts'
 import { type Lease, leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
@@ -98,7 +98,7 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
   await until('two refreshes', async () => (await generation(bench)) >= enough)
   await prober.steady(50, 0, timeoutMs)
   await slices.quiet(proxyRestMs)
-  const lease = demand([...orders.live.values()].map(parseSetSlotLease)[0], 'the Lease of slot 0')
+  const lease = demand([...orders.live.values()].map(parseNumberedSlotLease)[0], 'the Lease of slot 0')
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
   const direct = clientOf(context, primary)
   try {
@@ -126,7 +126,7 @@ interface Failover {
   readonly serving: Stamped<Pod>
 }
 
-async function killPrimary(bench: Bench, primary: Pod, lease: SetSlotLease): Promise<Failover> {
+async function killPrimary(bench: Bench, primary: Pod, lease: NumberedSlotLease): Promise<Failover> {
   const { context, scene, orders, until } = bench
   const { clock } = context
   const { pods, slices, prober } = scene

@@ -1,7 +1,7 @@
 import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets, type PodTemplate } from '../../src/api/backuppodset.ts'
 import { type NodeReport, nodeReports, type SlotReport } from '../../src/api/node-report.ts'
-import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../src/api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
 import { leases, services } from '../../src/kube/resources.ts'
 import { redisPort } from '../../zoo/redis.ts'
 import { type BenchContext, demand } from '../bench.ts'
@@ -23,7 +23,7 @@ export interface Loaded {
   readonly name: string
   /** Address of its slot's Service. */
   readonly address: string
-  lease(): Promise<SetSlotLease>
+  lease(): Promise<NumberedSlotLease>
   /** Returns the nodes' newest reports about its slot: those of a source and its holders. */
   reports(): Promise<readonly SlotReport[]>
   /** Waits until it can lose its primary and has been saved twice more since. */
@@ -85,7 +85,7 @@ export async function loadedSet(
     address: demand(service.spec?.clusterIP, 'a cluster IP'),
     lease: async () =>
       demand(
-        parseSetSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })),
+        parseNumberedSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })),
         'a Lease',
       ),
     reports,

@@ -15,7 +15,7 @@ export interface Room {
 /** The kernel and the agents know slots, and no kind that owns them. */
 const ofOwners = ['src/api/backuppodset.ts', 'src/api/parse', 'src/api/schema/']
 /** Agents know no numbers of slots either. */
-const knowsNoOwner = [...ofOwners, 'src/api/set-slot.ts']
+const knowsNoOwner = [...ofOwners, 'src/api/numbered-slot.ts']
 
 export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
@@ -25,7 +25,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/checkpoint': {
     is: 'generations: manifest, store, delta, CRIU images',
     uses: ['src/api', 'src/kube'],
-    not: ['src/api/set-slot.ts'],
+    not: ['src/api/numbered-slot.ts'],
   },
   'src/slot/decide': {
     is: 'rules of slots: copies, ages, successors, handovers, assignment',

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { parseSetSlotLease, setSlotLeaseBody } from '../api/set-slot.ts'
+import { numberedSlotLeaseBody, parseNumberedSlotLease } from '../api/numbered-slot.ts'
 import { formatPolicy, type SlotPolicy } from '../api/slot-policy.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import { KubeError } from '../kube/errors.ts'
@@ -18,7 +18,7 @@ const policy: SlotPolicy = {
   ...{ disk: true, volumeBytes: 0, paused: false, restoreHash: '0123456789abcdef' },
 }
 const leaseOf = (slot: number, owner: string | undefined, said: SlotPolicy | undefined): Lease => {
-  const { metadata, spec } = setSlotLeaseBody({
+  const { metadata, spec } = numberedSlotLeaseBody({
     ...makeLease(makePrimary(`p${slot}`, slot)),
     ...(said && { policy: said }),
   })
@@ -58,7 +58,7 @@ async function paused(
     writePolicy: async (_: string, object: Lease, to: SlotPolicy) => {
       if (fails) throw fails
       expect(formatPolicy(to)).toBe(formatPolicy({ ...policy, paused: true }))
-      slots.push(parseSetSlotLease(object)?.slot)
+      slots.push(parseNumberedSlotLease(object)?.slot)
     },
   })
   await reconcile(deps, 'default/bps', makeReconcileContext())

@@ -94,7 +94,7 @@ export function createActContext(deps: ActDeps, { set, record, observed, context
     isNamespaceTerminating: () => record.namespace.ask(signal),
     ended: life.end,
     podOf: uid => observed.pods.get(uid),
-    requestedHandover: record.handoverRequests.wrote,
+    requestedHandover: record.handoverTimes.wrote,
     sliceOf: name => deps.slices.get(keyOfRef({ namespace: set.namespace, name })),
     awaitServing: request => awaitServing(request, { pods, clock, read }),
     failedOnStage: deps.setbacks.note,

@@ -39,7 +39,7 @@ export interface Observed {
 /** The parts of a set's record that a pass reads. */
 export type ObservedRecord = Pick<
   SetRecord,
-  'lostPrimaries' | 'failoverHistory' | 'claims' | 'handoverRequests' | 'pulled' | 'since'
+  'lostPrimaries' | 'failoverHistory' | 'claims' | 'handoverTimes' | 'pulled' | 'since'
 >
 
 export interface ObserveDeps {
@@ -134,9 +134,9 @@ function memoryOf(
   { stageOf }: Readings,
 ): MemoryView | undefined {
   if (!set.memory || !memory) return undefined
-  const { claims, handoverRequests } = record
+  const { claims, handoverTimes } = record
   return observeMemory({ ...set, memory: set.memory }, uid => candidates.get(uid), {
-    ...{ ...memory, claims, handoverRequests, stageOf },
+    ...{ ...memory, claims, handoverTimes, stageOf },
     since: record.since.memory,
   })
 }

@@ -1,6 +1,6 @@
 import type { Strategy } from '../api/backuppodset.ts'
 import type { PodKind } from '../api/labels.ts'
-import type { SetSlotLease } from '../api/set-slot.ts'
+import type { NumberedSlotLease } from '../api/numbered-slot.ts'
 import type { Outcome as OutcomeOf } from '../slot/act/outcome.ts'
 import type { Role, SlotAction } from '../slot/decide/actions.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
@@ -46,7 +46,7 @@ export type Action =
     }
   | { readonly type: 'delete'; readonly pod: PodView; readonly reason: DeleteReason }
   /** Announces in an event that the memory of a slot ends, then marks its Lease. */
-  | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: SetSlotLease }
+  | { readonly type: 'giveUp'; readonly slot: SlotMemory; readonly lease: NumberedSlotLease }
   /** Stores or deletes a template revision of the set. */
   | { readonly type: 'saveRevision'; readonly revision: Revision; readonly number: number }
   | { readonly type: 'deleteRevision'; readonly revision: StoredRevision }

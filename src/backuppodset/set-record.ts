@@ -11,7 +11,7 @@ import { type CheckLimit, createGateChecks, type GateChecks } from '../slot/gate
 import type { reach } from '../slot/gate/reach.ts'
 import type { WakeKeys } from '../slot/gate/token.ts'
 import type { Pulled, PulledOfSet } from '../slot/http-state/pulled.ts'
-import { createHandoverRequests, type HandoverRequests } from '../slot/observe/handover-requests.ts'
+import { createHandoverTimes, type HandoverTimes } from '../slot/observe/handover-times.ts'
 import { createSince, type Since } from '../slot/observe/since.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import { type ActionRetries, createActionRetries } from './action-retries.ts'
@@ -35,7 +35,7 @@ export interface SetRecord {
   readonly namespace: TerminatingNamespace
   readonly gates: GateChecks
   readonly claims: ClaimReader
-  readonly handoverRequests: HandoverRequests
+  readonly handoverTimes: HandoverTimes
   readonly pulled: PulledOfSet
   /** Conditions of the memory of its slots, of its pods, and of the caches that it needs. */
   readonly since: { readonly memory: Since; readonly pods: Since; readonly caches: Since }
@@ -86,7 +86,7 @@ export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: Ab
       primaries: () => pods.by(bySetLabel, key).filter(isPrimary),
       changed: () => changed(key),
     }),
-    handoverRequests: createHandoverRequests(),
+    handoverTimes: createHandoverTimes(),
     pulled: deps.pulled.ofSet(uid, life),
     since: { memory: createSince(clock), pods: createSince(clock), caches: createSince(clock) },
   }

@@ -6,8 +6,8 @@ import { type ControlPlane, startControlPlane } from '../../playground/control-p
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
+import { numberedSlotLeaseBody } from '../../src/api/numbered-slot.ts'
 import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
-import { setSlotLeaseBody } from '../../src/api/set-slot.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { apiVersionOf, leases, namespaces, nodes, pods } from '../../src/kube/resources.ts'
@@ -46,7 +46,7 @@ const condition = (type: string, status = 'True') => ({
 const lease = {
   apiVersion: 'coordination.k8s.io/v1',
   kind: 'Lease',
-  ...setSlotLeaseBody({
+  ...numberedSlotLeaseBody({
     ...{
       namespace: 'shop',
       name: 'web-0',

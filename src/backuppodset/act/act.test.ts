@@ -1,6 +1,6 @@
 // Long because every case needs the same plan and API.
 import { expect, it } from 'vitest'
-import { setSlotLeaseBody } from '../../api/set-slot.ts'
+import { numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Lease } from '../../kube/resources.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
@@ -290,7 +290,7 @@ it('D7.consent: a handover counts as requested from before its write, and only i
     await act(context, { tiers: [{ tier: 'assignments', actions: [write] }], requeueAfterMs: undefined })
     return requested
   }
-  const accepted = async () => makeObject(setSlotLeaseBody(lease))
+  const accepted = async () => makeObject(numberedSlotLeaseBody(lease))
   expect(await acted(true, accepted)).toEqual([[2, 5]])
   expect(await acted(false, accepted)).toEqual([])
   const lost = async () => Promise.reject(new KubeError('Timeout', 'no answer'))

@@ -1,4 +1,4 @@
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
@@ -73,7 +73,7 @@ const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
 function mark(s: Snapshot, slot: SlotMemory): Action {
   const retainMs = s.set.memory?.retainMs ?? 0
   // Frees the heir for other slots: only the copies on nodes are kept.
-  const lease: SetSlotLease = {
+  const lease: NumberedSlotLease = {
     ...slot.lease,
     ...{ heir: undefined, ending: undefined, handover: undefined },
     retainedSince: new Date(s.now).toISOString(),
@@ -85,7 +85,7 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
 
 const assign = (
   { resourceVersion, restarts = 0 }: SlotMemory,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   retention: { readonly type: 'begins' | 'ends'; readonly note: string } | undefined,
 ): Action => ({
   ...{ type: 'writeSlot', lease, version: resourceVersion, restarts, stateLost: false },

@@ -2,9 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
+import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { parseSet } from '../../api/parse.ts'
 import { holdInitContainer, podConditions, savedAnnotation } from '../../api/pod-contract.ts'
-import { type SetSlotLease, setSlotLeaseBody } from '../../api/set-slot.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -47,7 +47,7 @@ interface World {
 }
 
 async function viewed(
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   reports: Readonly<Record<string, Said>>,
   {
     status,
@@ -64,7 +64,7 @@ async function viewed(
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const body = setSlotLeaseBody(lease)
+  const body = numberedSlotLeaseBody(lease)
   const ownerReferences =
     owner === undefined ? [] : [{ apiVersion: 'v1', kind: 'S', name: 'bps', uid: owner }]
   const metadata = { ...body.metadata, uid: 'lease', resourceVersion: '1', ownerReferences }
@@ -99,7 +99,7 @@ async function viewed(
     claims: { of: () => claims },
     isPermitted: () => true,
     since: told,
-    handoverRequests: { requestedAt: () => undefined },
+    handoverTimes: { requestedAt: () => undefined },
   }
   const view = () => observeMemory(asked, () => pod, deps)
   if (laterMs === 0) return view()
@@ -208,7 +208,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   const dead = { ...running, status: { conditions: [died] } }
   const deleted = { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } }
   const other = { ...running, status: { containerStatuses: [containerOf('app', 'containerd://2')] } }
-  it.each<[string, SetSlotLease, Pod | undefined]>([
+  it.each<[string, NumberedSlotLease, Pod | undefined]>([
     ['gone', lease, undefined],
     ['dead', lease, dead],
     ['deleted', lease, deleted],
@@ -229,7 +229,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.holder-asked: so is every holder, which may have fetched it after its last word', async () => {
-    const unasked = async (of: SetSlotLease, silentMs: number) =>
+    const unasked = async (of: NumberedSlotLease, silentMs: number) =>
       (await observed(of, with1(nothing), { status, silentMs }))?.unasked
     expect(await unasked(lease, 1)).toMatchObject([{ node: 'n1' }, { node: 'n2', isGuess: true }])
     // No node ever had memory that a holder could have fetched.
@@ -246,7 +246,7 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
-    const fetching = async (of: SetSlotLease, world: World = {}, n2: Said = nothing) =>
+    const fetching = async (of: NumberedSlotLease, world: World = {}, n2: Said = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching
     const letGo = { ...lease, holders: ['n3'], kept: ['n2', 'n1'] }
     expect(await fetching(lease)).toEqual(['n2'])

@@ -19,7 +19,7 @@ import { mayRunOn, nodeFacts } from './may-run-on.ts'
 type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
 
 /** The parts of a set's record that tell of its memory. */
-export interface MemoryRecord extends Pick<SlotDeps, 'handoverRequests'> {
+export interface MemoryRecord extends Pick<SlotDeps, 'handoverTimes'> {
   readonly claims: Pick<ClaimReader, 'of'>
   readonly since: Pick<Since, 'pass'>
 }

@@ -1,6 +1,6 @@
 /** Sets that keep memory, for tests of the rules: primaries, understudies and copies. */
 import type { ParsedMemory } from '../../api/memory.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import type { Copy, MemoryView, SlotMemory, StageView } from '../../slot/decide/memory-view.ts'
 import { makeCopy, stage } from '../../slot/testing/slots.ts'
@@ -60,7 +60,7 @@ export function makeMemorySnapshot(
 }
 
 /** The memory of a slot on a node without an understudy. */
-export const coldCopy = (lease: SetSlotLease, node: string): Copy => {
+export const coldCopy = (lease: NumberedSlotLease, node: string): Copy => {
   const copy = makeCopy(lease, makeUnderstudy(node, { node }), undefined)
   return { ...copy, report: { ...copy.report, usable: 'Cold' } }
 }
@@ -102,7 +102,7 @@ export function staged(s: Snapshot): Snapshot {
   return makeMemorySnapshot(s.set, s.pods, slots, rest, [...s.memory.nodes.keys()])
 }
 
-const keyOf = ({ namespace, name, incarnation }: SetSlotLease) => ({ namespace, name, incarnation })
+const keyOf = ({ namespace, name, incarnation }: NumberedSlotLease) => ({ namespace, name, incarnation })
 
 export const templatesOf = ({ templateHash, restoreHash, revisions }: Snapshot): Partial<Snapshot> => ({
   templateHash,

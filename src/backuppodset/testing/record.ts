@@ -1,6 +1,6 @@
 /** The record of a set, for tests that observe or reconcile one. */
 import type { Clock } from '../../kube/clock.ts'
-import { createHandoverRequests } from '../../slot/observe/handover-requests.ts'
+import { createHandoverTimes } from '../../slot/observe/handover-times.ts'
 import { createSince } from '../../slot/observe/since.ts'
 import { createActionRetries } from '../action-retries.ts'
 import { createSpec } from '../in-force.ts'
@@ -21,7 +21,7 @@ export const makeRecord = (clock: Clock, over: Partial<SetRecord> = {}): SetReco
   namespace: { isKnown: () => false, ask: async () => false, note: nothing },
   gates: { look: () => [] },
   claims: { look: async () => {}, of: () => [], againAfterMs: nothing },
-  handoverRequests: createHandoverRequests(),
+  handoverTimes: createHandoverTimes(),
   pulled: {
     ...{ loaded: () => true, facts: nothing, after: nothing, acts: () => makeContext() },
     view: () => ({ slots: new Map() }),

@@ -1,7 +1,7 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations } from '../../api/labels.ts'
 import type { SlotReport } from '../../api/node-report.ts'
-import { slotLeaseName } from '../../api/set-slot.ts'
+import { slotLeaseName } from '../../api/numbered-slot.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'

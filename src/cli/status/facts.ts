@@ -2,7 +2,7 @@
 import { type BackupPodSet, defaults, type HotBackupMode } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
-import { slotLeaseName, slotNumberIn } from '../../api/set-slot.ts'
+import { slotLeaseName, slotNumberIn } from '../../api/numbered-slot.ts'
 import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'

@@ -1,5 +1,5 @@
 import type { ParsedService } from '../../api/memory.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Log } from '../../kube/log.ts'
 import type { EndpointSlice, Pod } from '../../kube/resources.ts'
@@ -74,7 +74,7 @@ export interface SlotContext<Action = SlotAction> extends PodPort, EndpointPort,
   /** A wake-up or promotion that outlived its pass has ended. */
   readonly finishedLate: (outcome: Outcome<Action>) => void
   /** Call with every accepted Lease that requests another handover; `at`: monotonic ms before the write. */
-  readonly requestedHandover: (lease: SetSlotLease, at: number) => void
+  readonly requestedHandover: (lease: NumberedSlotLease, at: number) => void
   readonly monotonic: () => number
   readonly log: Log
 }

@@ -1,4 +1,4 @@
-import { slotLeaseName } from '../../api/set-slot.ts'
+import { slotLeaseName } from '../../api/numbered-slot.ts'
 import type { SlotAction, SlotActionOf } from '../decide/actions.ts'
 import { publish, serve, withdraw } from '../endpoints/write.ts'
 import { restore } from './bring-state.ts'

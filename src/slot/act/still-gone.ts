@@ -1,4 +1,4 @@
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { isKept } from '../decide/kept.ts'
 import { reportOf, unaskedOf } from '../decide/knowledge.ts'
@@ -14,7 +14,7 @@ import { readReport } from './read-report.ts'
  */
 export async function requireGone(
   { urgentApi, signal }: Pick<SlotPort, 'urgentApi' | 'signal'>,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
 ): Promise<void> {
   const answers = await Promise.all(
     namedBy(lease).map(async node => {

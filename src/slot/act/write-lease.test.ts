@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { setSlotLeaseBody } from '../../api/set-slot.ts'
+import { numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Lease } from '../../kube/resources.ts'
 import { type Body, fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
@@ -25,7 +25,7 @@ function stand(existing: Lease) {
   })
   return { context: makeSlotContext({ urgentApi }), patches }
 }
-const said = setSlotLeaseBody({ ...lease, epoch: 9, holder: { name: 'p9', uid: 'uid-p9' } })
+const said = numberedSlotLeaseBody({ ...lease, epoch: 9, holder: { name: 'p9', uid: 'uid-p9' } })
 const metadata = (uid: string, annotations: Readonly<Record<string, string>> = {}) => ({
   ...{ ...said.metadata, annotations, uid: 'uid-of-lease', resourceVersion: '7' },
   ownerReferences: [controllerReference({ ...owner, uid })],

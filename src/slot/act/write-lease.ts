@@ -1,4 +1,9 @@
-import { parseSetSlotLease, type SetSlotLease, setSlotLeaseBody, slotLeaseName } from '../../api/set-slot.ts'
+import {
+  type NumberedSlotLease,
+  numberedSlotLeaseBody,
+  parseNumberedSlotLease,
+  slotLeaseName,
+} from '../../api/numbered-slot.ts'
 import { restartsAnnotation, slotAnnotations } from '../../api/slot-lease.ts'
 import { formatPolicy, type SlotPolicy } from '../../api/slot-policy.ts'
 import type { Api } from '../../kube/api.ts'
@@ -7,8 +12,8 @@ import { type Lease, leases } from '../../kube/resources.ts'
 import { controllerReference } from '../decide/owner.ts'
 import type { SlotPort } from './context.ts'
 
-const bodyOf = (lease: SetSlotLease, restarts: number) => {
-  const { metadata, spec } = setSlotLeaseBody(lease)
+const bodyOf = (lease: NumberedSlotLease, restarts: number) => {
+  const { metadata, spec } = numberedSlotLeaseBody(lease)
   return {
     metadata: {
       ...metadata,
@@ -26,7 +31,7 @@ const bodyOf = (lease: SetSlotLease, restarts: number) => {
  */
 export async function writeLease(
   context: SlotPort,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   version: string | undefined,
   restarts: number,
 ): Promise<Lease> {
@@ -55,7 +60,7 @@ export async function writeLease(
       // A Lease of another owner is left alone. A Lease that can be parsed is not in our cache yet, so that our write
       // was decided without it. Only a Lease that cannot be parsed any more, as after an edit by hand, is overwritten.
       if (!existing.metadata.ownerReferences?.some(({ uid }) => uid === owner.uid)) throw error
-      if (parseSetSlotLease(existing) !== undefined)
+      if (parseNumberedSlotLease(existing) !== undefined)
         throw new KubeError(
           'Conflict',
           `the Lease ${name} exists already, and our cache does not show it yet`,

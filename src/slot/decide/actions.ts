@@ -1,5 +1,5 @@
 /** The actions on slots, as data: what the rules decide and `act` carries out. */
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
 import type { Endpoint, ServicePort } from './endpoints-view.ts'
@@ -25,7 +25,7 @@ export interface Role {
   /** The successor starts with an empty memory, and why. */
   readonly startsEmpty?: EmptyStart
   /** The incarnation that this ends because no node has a copy. The API server must confirm that before the action. */
-  readonly ends?: SetSlotLease
+  readonly ends?: NumberedSlotLease
 }
 
 /** The saved state that a promotion is expected to restore, as known in advance. */
@@ -46,7 +46,7 @@ export interface Origin {
 /** A primary that is stopped for its successor. */
 export interface Standing {
   /** The Lease that names it. */
-  readonly lease: SetSlotLease
+  readonly lease: NumberedSlotLease
   /** Monotonic ms; after that it may run again. */
   readonly until: number
 }
@@ -58,7 +58,7 @@ export type SlotAction =
       readonly type: 'promote'
       readonly pod: Candidate
       readonly role: Role
-      readonly lease: SetSlotLease
+      readonly lease: NumberedSlotLease
       /** Version of the Lease to swap; undefined: the Lease already names this pod, and only the later steps remain. */
       readonly version: string | undefined
       readonly origin: Origin | undefined
@@ -87,7 +87,7 @@ export type SlotAction =
   /** Writes the next state of a slot's Lease. */
   | {
       readonly type: 'writeSlot'
-      readonly lease: SetSlotLease
+      readonly lease: NumberedSlotLease
       /** Undefined: the Lease does not exist yet. */
       readonly version: string | undefined
       /** Restart count of the primary's containers so far. */
@@ -100,7 +100,7 @@ export type SlotAction =
       /** The Lease requests a handover with this write, and not since an earlier one of this process. */
       readonly requestsHandover?: true
       /** As in `Role`. */
-      readonly ends?: SetSlotLease
+      readonly ends?: NumberedSlotLease
       /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
@@ -117,7 +117,7 @@ export type SlotAction =
       readonly type: 'deleteSlot'
       readonly slot: number
       /** As in `Role`. */
-      readonly ends?: SetSlotLease
+      readonly ends?: NumberedSlotLease
       /** The event to send about it. */
       readonly told?: { readonly type: 'Normal' | 'Warning'; readonly note: string }
       readonly lease: { readonly uid: string; readonly resourceVersion: string }

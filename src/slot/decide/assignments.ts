@@ -1,4 +1,4 @@
-import { type SetSlotLease, slotLeaseName } from '../../api/set-slot.ts'
+import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
 import type { Signer } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
@@ -95,7 +95,7 @@ export function assignments(
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
-    const lease: SetSlotLease = {
+    const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
       incarnation,
@@ -264,7 +264,7 @@ export function vacantLeases(
     if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
     const holders = isNew ? [node, ...rest.holders] : rest.holders
     const kept = rest.kept && [...rest.kept, ...open]
-    const lease: SetSlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
+    const lease: NumberedSlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
     return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
   })
 }

@@ -5,7 +5,7 @@
  * that has only just started, means none of these: the operator waits.
  */
 import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { type Completeness, hasNothing, isKept, mayKeep } from './kept.ts'
@@ -35,7 +35,7 @@ export const isGone = (slot: SlotMemory | undefined): boolean =>
 export const endOf = (
   memory: Pick<MemoryView, 'refusedForLong'> | undefined,
   slot: SlotMemory | undefined,
-): { readonly ends?: SetSlotLease } =>
+): { readonly ends?: NumberedSlotLease } =>
   slot !== undefined && isGone(slot) && memory?.refusedForLong !== true ? { ends: slot.lease } : {}
 
 export interface Vacancy {

@@ -1,6 +1,6 @@
 import type { SlotReport } from '../../api/node-report.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Machine } from './machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -52,7 +52,7 @@ export interface StageView {
 
 /** One slot whose Lease exists. */
 export interface SlotMemory {
-  readonly lease: SetSlotLease
+  readonly lease: NumberedSlotLease
   /** Uid of the Lease. */
   readonly uid: string
   /** resourceVersion of the Lease; the next write to it is a compare-and-swap on this. */

@@ -1,5 +1,5 @@
 import type { ParsedService } from '../../api/memory.ts'
-import { slotLeaseName } from '../../api/set-slot.ts'
+import { slotLeaseName } from '../../api/numbered-slot.ts'
 import type { ServicePort } from '../decide/endpoints-view.ts'
 
 /** Maximum of endpoints in a slice; also how many slot numbers share one. */

@@ -1,5 +1,5 @@
 import { labels } from '../../api/labels.ts'
-import { slotLeaseName } from '../../api/set-slot.ts'
+import { slotLeaseName } from '../../api/numbered-slot.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endpointSlices, services } from '../../kube/resources.ts'
 import type { EndpointPort } from '../act/context.ts'

@@ -1,5 +1,5 @@
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
 import { restartsOf } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -8,7 +8,7 @@ import { isKept } from '../decide/kept.ts'
 import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
-import type { HandoverRequests } from './handover-requests.ts'
+import type { HandoverTimes } from './handover-times.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
@@ -20,7 +20,7 @@ export interface SlotDeps {
   readonly clock: Clock
   /** True for a pod whose deletion the API server has accepted from us. */
   readonly isDeleted: (uid: string) => boolean
-  readonly handoverRequests: Pick<HandoverRequests, 'requestedAt'>
+  readonly handoverTimes: Pick<HandoverTimes, 'requestedAt'>
 }
 
 /** The facts that all slots of an owner share in one pass. */
@@ -88,7 +88,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
     calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
     comingSince: since(`coming/${incarnation}`, isCalled),
-    handoverRequestedAt: deps.handoverRequests.requestedAt(lease),
+    handoverRequestedAt: deps.handoverTimes.requestedAt(lease),
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     copies,
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
@@ -101,7 +101,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
 }
 
 function copiesOf(
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   here: readonly Told[],
   isAsked: boolean,
   deps: SlotDeps,
@@ -136,7 +136,7 @@ const answersOf = (here: readonly Told[], vacantAt: number | undefined, deps: Sl
 /** @param incarnation of the slot, for the keys of `since`. */
 function fetchingOf(
   incarnation: string,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   here: readonly Told[],
   copies: readonly Copy[],
   { deps, since }: SlotPass,

@@ -1,5 +1,5 @@
 import { labels } from '../../api/labels.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Owner } from '../decide/owner.ts'
@@ -15,7 +15,7 @@ export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly st
 }
 
 export interface SlotLeaseObject {
-  readonly lease: SetSlotLease
+  readonly lease: NumberedSlotLease
   readonly object: Lease
 }
 
@@ -58,7 +58,7 @@ const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'u
 
 const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
   objects.flatMap(object => {
-    const lease = parseSetSlotLease(object)
+    const lease = parseNumberedSlotLease(object)
     return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]
   })
 

@@ -1,6 +1,7 @@
 /** The primary that a slot's Lease names, as far as its pod tells. */
+
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { StageView } from '../decide/memory-view.ts'
@@ -32,7 +33,7 @@ interface PrimaryDeps {
 export function isReplaced(
   pod: Pod | undefined,
   stage: StageView | undefined,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   restarts: number | undefined,
 ): boolean {
   if (pod === undefined || stage === undefined) return false

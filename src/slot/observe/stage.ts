@@ -1,4 +1,5 @@
 import { annotations, labels } from '../../api/labels.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import {
   containerIdsOf,
   isUnderstudy,
@@ -11,7 +12,6 @@ import {
 } from '../../api/pod-contract.ts'
 import { kindLabelOf, retired } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { StageView } from '../decide/memory-view.ts'
 import type { Candidate } from '../decide/snapshot.ts'
@@ -118,7 +118,7 @@ export const isUnpublished = ({ understudy, serving, selectable }: StageView): b
 export function withStage<View extends Candidate>(
   pod: Pod,
   view: View,
-  summons: SetSlotLease | undefined,
+  summons: NumberedSlotLease | undefined,
   failed: string | undefined,
   seen: Seen = {},
   stage: StageView = stageOf(pod),

@@ -1,6 +1,6 @@
 /** Slots, and the pods that have one or could take one. */
 import type { PodKind } from '../../api/labels.ts'
-import type { SetSlotLease } from '../../api/set-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { Copy, SlotMemory, StageView } from '../decide/memory-view.ts'
 import type { Candidate } from '../decide/snapshot.ts'
 
@@ -46,7 +46,7 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   ...over,
 })
 
-export const makeLease = (pod: Candidate, over: Partial<SetSlotLease> = {}): SetSlotLease => ({
+export const makeLease = (pod: Candidate, over: Partial<NumberedSlotLease> = {}): NumberedSlotLease => ({
   namespace: 'default',
   name: `bps-${over.slot ?? pod.slot ?? 0}`,
   slot: pod.slot ?? 0,
@@ -70,7 +70,7 @@ export const makeLease = (pod: Candidate, over: Partial<SetSlotLease> = {}): Set
 
 /** A copy of the slot on the node of this pod: staged in the pod, or only stored on its node. */
 export const makeCopy = (
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   pod: Candidate,
   usable: 'Frozen' | 'Staged' | undefined,
   over: Partial<Copy['report']> = {},
@@ -92,11 +92,11 @@ export const makeCopy = (
   },
 })
 
-const keptBy = ({ holders }: SetSlotLease, copies: readonly Copy[]) =>
+const keptBy = ({ holders }: NumberedSlotLease, copies: readonly Copy[]) =>
   holders.filter(holder => copies.some(({ node }) => node === holder))
 
 export const makeSlot = (
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   copies: readonly Copy[],
   over: Partial<SlotMemory> = {},
 ): SlotMemory => ({

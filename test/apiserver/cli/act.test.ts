@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSetSlotLease } from '../../../src/api/set-slot.ts'
+import { parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import type { Promoted } from '../../../src/cli/promote/promote.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -124,7 +124,7 @@ describe('promote', () => {
       { timeout: 20_000, interval: 100 },
     )
     const [lease] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=handed` })).items
-    expect(lease && parseSetSlotLease(lease)).toMatchObject({
+    expect(lease && parseNumberedSlotLease(lease)).toMatchObject({
       holder: { name: promoted.to },
       handover: undefined,
     })
@@ -142,7 +142,7 @@ describe('promote', () => {
     await vi.waitFor(
       async () => {
         const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=standing` })
-        const [lease] = items.flatMap(item => parseSetSlotLease(item) ?? [])
+        const [lease] = items.flatMap(item => parseNumberedSlotLease(item) ?? [])
         expect(lease).toMatchObject({ holder: { name: primary }, handover: undefined })
       },
       { timeout: 20_000, interval: 50 },

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSetSlotLease } from '../../../src/api/set-slot.ts'
+import { parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, leases, namespaces, persistentVolumeClaims } from '../../../src/kube/resources.ts'
@@ -71,7 +71,7 @@ const ready = (name: string, want: object) =>
   })
 const leaseOf = async (name: string) => {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
-  return items.flatMap(lease => parseSetSlotLease(lease) ?? [])[0]
+  return items.flatMap(lease => parseNumberedSlotLease(lease) ?? [])[0]
 }
 const eventsOf = async (name: string, reason: string) =>
   (await api.list(events, { namespace, fieldSelector: `regarding.name=${name},reason=${reason}` })).items

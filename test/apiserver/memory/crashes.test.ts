@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { endpointSlices, leases, namespaces, type Pod, pods } from '../../../src/kube/resources.ts'
@@ -74,13 +74,13 @@ async function onStage(run: (stage: Stage) => Promise<void>) {
   }
 }
 
-const slotsOf = async (namespace: string): Promise<SetSlotLease[]> =>
+const slotsOf = async (namespace: string): Promise<NumberedSlotLease[]> =>
   (await api.list(leases, { namespace, labelSelector: labels.set })).items
-    .flatMap(lease => parseSetSlotLease(lease) ?? [])
+    .flatMap(lease => parseNumberedSlotLease(lease) ?? [])
     .sort((a, b) => a.slot - b.slot)
 
 /** Waits until all pods exist, every slot has two candidates, no older pod is left, and the endpoints agree. */
-async function settled(namespace: string): Promise<readonly SetSlotLease[]> {
+async function settled(namespace: string): Promise<readonly NumberedSlotLease[]> {
   return vi.waitFor(
     async () => {
       const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name: 'set' })

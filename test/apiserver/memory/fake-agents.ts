@@ -5,8 +5,8 @@
 import { isAtGate } from '../../../src/api/gate.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { isUnderstudy, podConditions, servingReasons } from '../../../src/api/pod-contract.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import type { Api } from '../../../src/kube/api.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
@@ -68,9 +68,10 @@ export async function startFakeAgents(
     await api.patch(pods, { namespace, name }, { type: 'strategic', body }, { subresource: 'status' })
   }
 
-  const slotLeases = (): SetSlotLease[] => leaseStore.list().flatMap(lease => parseSetSlotLease(lease) ?? [])
+  const slotLeases = (): NumberedSlotLease[] =>
+    leaseStore.list().flatMap(lease => parseNumberedSlotLease(lease) ?? [])
   const podBy = (uid: string) => podStore.list().find(pod => pod.metadata.uid === uid)
-  const stage = async (lease: SetSlotLease): Promise<void> => {
+  const stage = async (lease: NumberedSlotLease): Promise<void> => {
     const pod = podBy(lease.holder.uid)
     if (pod?.status?.podIP === undefined || !isUnderstudy(pod) || isAtGate(pod)) return
     const { name } = pod.metadata
@@ -86,7 +87,7 @@ export async function startFakeAgents(
   }
 
   /** True if a hot backup of the set is on this node. */
-  const holdsOn = (node: string, { group }: SetSlotLease) =>
+  const holdsOn = (node: string, { group }: NumberedSlotLease) =>
     podStore
       .list()
       .some(
@@ -97,14 +98,14 @@ export async function startFakeAgents(
       )
   /** By incarnation of a slot: the values of the annotation that requests a checkpoint. Each value adds a generation. */
   const asked = new Map<string, string[]>()
-  const requestsOf = ({ incarnation, holder }: SetSlotLease): readonly string[] => {
+  const requestsOf = ({ incarnation, holder }: NumberedSlotLease): readonly string[] => {
     const known = asked.get(incarnation) ?? []
     const word = podBy(holder.uid)?.metadata.annotations?.[annotations.checkpointRequested]
     if (word !== undefined && !known.includes(word)) asked.set(incarnation, [...known, word])
     return asked.get(incarnation) ?? []
   }
 
-  const slotReport = (node: string, lease: SetSlotLease): SlotReport[] => {
+  const slotReport = (node: string, lease: NumberedSlotLease): SlotReport[] => {
     const { name, slot, incarnation } = lease
     const requests = deaf.has(lease.holder.name) ? [] : requestsOf(lease)
     const answered = requests.at(-1)

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, deletionCostAnnotation, labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { isUnderstudy, wakeAnnotation } from '../../../src/api/pod-contract.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import {
@@ -80,9 +80,9 @@ const podsOf = async ({ name }: Ref, kind: string): Promise<Pod[]> =>
   (
     await api.list(pods, { namespace, labelSelector: `${labels.set}=${name},${labels.type}=${kind}` })
   ).items.filter(isLive)
-const slotsOf = async ({ name }: Ref): Promise<SetSlotLease[]> =>
+const slotsOf = async ({ name }: Ref): Promise<NumberedSlotLease[]> =>
   (await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })).items
-    .flatMap(lease => parseSetSlotLease(lease) ?? [])
+    .flatMap(lease => parseNumberedSlotLease(lease) ?? [])
     .sort((a, b) => a.slot - b.slot)
 const noted = ({ name }: Ref, reason: string) =>
   eventually(async () => {
@@ -153,7 +153,7 @@ describe('D7.policy: the Leases of a set tell agents what it wants', () => {
     await policies({ intervalMs: 10_000, paused: true })
     await edit({ paused: false })
     const after = await policies({ intervalMs: 10_000, paused: false })
-    const facts = ({ incarnation, holder, epoch, owner }: SetSlotLease) => ({
+    const facts = ({ incarnation, holder, epoch, owner }: NumberedSlotLease) => ({
       incarnation,
       holder,
       epoch,

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed, memoryPermission } from '../../../src/api/memory-permission.ts'
-import { parseSetSlotLease } from '../../../src/api/set-slot.ts'
+import { parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { events, leases, namespaces, pods } from '../../../src/kube/resources.ts'
@@ -49,7 +49,7 @@ const condition = (type: string, want: object) =>
   })
 const slots = async () =>
   (await api.list(leases, { namespace, labelSelector: `${labels.set}=web` })).items.flatMap(
-    lease => parseSetSlotLease(lease) ?? [],
+    lease => parseNumberedSlotLease(lease) ?? [],
   )
 
 it('D10.permission: a set that asks for memory is not begun before its namespace is labelled, and nothing of it is saved without the label', async () => {

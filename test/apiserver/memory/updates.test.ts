@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import {
@@ -75,9 +75,9 @@ const podsOf = async ({ name }: Ref): Promise<Pod[]> =>
   (
     await api.list(pods, { namespace, labelSelector: `${labels.set}=${name},${labels.type}!=retired` })
   ).items.filter(pod => pod.metadata.deletionTimestamp === undefined)
-const slotOf = async ({ name }: Ref): Promise<SetSlotLease> => {
+const slotOf = async ({ name }: Ref): Promise<NumberedSlotLease> => {
   const { items } = await api.list(leases, { namespace, labelSelector: `${labels.set}=${name}` })
-  const [slot] = items.flatMap(lease => parseSetSlotLease(lease) ?? [])
+  const [slot] = items.flatMap(lease => parseNumberedSlotLease(lease) ?? [])
   if (slot === undefined) throw new Error('no slot')
   return slot
 }

@@ -4,7 +4,11 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import { nodeReports } from '../../../src/api/node-report.ts'
-import { parseSetSlotLease, type SetSlotLease, slotLeaseName } from '../../../src/api/set-slot.ts'
+import {
+  type NumberedSlotLease,
+  parseNumberedSlotLease,
+  slotLeaseName,
+} from '../../../src/api/numbered-slot.ts'
 import { events, leases, type Pod, pods } from '../../../src/kube/resources.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -24,13 +28,13 @@ const created = (world: World, coldBackups: number, spec: object = {}) =>
     ...spec,
   })
 
-async function leaseOf({ api, namespace }: World, set: TestSet): Promise<SetSlotLease> {
-  const lease = parseSetSlotLease(await api.get(leases, { namespace, name: slotLeaseName(set.name, 0) }))
+async function leaseOf({ api, namespace }: World, set: TestSet): Promise<NumberedSlotLease> {
+  const lease = parseNumberedSlotLease(await api.get(leases, { namespace, name: slotLeaseName(set.name, 0) }))
   if (lease === undefined) throw new Error('the Lease says nothing')
   return lease
 }
 
-async function holderOf(world: World, { holder }: SetSlotLease): Promise<{ pod: Pod; ip: string }> {
+async function holderOf(world: World, { holder }: NumberedSlotLease): Promise<{ pod: Pod; ip: string }> {
   const pod = await world.api.get(pods, { namespace: world.namespace, name: holder.name })
   if (pod.status?.podIP === undefined) throw new Error(`${holder.name} has no address`)
   return { pod, ip: pod.status.podIP }
@@ -50,7 +54,7 @@ async function saved(world: World, set: TestSet): Promise<void> {
 }
 
 /** Counts, waits for a save, and kills the app. @returns the count, and the Lease before the kill */
-async function lose(world: World, set: TestSet): Promise<{ expected: number; before: SetSlotLease }> {
+async function lose(world: World, set: TestSet): Promise<{ expected: number; before: NumberedSlotLease }> {
   await eventually(() => leaseOf(world, set))
   await saved(world, set)
   const before = await leaseOf(world, set)
@@ -65,7 +69,7 @@ async function lose(world: World, set: TestSet): Promise<{ expected: number; bef
 }
 
 /** Waits until the slot's next primary answers. */
-async function succeeded(world: World, set: TestSet, before: SetSlotLease) {
+async function succeeded(world: World, set: TestSet, before: NumberedSlotLease) {
   const lease = await eventually(async () => {
     const now = await leaseOf(world, set)
     if (now.epoch === before.epoch) throw new Error('not promoted yet')

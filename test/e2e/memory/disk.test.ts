@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { generationsKey } from '../../../src/api/generations-key.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
-import { parseSetSlotLease, type SetSlotLease } from '../../../src/api/set-slot.ts'
+import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { deriveKey } from '../../../src/checkpoint/disk/generation-key.ts'
 import { unseal } from '../../../src/checkpoint/disk/seal.ts'
 import { leases, pods, secrets } from '../../../src/kube/resources.ts'
@@ -16,14 +16,14 @@ import { createWorld, type TestSet, type World } from '../lib/world.ts'
 const counter = specimen('counter')
 const directory = '/var/lib/understudy/generations'
 
-async function slotOf({ api, namespace }: World, set: TestSet): Promise<SetSlotLease> {
+async function slotOf({ api, namespace }: World, set: TestSet): Promise<NumberedSlotLease> {
   const query = { namespace, labelSelector: `backup.example.com/backuppodset=${set.name}` }
-  const [lease] = (await api.list(leases, query)).items.flatMap(it => parseSetSlotLease(it) ?? [])
+  const [lease] = (await api.list(leases, query)).items.flatMap(it => parseNumberedSlotLease(it) ?? [])
   if (lease === undefined) throw new Error('no slot yet')
   return lease
 }
 
-const addressOf = async ({ api, namespace }: World, { holder }: SetSlotLease): Promise<string> => {
+const addressOf = async ({ api, namespace }: World, { holder }: NumberedSlotLease): Promise<string> => {
   const { status } = await api.get(pods, { namespace, name: holder.name })
   if (status?.podIP === undefined) throw new Error(`${holder.name} has no address`)
   return status.podIP
@@ -33,7 +33,7 @@ const addressOf = async ({ api, namespace }: World, { holder }: SetSlotLease): P
 const reported = (
   { api }: World,
   node: string,
-  { incarnation }: SetSlotLease,
+  { incarnation }: NumberedSlotLease,
   test: (slot: SlotReport, updatedAt: number) => boolean,
   timeoutMs: number,
 ): Promise<SlotReport> =>
@@ -47,7 +47,7 @@ const reported = (
 
 interface Kept {
   readonly set: TestSet
-  readonly slot: SetSlotLease
+  readonly slot: NumberedSlotLease
   /** Node of the understudy. */
   readonly node: string
 }
@@ -134,7 +134,9 @@ describe.skipIf(needsNodes())('generations on disks', () => {
         await expect(slotOf(world, set)).rejects.toThrow('no slot')
         expect(await files()).toEqual([])
       }, 240_000)
-      const left = (await world.api.list(leases, {})).items.flatMap(it => parseSetSlotLease(it)?.seal ?? [])
+      const left = (await world.api.list(leases, {})).items.flatMap(
+        it => parseNumberedSlotLease(it)?.seal ?? [],
+      )
       for (const seal of [...left, '00'.repeat(32)]) expect(await opens(seal)).toBe(false)
     } finally {
       await rm(scratch, { recursive: true })

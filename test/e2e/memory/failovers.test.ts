@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import type { SetSlotLease } from '../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import {
   addressOf,
   type CounterSet,
@@ -53,7 +53,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
       await covered(world, 1)
       const expected = await count(inside(world), 2)
       await saved(inside(world))
-      const lease = (await slotsOf(inside(world)))[victim] as SetSlotLease
+      const lease = (await slotsOf(inside(world)))[victim] as NumberedSlotLease
       await killApp(await holderOf(inside(world), lease))
       const next = await promoted(inside(world), lease)
       expect(await readSlot(inside(world), next)).toBe(expected[victim])
@@ -87,7 +87,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await saved(inside(world))
     const [expected] = await count(inside(world), 7)
     await saved(inside(world))
-    const [lease] = (await slotsOf(inside(world))) as [SetSlotLease]
+    const [lease] = (await slotsOf(inside(world))) as [NumberedSlotLease]
     const dead = await holderOf(inside(world), lease)
     // Clients that know its address, through the whole failover and for as long as its pod exists.
     const heard: { readonly at: number; readonly value: number }[] = []
@@ -140,7 +140,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await saved(inside(world))
     const [expected] = await count(inside(world), 7)
     await saved(inside(world))
-    const [lease] = (await slotsOf(inside(world))) as [SetSlotLease]
+    const [lease] = (await slotsOf(inside(world))) as [NumberedSlotLease]
     await set.deletePod(await holderOf(inside(world), lease))
     expect(await readSlot(inside(world), await promoted(inside(world), lease))).toBe(expected)
   })
@@ -150,7 +150,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await created(world, 1, 1)
     await eventually(async () => expect(await slotsOf(inside(world))).toHaveLength(1))
     await saved(inside(world))
-    const [lease] = (await slotsOf(inside(world))) as [SetSlotLease]
+    const [lease] = (await slotsOf(inside(world))) as [NumberedSlotLease]
     const primary = await holderOf(inside(world), lease)
     // New pods in between: the kubelet delays the restart of a container that was killed before.
     const upgrade = () => kubectl('delete', 'pods', '--all', '-n', 'understudy-agents')
@@ -160,7 +160,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
       for (let i = 0; i < 20; i += 1) await counter.add(addressOf(primary))
       await saved(inside(world))
     }
-    const [now] = (await slotsOf(inside(world))) as [SetSlotLease]
+    const [now] = (await slotsOf(inside(world))) as [NumberedSlotLease]
     expect([now.epoch, now.holder, now.incarnation]).toEqual([lease.epoch, lease.holder, lease.incarnation])
     expect(await counter.read(addressOf(primary))).toBe(60)
     expect(restartsOf(await holderOf(inside(world), now))).toBe(0)

@@ -3,7 +3,7 @@ import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import type { PodTemplate } from '../../../src/api/backuppodset.ts'
-import type { SetSlotLease } from '../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { events } from '../../../src/kube/resources.ts'
 import {
   addressOf,
@@ -22,7 +22,7 @@ import { needsNodes, playground } from '../lib/cluster.ts'
 import { createWorld, type World } from '../lib/world.ts'
 
 const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
-const slotIn = async (world: World): Promise<SetSlotLease> =>
+const slotIn = async (world: World): Promise<NumberedSlotLease> =>
   eventually(async () => {
     const [lease] = await slotsOf(inside(world))
     if (lease === undefined) throw new Error('no slot yet')

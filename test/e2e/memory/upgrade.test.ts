@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../playground/cluster.ts'
 import { deployOperator } from '../../../playground/deploy.ts'
-import type { SetSlotLease } from '../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import type { Pod } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
@@ -95,7 +95,11 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       await saved(inside)
       const expected = await count(inside, 5)
       await saved(inside)
-      const [first, second, third] = (await slotsOf(inside)) as [SetSlotLease, SetSlotLease, SetSlotLease]
+      const [first, second, third] = (await slotsOf(inside)) as [
+        NumberedSlotLease,
+        NumberedSlotLease,
+        NumberedSlotLease,
+      ]
       const before = await containersOf(set)
       const load = startLoad(addressOf(await holderOf(inside, third)))
 
@@ -106,7 +110,7 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       )
 
       const killed = new Set<string>()
-      const kill = async (lease: SetSlotLease) => {
+      const kill = async (lease: NumberedSlotLease) => {
         const holder = await holderOf(inside, lease)
         killed.add(holder.metadata.uid)
         await killApp(holder)

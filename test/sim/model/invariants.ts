@@ -3,7 +3,7 @@
  * `invariants/`.
  */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
-import { parseSetSlotLease } from '../../../src/api/set-slot.ts'
+import { parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { createMemo } from '../../../src/kube/memo.ts'
 import { resourceName } from '../../../src/kube/resources.ts'
 import type { Cluster } from './cluster.ts'
@@ -78,7 +78,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
 
 function groundOf(cluster: Cluster, intervalMs: number, slack: number, violate: Violate): Ground {
   const bounds = boundsOf(slack)
-  const leaseOf = createMemo(parseSetSlotLease)
+  const leaseOf = createMemo(parseNumberedSlotLease)
   const health = createHealth(cluster, bounds)
   const fates = createFates(cluster, bounds, health, leaseOf)
   let editedAt = 0

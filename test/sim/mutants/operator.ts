@@ -136,8 +136,8 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/act/write-lease.ts',
-        find: 'if (parseSetSlotLease(existing) !== undefined)\n',
-        replace: 'if (parseSetSlotLease(existing) === undefined)\n',
+        find: 'if (parseNumberedSlotLease(existing) !== undefined)\n',
+        replace: 'if (parseNumberedSlotLease(existing) === undefined)\n',
       },
     ],
     scenarios: bySeeds([1, 2], { hotBackups: 2 }, [

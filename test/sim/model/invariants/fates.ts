@@ -1,5 +1,5 @@
 /** The fate of each pod: broken, terminating, or neither. */
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { type Lease, leases, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, nodeGraceMs } from '../cluster.ts'
 import { answers, type PodOnNode } from '../world.ts'
@@ -7,7 +7,7 @@ import type { Bounds } from './bounds.ts'
 import type { Health } from './health.ts'
 import { running } from './running.ts'
 
-export type LeaseOf = (object: Lease) => SetSlotLease | undefined
+export type LeaseOf = (object: Lease) => NumberedSlotLease | undefined
 
 export interface Fates {
   look(): void

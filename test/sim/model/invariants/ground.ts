@@ -1,6 +1,6 @@
 /** The facts that the rules share. */
 import { type BackupPodSet, backupPodSets } from '../../../../src/api/backuppodset.ts'
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { type Lease, leases, resourceName } from '../../../../src/kube/resources.ts'
 import { type Cluster, setRef } from '../cluster.ts'
 import type { Bounds } from './bounds.ts'
@@ -51,8 +51,8 @@ export const setOf = ({ server }: Cluster): BackupPodSet | undefined => server.f
 export interface LeaseEvent {
   readonly type: string
   readonly object: Lease
-  readonly before: SetSlotLease | undefined
-  readonly lease: SetSlotLease
+  readonly before: NumberedSlotLease | undefined
+  readonly lease: NumberedSlotLease
   /** The Lease belongs to the set that exists: a deleted set has no guarantees. */
   readonly isOfSet: boolean
 }

@@ -1,5 +1,5 @@
 /** ImpostorAnswers: an app that was started in place of one whose memory is kept answers for its slot. */
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { Ground } from './ground.ts'
 import type { SavedGenesis } from './impostor-saved.ts'
@@ -11,7 +11,7 @@ export function impostorAnswers(
 ): (slots: readonly ServedSlot[], elapsed: number) => void {
   const impostors = new Map<string, number>()
   /** True if a machine has a copy of this life, whatever its agent reports. */
-  const isKept = (lease: SetSlotLease) =>
+  const isKept = (lease: NumberedSlotLease) =>
     cluster.nodes.some(
       ({ machine, volatile }) => machine.up && (volatile.shelf.get(slotName(lease))?.length ?? 0) > 0,
     )

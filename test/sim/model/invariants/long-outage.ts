@@ -1,6 +1,6 @@
 /** LongOutage: no app answers for a slot that has a backup. */
 import { labels } from '../../../../src/api/labels.ts'
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { pods } from '../../../../src/kube/resources.ts'
 import { stepsBehind } from '../../../../src/slot/decide/age.ts'
@@ -29,7 +29,10 @@ export function longOutage(ground: Ground): (slots: readonly ServedSlot[], elaps
 }
 
 /** True if the slot has a hot backup on a working node, with memory of the slot, and no node has newer memory. */
-function hasBackup({ cluster, bounds, intervalMs, health, fates }: Ground, lease: SetSlotLease): boolean {
+function hasBackup(
+  { cluster, bounds, intervalMs, health, fates }: Ground,
+  lease: NumberedSlotLease,
+): boolean {
   const { time, server, nodes } = cluster
   const newestAt = (node: ModelNode | undefined) => {
     const newest = node?.volatile.shelf.get(slotName(lease))?.[0]?.manifest

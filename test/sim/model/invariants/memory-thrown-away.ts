@@ -1,6 +1,6 @@
 /** MemoryThrownAway: the life of a slot ends although a machine has a copy. */
 import { type NodeReport, nodeReports } from '../../../../src/api/node-report.ts'
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { KubeObject } from '../../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
@@ -9,7 +9,7 @@ import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import type { Cluster } from '../cluster.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 
-type Lives = Map<string, { readonly lease: SetSlotLease; readonly setUid: string }>
+type Lives = Map<string, { readonly lease: NumberedSlotLease; readonly setUid: string }>
 
 export function memoryThrownAway(ground: Ground): () => void {
   const { cluster, bounds, violate, leaseOf } = ground
@@ -17,7 +17,7 @@ export function memoryThrownAway(ground: Ground): () => void {
   const lives: Lives = new Map()
   const isUntold = endingsUntold(ground, lives)
 
-  const begins = (key: string, lease: SetSlotLease, setUid: string) => {
+  const begins = (key: string, lease: NumberedSlotLease, setUid: string) => {
     const before = lives.get(key)
     if (before === undefined || before.setUid !== setUid || before.lease.incarnation === lease.incarnation)
       return
@@ -71,7 +71,7 @@ export function memoryThrownAway(ground: Ground): () => void {
 /** Returns the machines that have had a copy for so long that the decision could know of it. */
 const keepersOf = (
   { nodes, time }: Cluster,
-  lease: SetSlotLease,
+  lease: NumberedSlotLease,
   among: readonly string[],
   fetchMs: number,
 ): readonly string[] =>

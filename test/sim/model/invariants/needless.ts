@@ -1,5 +1,5 @@
 /** Needless: a primary that works is replaced or ended. */
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { handoverDeadlineMs } from '../../../../src/slot/decide/deadlines.ts'
 import type { Thawed } from '../cluster.ts'
 import { type Ground, onLeases } from './ground.ts'
@@ -44,7 +44,7 @@ export function needlessEnd(ground: Ground): () => void {
   const { nodes, time } = cluster
   /** Since when each primary has been stopped for a successor. */
   const standsSince = new Map<string, number>()
-  const lookAtEnd = (before: SetSlotLease, { slot, holder, ending }: SetSlotLease) => {
+  const lookAtEnd = (before: NumberedSlotLease, { slot, holder, ending }: NumberedSlotLease) => {
     if (ending !== holder.uid || before.ending === ending || before.handover === undefined) return
     const stands = nodes.some(node => health.isSound(node) && node.machine.stops.has(`handover-${ending}`))
     // If one successor failed and another one is tried, the stop counts from the first.

@@ -1,7 +1,7 @@
 /** NotSaved: a primary answers and is not saved on another node. */
 import type { BackupPodSet } from '../../../../src/api/backuppodset.ts'
 import { labels } from '../../../../src/api/labels.ts'
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
 import type { ModelNode } from '../cluster.ts'
@@ -99,7 +99,7 @@ const canSave = ({ cluster, health }: Ground, node: ModelNode): boolean =>
  */
 const isWaitedFor = (
   { cluster, health }: Ground,
-  lease: SetSlotLease | undefined,
+  lease: NumberedSlotLease | undefined,
   first: string | undefined,
   genesis: string,
 ): boolean =>
@@ -111,7 +111,7 @@ const isWaitedFor = (
 function savedUntil(
   { cluster }: Ground,
   node: ModelNode,
-  lease: SetSlotLease | undefined,
+  lease: NumberedSlotLease | undefined,
   genesis: string,
 ): number | undefined {
   const copies = cluster.nodes

@@ -1,6 +1,6 @@
 /** The slots of the existing set, and which app answers for each. */
 import type { BackupPodSet } from '../../../../src/api/backuppodset.ts'
-import type { SetSlotLease } from '../../../../src/api/set-slot.ts'
+import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
 import type { ModelNode } from '../cluster.ts'
@@ -10,7 +10,7 @@ import { type Ground, setOf } from './ground.ts'
 export interface ServedSlot {
   readonly name: string
   readonly set: BackupPodSet
-  readonly lease: SetSlotLease
+  readonly lease: NumberedSlotLease
   readonly pod: Pod | undefined
   readonly node: ModelNode | undefined
   /** The app that answers at the address of the slot's primary. */

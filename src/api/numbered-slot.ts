@@ -1,30 +1,30 @@
-/** The Lease of a slot of a BackupPodSet, as its owner sees it. Agents know neither sets nor numbers of slots. */
+/** The Lease of a slot that has a number within its group, as its owner sees it. Agents know no numbers of slots. */
 import type { Lease } from '../kube/resources.ts'
 import { labels } from './labels.ts'
 import { numberedName, splitNumber } from './slot-key.ts'
 import { parseSlotLease, type SlotLease, slotLeaseBody } from './slot-lease.ts'
 
-export interface SetSlotLease extends SlotLease {
+export interface NumberedSlotLease extends SlotLease {
   readonly slot: number
 }
 
-export const slotLeaseName: (set: string, slot: number) => string = numberedName
+export const slotLeaseName: (group: string, slot: number) => string = numberedName
 
-/** Returns the number of a slot of this set, by its name; undefined: it is not one of them. */
-export function slotNumberIn(set: string, name: string): number | undefined {
+/** Returns the number of a slot of this group, by its name; undefined: it is not one of them. */
+export function slotNumberIn(group: string, name: string): number | undefined {
   const numbered = splitNumber(name)
-  return numbered?.base === set ? numbered.number : undefined
+  return numbered?.base === group ? numbered.number : undefined
 }
 
 /** Returns the content of a slot's Lease, without its owner. */
-export function setSlotLeaseBody(lease: SetSlotLease) {
+export function numberedSlotLeaseBody(lease: NumberedSlotLease) {
   const { metadata, spec } = slotLeaseBody(lease)
   const { labels: common, ...rest } = metadata
   return { metadata: { ...rest, labels: { ...common, [labels.slot]: String(lease.slot) } }, spec }
 }
 
-/** Parses the Lease of a slot of a set; undefined if it is another Lease or unreadable. */
-export function parseSetSlotLease(object: Lease): SetSlotLease | undefined {
+/** Parses the Lease of a numbered slot; undefined if it is another Lease or unreadable. */
+export function parseNumberedSlotLease(object: Lease): NumberedSlotLease | undefined {
   const lease = parseSlotLease(object)
   if (lease === undefined) return undefined
   const slot = slotNumberIn(lease.group, lease.name)
