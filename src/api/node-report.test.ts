@@ -31,3 +31,9 @@ it('a report without a status, as a new one, stays as it is', () => {
   const { status: _, ...empty } = reportOf()
   expect(parseReport(empty)).toEqual(empty)
 })
+
+it('a status without a list of slots says nothing, and in particular not that the node has none', () => {
+  const { metadata } = reportOf()
+  const report: NodeReport = forged({ metadata, status: { ready: true, slotsKnown: true } })
+  expect(parseReport(report)).toEqual({ metadata })
+})

@@ -171,18 +171,18 @@ export const writtenSlots = (slots: readonly SlotReport[]): readonly WrittenSlot
 /**
  * Returns a report in the form that this version reads, without `managedFields`. Every reader of the API server's reports
  * needs it: agents of the version before name slots by other fields. An entry that names none, or two, is left out; then
- * `slotCount` says that slots are missing.
+ * `slotCount` says that slots are missing. A status without a list of slots says nothing: it is left out.
  */
 export function parseReport(report: NodeReport): NodeReport {
   const { managedFields: _, ...metadata } = report.metadata
-  const { status } = report
-  if (status === undefined) return { ...report, metadata }
+  const { status, ...rest } = report
+  if (!Array.isArray(status?.slots)) return { ...rest, metadata }
   const slots = status.slots.flatMap((written: WrittenSlotReport): readonly SlotReport[] => {
-    const { set: _set, slot: _slot, life: _life, ...rest } = written
+    const { set: _set, slot: _slot, life: _life, ...said } = written
     const key = slotKeyIn(written)
-    return key === undefined ? [] : [{ ...rest, ...key }]
+    return key === undefined ? [] : [{ ...said, ...key }]
   })
-  return { ...report, metadata, status: { ...status, slots } }
+  return { ...rest, metadata, status: { ...status, slots } }
 }
 
 export const nodeReports: Resource<NodeReport> = Object.freeze({

@@ -103,7 +103,7 @@ it('D7.refresh: a successor that another leader may have kept in step is given i
   await pulled.close()
 })
 
-it('D10.names: a set that is deleted while its pass runs is not asked for states any more', async () => {
+it('D10.names: no states are asked of a set that is deleted while its pass runs, nor after the term', async () => {
   const clock = createFakeClock()
   const store = createWriteBehind(createMemoryStore(clock), { clock, log: silentLog })
   const pods = createStore<Pod>()
@@ -134,6 +134,8 @@ it('D10.names: a set that is deleted while its pass runs is not asked for states
   expect(await askedAfter(ofSet)).toBeGreaterThan(0)
   life.abort()
   expect(await askedAfter(ofSet)).toBe(0)
+  const other = pulled.ofSet('set', new AbortController().signal)
   await pulled.end()
+  expect(await askedAfter(other), 'after the term').toBe(0)
   await pulled.close()
 })

@@ -42,7 +42,7 @@ export interface PulledOfSet {
   acts(set: Pulling, signal: AbortSignal): StatePort
   /**
    * Call at the end of each pass: determines which primaries to pull from, and which states no pod will need. Does
-   * nothing if the set was deleted during the pass: otherwise its primaries would be polled forever.
+   * nothing if the set was deleted, or the term has ended, during the pass: otherwise its primaries would be polled forever.
    */
   after(
     set: Pulling,
@@ -140,6 +140,8 @@ export function createPulled(deps: PulledDeps): Pulled {
     changed: (set, isNew) => deps.changed(set.uid, isNew),
     committed: refresher.offer,
   })
+  // Passes run only in a term, and one that was abandoned may end after it.
+  let isLeading = false
   const ofSet = (setUid: string, life: AbortSignal): PulledOfSet => ({
     loaded(set, status) {
       const slots = (status?.slots ?? []).map(({ slot }) => slot)
@@ -193,7 +195,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       beganAnew: slot => states.drop(set.uid, [slot]),
     }),
     after(set, { lost, released, pods: views, status }) {
-      if (life.aborted) return
+      if (life.aborted || !isLeading) return
       if (set.pull === undefined) {
         puller.stop(set.uid)
         refresher.stop(set.uid)
@@ -224,6 +226,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       return ofSet(setUid, life)
     },
     begin(goesOn) {
+      isLeading = true
       if (goesOn) {
         states.goOn()
         return
@@ -232,6 +235,7 @@ export function createPulled(deps: PulledDeps): Pulled {
       refresher.begin()
     },
     async end() {
+      isLeading = false
       puller.stop()
       refresher.stop()
       await Promise.all([puller.settled(), refresher.settled()])
