@@ -4,19 +4,16 @@ import { copyFile, link, mkdir, mkdtemp, readdir, rm, stat } from 'node:fs/promi
 import { join } from 'node:path'
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/pod-contract.ts'
-import { assertAddressSpaces } from '../../checkpoint/images/address-space.ts'
-import { credentialsOf } from '../../checkpoint/images/credentials.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
-import { lowerLimits, precedenceOf } from '../../checkpoint/images/limits.ts'
-import { reachOf } from '../../checkpoint/images/reach.ts'
-import type { ContainerImage, Manifest } from '../../checkpoint/manifest.ts'
+import { lowerLimits } from '../../checkpoint/images/limits.ts'
+import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
-import { misfit } from '../../slot/decide/machine-fit.ts'
 import { orderHold } from '../container/hold.ts'
 import { assertSame, startTimeOf } from '../container/process.ts'
+import { assertFits, assertWithinRights, imageFor } from './admission.ts'
 import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
-import { beyondPrecedence, type Limits, livingLimits, mayRaiseLimits } from './limits.ts'
+import type { Limits } from './limits.ts'
 import type {
   Clone,
   ClonedContainer,
@@ -27,10 +24,8 @@ import type {
 } from './memory-driver.ts'
 import { assertNoOnlookers } from './onlookers.ts'
 import { assertServing, dropPages, endPageServer, lazyBytes, startPageServer } from './pages.ts'
-import { beyondReach } from './reach.ts'
 import { type Prepared, restoreAll, workOf } from './restore-tree.ts'
-import { excess, livingRights } from './rights.ts'
-import { isPages, pageSize } from './room.ts'
+import { isPages } from './room.ts'
 import { planSaves } from './saves.ts'
 import { endTree, nestedChildren } from './tree.ts'
 
@@ -112,14 +107,6 @@ export async function restore(
       deps.copies?.giveBack(work)
     }
   }
-}
-
-function assertFits(deps: DriverDependencies, { pod }: LocatedPod, manifest: Manifest): void {
-  const { namespace } = manifest.slot
-  if (namespace !== pod.namespace)
-    throw new AgentError('PodForeign', `memory from ${namespace}, pod in ${pod.namespace}`)
-  const unfit = deps.machine && misfit(manifest, deps.machine)
-  if (unfit !== undefined) throw new AgentError('MachineDiffers', unfit.message)
 }
 
 /** Ends everything that an earlier restore left in the pod. */
@@ -224,17 +211,6 @@ async function restoreSomehow(
   }
 }
 
-function imageFor(container: LocatedAppContainer, images: readonly ContainerImage[]): ContainerImage {
-  const image = images.find(it => it.name === container.name)
-  if (image === undefined) throw new AgentError('RestoreFailed', `no memory of container ${container.name}`)
-  if (image.imageId !== container.imageId)
-    throw new AgentError(
-      'ImageDiffers',
-      `container ${container.name}: ${container.imageId}, not ${image.imageId}`,
-    )
-  return image
-}
-
 /** Throws unless the first process takes orders and has no app yet. */
 async function assertHolding(
   deps: DriverDependencies,
@@ -275,29 +251,6 @@ async function prepare(
   if (limits !== undefined) await lowerLimits(images, limits)
   if (address.from !== undefined) await moveAddress(images, address.from, address.to)
   return { container, image, images, directory: work }
-}
-
-/**
- * @returns the limits that the restored processes must keep to. @throws AgentError CredentialsExceed, CheckpointError
- *   BadImage
- */
-async function assertWithinRights(
-  deps: DriverDependencies,
-  { init, name }: LocatedAppContainer,
-  images: string,
-): Promise<Limits | undefined> {
-  const [holder, limits] = [await livingRights(deps.fs, init.pid), await livingLimits(deps.fs, init.pid)]
-  if (holder === undefined || limits === undefined) throw new AgentError('ProcessGone', `container ${name}`)
-  // Reads the images and not the manifest: the other node wrote the manifest, and it may not match them.
-  await assertAddressSpaces(images, await pageSize())
-  const more = [
-    ...(await credentialsOf(images)).flatMap(held => excess(held, holder)),
-    ...(await precedenceOf(images)).flatMap(held => beyondPrecedence(held, limits, holder)),
-    ...beyondReach(await reachOf(images), holder),
-  ]
-  if (more.length > 0)
-    throw new AgentError('CredentialsExceed', `container ${name}: ${[...new Set(more)].join('; ')}`)
-  return mayRaiseLimits(holder) ? undefined : limits
 }
 
 /** Kills every restored tree below the first processes, complete or not. Their `hold` must have no app. */
