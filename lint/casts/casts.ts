@@ -26,22 +26,6 @@ export function castsOf(path: string, source: string): readonly Cast[] {
   return casts
 }
 
-/**
- * Returns a sentence for each cast that is not allowed, and for each entry of `notYet` without a cast.
- * @param notYet files, and folders with a slash at the end, whose tests may still have such casts.
- */
-export function violationsOf(casts: readonly Cast[], notYet: readonly string[]): readonly string[] {
-  const covers = (entry: string, { path }: Cast) =>
-    entry.endsWith('/') ? path.startsWith(entry) : path === entry
-  return [
-    ...casts
-      .filter(cast => !notYet.some(entry => covers(entry, cast)))
-      .map(
-        ({ path, line }) =>
-          `${path}:${line}: the type checker cannot question this cast: build a complete object (testing/), let the code take a Pick<>, or use forged() of test/support for bad input`,
-      ),
-    ...notYet
-      .filter(entry => !casts.some(cast => covers(entry, cast)))
-      .map(entry => `lint/casts/main.ts: ${entry} has no such cast any more: remove it from the list`),
-  ]
-}
+/** Returns the sentence that refuses a cast. */
+export const refusalOf = ({ path, line }: Cast): string =>
+  `${path}:${line}: the type checker cannot question this cast: build a complete object (testing/), let the code take a Pick<>, or use forged() of test/support for bad input`

@@ -1,13 +1,12 @@
 /** Refuses files and functions that are longer than lengths.ts allows. */
 import { execFileSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
-import { judge, tooLong } from './lengths.ts'
-import { notYet } from './not-yet.ts'
+import { tooLong } from './lengths.ts'
 
 const usage = `node lint/lengths/main.ts
 
 Fails where a function has more than 60 lines of its own, and where a file with more than 300 lines
-has no line in its head that begins with "Long because". Lists the files that are exempt for now.`
+has no line in its head that begins with "Long because".`
 
 const root = new URL('../../', import.meta.url)
 
@@ -21,10 +20,9 @@ async function main(args: readonly string[]): Promise<number> {
   const found = await Promise.all(
     paths.map(async path => tooLong(path, await readFile(new URL(path, root), 'utf8'))),
   )
-  const { exempt, refused } = judge(found.flat(), notYet.files)
-  for (const sentence of exempt) console.log(`not yet, since ${notYet.since}: ${sentence}`)
-  for (const sentence of refused) console.error(sentence)
-  return refused.length > 0 ? 1 : 0
+  const sentences = found.flat()
+  for (const sentence of sentences) console.error(sentence)
+  return sentences.length > 0 ? 1 : 0
 }
 
 process.exitCode = await main(process.argv.slice(2))
