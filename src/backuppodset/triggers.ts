@@ -4,7 +4,7 @@ import { labels } from '../api/labels.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { type KubeObject, keyOf } from '../kube/object.ts'
-import { controllerOf } from '../kube/owner.ts'
+import { controllersIn } from '../kube/owner.ts'
 import type { AddOptions } from '../kube/queue.ts'
 import type { Namespace, Pod } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
@@ -30,10 +30,7 @@ export const triggers = {
   pod: (change: Change<Pod>): readonly Trigger[] =>
     [...setsOf(change)].map(key => [key, { priority: isLoss(change) ? urgent : 0 }]),
   /** A change of an object that belongs to the set which its label names. */
-  labelled: ({ object: { metadata } }: Change<KubeObject>): readonly Trigger[] => {
-    const set = metadata.labels?.[labels.set]
-    return set === undefined ? [] : [[`${metadata.namespace}/${set}`]]
-  },
+  labelled: ({ object }: Change<KubeObject>): readonly Trigger[] => labelledKey(object).map(key => [key]),
   /** A change of whether memory is allowed in a namespace. */
   permission: ({ object }: Change<Namespace>, sets: Sets): readonly Trigger[] =>
     sets
@@ -49,21 +46,20 @@ export const triggers = {
   ],
 } as const
 
+/** Returns the key of the set that an object's label names, if it has one. */
+function labelledKey({ metadata }: KubeObject): readonly string[] {
+  const set = metadata.labels?.[labels.set]
+  return set === undefined ? [] : [`${metadata.namespace}/${set}`]
+}
+
 /** Returns the sets that a pod's change may concern: those named by its label and by its controller, now or before. */
 export function setsOf(change: Change<Pod>): ReadonlySet<string> {
-  const keys = new Set<string>()
-  for (const pod of change.old ? [change.object, change.old] : [change.object]) {
-    const { namespace } = pod.metadata
-    const controller = controllerOf(pod)
-    const labelled = pod.metadata.labels?.[labels.set]
-    if (labelled !== undefined) keys.add(`${namespace}/${labelled}`)
-    if (
-      controller?.kind === backupPodSets.kind &&
-      controller.apiVersion.startsWith(`${backupPodSets.group}/`)
-    )
-      keys.add(`${namespace}/${controller.name}`)
-  }
-  return keys
+  const { object, old } = change
+  return new Set([
+    ...labelledKey(object),
+    ...controllersIn(change, backupPodSets),
+    ...(old ? labelledKey(old) : []),
+  ])
 }
 
 const isLoss = (change: Change<Pod>): boolean =>
