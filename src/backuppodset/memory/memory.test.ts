@@ -83,6 +83,24 @@ describe('what a pod with memory is good for', () => {
     })
   })
 
+  it('what an agent said before its node started anew makes no backup ready', () => {
+    const word = { type: podConditions.understudy, status: 'True', reason: 'Frozen' }
+    const unready = { type: 'ContainersReady', status: 'False' }
+    const frozen = (state: { readonly running?: object; readonly waiting?: object }): Pod => {
+      const it = running(pod('hotbackup', true, [word, unready]), 'app', {
+        app: ['c://1', 0],
+        proxy: ['c://2', 0],
+      })
+      const [app, proxy] = it.status?.containerStatuses ?? []
+      if (app === undefined || proxy === undefined) throw new Error('no statuses')
+      return { ...it, status: { ...it.status, containerStatuses: [{ ...app, state }, proxy] } }
+    }
+    // Probes fail while an app is frozen, and restarts of a sidecar end nothing that is kept.
+    expect(stage(frozen({ running: {} })).ready).toBe(true)
+    expect(stage(frozen({ waiting: {} })).ready).toBe(false)
+    expect(stage(pod('hotbackup', true, [word, unready])).ready).toBe(false)
+  })
+
   const running = (
     it: Pod,
     saved: string,

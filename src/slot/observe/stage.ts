@@ -29,8 +29,7 @@ export function stageOf(pod: Pod): StageView {
   const replaced = isSaid && isUnderstudy(pod) && runsAnother(pod)
   const serving = isSaid && !replaced
   // A restart of any other container costs no memory that is kept.
-  const saved = pod.metadata.annotations?.[savedAnnotation]?.split(',')
-  const containers = (pod.status?.containerStatuses ?? []).filter(({ name }) => saved?.includes(name) ?? true)
+  const containers = savedContainersOf(pod)
   const understudy = conditionOf(pod, podConditions.understudy)
   const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
   return {
@@ -76,11 +75,24 @@ export function servingOf(pod: Pod): { readonly serving: boolean; readonly death
   }
 }
 
-/** True if the containers of the pod run: an understudy holds the place, whatever its readiness gate says. */
-export const holds = (pod: Pod): boolean =>
-  ['Ready', 'ContainersReady', podConditions.understudy].some(
-    type => conditionOf(pod, type)?.status === 'True',
-  )
+/** Returns the status of each container whose memory is saved. */
+function savedContainersOf({ metadata, status }: Pod) {
+  const saved = metadata.annotations?.[savedAnnotation]?.split(',')
+  return (status?.containerStatuses ?? []).filter(({ name }) => saved?.includes(name) ?? true)
+}
+
+/**
+ * True if the containers of the pod run: an understudy holds the place, whatever its readiness gate says. Probes fail
+ * while an app is frozen, so the word of the agent counts beside that of the kubelet. It counts only as long as the
+ * containers run: the condition that an agent wrote before its node was restarted stays until the next agent writes.
+ */
+export function holds(pod: Pod): boolean {
+  const isTrue = (type: string) => conditionOf(pod, type)?.status === 'True'
+  if (isTrue('Ready') || isTrue('ContainersReady')) return true
+  const containers = savedContainersOf(pod)
+  const areRunning = containers.length > 0 && containers.every(({ state }) => state?.running !== undefined)
+  return areRunning && isTrue(podConditions.understudy)
+}
 
 /** True if the pod was made for memory. */
 export const isForMemory = (pod: Pod): boolean => pod.metadata.annotations?.[memoryAnnotation] !== undefined

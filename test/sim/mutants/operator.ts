@@ -374,4 +374,30 @@ export const ofOperator: readonly Mutant[] = [
       [50_000, wait],
     ]),
   },
+  {
+    finding: 'found 31',
+    name: 'old-word-holds',
+    what: 'a backup whose machine has started anew counts as ready by what an agent said before',
+    mutations: [
+      {
+        file: 'src/slot/observe/stage.ts',
+        find: 'containers.every(({ state }) => state?.running !== undefined)',
+        replace: 'containers.every(({ state }) => state !== undefined)',
+      },
+    ],
+    // Its node is back, and the backup that was created meanwhile is ready before it.
+    scenarios: bySeeds(
+      [1_073_741_823],
+      {
+        ...{ nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, containers: 'two' },
+        ...{ memory: true, probes: false, unreadySeconds: 4, graves: true },
+      },
+      [
+        [4_620, { type: 'powerOff', node: 0, forMs: 16_581 }],
+        [6_056, endApp(1, 'side')],
+        [71, { type: 'endOperator', index: 3, how: 'stop', forMs: 26_830 }],
+        [166, endApp(2, 'app')],
+      ],
+    ),
+  },
 ]
