@@ -20,11 +20,8 @@ import { createProbeSuspensions, type ProbeSuspensions } from './state/probe-sus
 import { createProgress } from './state/progress.ts'
 import { createUnderstudies } from './state/understudies.ts'
 import { createEngine, type Engine } from './tasks/engine.ts'
-import { eventActions } from './tasks/event-actions.ts'
-import { perform } from './tasks/perform.ts'
 import { createPresent, type Present } from './tasks/present.ts'
 import { dropWatch, release } from './tasks/remains.ts'
-import { endGone } from './tasks/stop-primary.ts'
 import type { NodeCapabilities, PodCapabilities, TaskContext } from './tasks/task-context.ts'
 import { createKeyedSignal } from './transfer/keyed-signal.ts'
 
@@ -78,20 +75,18 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   const changed = () => engine.changed()
   const slots = createSlotMemory(changed, platform)
   const pods = createPodMemory(changed, () => present, platform, signal)
-  const observer = createObserver({
-    ...{ node, ...stores, store, understudies: pods.understudies },
+  const observe = createObserver({
+    ...{ node, ...stores, store, state, understudies: pods.understudies },
     ...(machine !== undefined && { machine }),
     proven: tools.restorableKinds.kinds,
     dead: pods.deaths.dead,
     handoverPauses: slots.handoverPauses,
   })
-  const observe = () => observer(state)
   const requests = createKeyedSignal()
   const present = createPresent(observe, requests.tell)
   const context: TaskContext = {
     ...{ ...tools, ...slots, ...pods, requests },
-    patch: async (pod, condition, given) =>
-      pods.deaths.mayWrite(pod.uid, condition) ? platform.patch(pod, condition, given) : true,
+    patch: pods.deaths.patch,
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
     policyOf: present.policyOf,
     podOf: present.podOf,
@@ -103,17 +98,8 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   const engine = createEngine({
     ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
-    perform: (...about) => perform(context, ...about),
-    onGone: (uid, given) => endGone(context, uid, given),
-    onTrouble: (pod, task, reason, message) =>
-      tools.event(pod, 'Warning', reason, eventActions[task.type], message),
-    leases: stores.leases.list,
-    ...{ metrics, clock, random, log },
+    ...{ context, stores, signal, metrics, clock, random, log },
   })
-  for (const each of Object.values(stores)) {
-    const end = each.subscribe(changed)
-    signal.addEventListener('abort', end, { once: true })
-  }
   return {
     ...engine,
     recall: pods.deaths.recall,

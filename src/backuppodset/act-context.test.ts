@@ -1,21 +1,16 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { createFakeClock } from '../kube/clock.ts'
-import { silentLog } from '../kube/log.ts'
-import { createQueue } from '../kube/queue.ts'
-import type { EndpointSlice, Pod } from '../kube/resources.ts'
+import type { Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
-import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
-import { createInFlightPromotions } from '../slot/act/in-flight-promotions.ts'
-import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
-import { createTerms } from '../slot/act/term.ts'
+import { makeObject } from '../kube/testing/fake-api.ts'
 import { createActContext } from './act-context.ts'
 import type { SetEvent } from './action-events.ts'
 import { observe } from './observe.ts'
 import type { Outcome } from './plan.ts'
 import { podIndexes } from './pod-indexes.ts'
 import { createRecords } from './records.ts'
-import { createSetbacks } from './setbacks.ts'
+import { makeActDeps } from './testing/context.ts'
 import { makeRecord } from './testing/record.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
 
@@ -46,19 +41,8 @@ function world() {
   const set = makeSet({ uid: 'before' })
   const common = { pods, clock, record, isDeleted: () => false, wakening: nothing, setbackOf: nothing }
   const told: [uid: string | undefined, events: readonly SetEvent[]][] = []
-  const api = fakeApi()
   const context = createActContext(
-    {
-      ...{ api, urgentApi: api, trackedFor: () => api, sets, pods, clock, log: silentLog },
-      ...{ slices: createStore<EndpointSlice>(), terms: createTerms(), setbacks: createSetbacks(clock) },
-      settings: { wakerImage: 'waker', wakeKeys: [new Uint8Array(32)] },
-      pendingDeletions: createPendingDeletions(nothing),
-      inFlightPromotions: createInFlightPromotions(() => Promise.resolve()),
-      wake: () => Promise.reject(new Error('this test wakes no pod')),
-      ...{ mayWrite: () => true, instance: 'test', metrics: { acted: nothing, woke: nothing } },
-      notify: ({ metadata }, events) => told.push([metadata.uid, events]),
-      queue: createQueue({ clock, name: 'test' }),
-    },
+    makeActDeps(clock, sets, { pods, notify: ({ metadata }, events) => told.push([metadata.uid, events]) }),
     {
       ...{ set, record, observed: observe(set, undefined, common) },
       context: { signal: new AbortController().signal, mustYield: () => false },

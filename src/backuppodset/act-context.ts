@@ -8,6 +8,7 @@ import type { Queue } from '../kube/queue.ts'
 import type { ReconcileContext } from '../kube/reconcile.ts'
 import type { EndpointSlice, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
+import type { TrackedOptions } from '../kube/tracked.ts'
 import { awaitServing } from '../slot/act/await-serving.ts'
 import type { InFlightPromotions } from '../slot/act/in-flight-promotions.ts'
 import { createLife } from '../slot/act/life.ts'
@@ -27,12 +28,12 @@ import type { PodSettings } from './pod/render.ts'
 import { eventsOf } from './set-events.ts'
 import type { SetRecord } from './set-record.ts'
 import type { Setbacks } from './setbacks.ts'
+import { trackedFor } from './tracked-for.ts'
 
 export interface ActDeps {
   readonly api: Api
   readonly urgentApi: Api
-  /** Returns a client that notes its writes for the set with this key. */
-  readonly trackedFor: (key: string, client: Api) => Api
+  readonly consistency: TrackedOptions['consistency']
   readonly sets: Pick<Store<BackupPodSet>, 'get'>
   readonly pods: Store<Pod>
   readonly slices: Pick<Store<EndpointSlice>, 'get'>
@@ -61,7 +62,7 @@ export interface Acting {
 
 /** Returns the dependencies of all executors, for one pass over one set. */
 export function createActContext(deps: ActDeps, { set, record, observed, context }: Acting): ActContext {
-  const { api, urgentApi, pods, clock, log, inFlightPromotions } = deps
+  const { api, urgentApi, consistency, pods, clock, log, inFlightPromotions } = deps
   const key = keyOfRef(set)
   // A wake-up may outlive its pass, but not the term.
   const life = createLife([context.signal, deps.terms.current().leads])
@@ -73,8 +74,8 @@ export function createActContext(deps: ActDeps, { set, record, observed, context
     owner: ownerOf(set),
     service: set.service,
     wakeupTimeoutMs: set.wakeupTimeout * 1000,
-    api: deps.trackedFor(key, api),
-    urgentApi: deps.trackedFor(key, urgentApi),
+    api: trackedFor(consistency, key, api),
+    urgentApi: trackedFor(consistency, key, urgentApi),
     settings: deps.settings,
     pendingDeletions: deps.pendingDeletions,
     inFlightPromotions: {

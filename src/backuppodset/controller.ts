@@ -1,5 +1,4 @@
 import { backupPodSets } from '../api/backuppodset.ts'
-import { memoryPermission } from '../api/memory-permission.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { ConsistencyStore } from '../kube/consistency.ts'
@@ -10,9 +9,8 @@ import { keyOfRef, refOfKey } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { Recorder } from '../kube/recorder.ts'
-import { type Node, namespaces as namespaceResource, pods as podResource } from '../kube/resources.ts'
+import type { Node } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { tracked } from '../kube/tracked.ts'
 import { createInFlightPromotions } from '../slot/act/in-flight-promotions.ts'
 import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
 import { readPodWith } from '../slot/act/read-pod.ts'
@@ -26,7 +24,7 @@ import type { PullMetrics } from '../slot/http-state/metrics.ts'
 import { createPulled } from '../slot/http-state/pulled.ts'
 import { createReports } from '../slot/observe/reports.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
-import { type ActDeps, createActContext } from './act-context.ts'
+import type { ActDeps } from './act-context.ts'
 import { type FollowedStores, follow } from './follow.ts'
 import { createLead, type LeadDeps } from './lead.ts'
 import { createRetirementDelay } from './memory/retirement-delay.ts'
@@ -38,6 +36,7 @@ import { createRecords } from './records.ts'
 import { createRevisions } from './revisions/revision.ts'
 import { createSetRecord } from './set-record.ts'
 import { createSetbacks } from './setbacks.ts'
+import { trackedFor } from './tracked-for.ts'
 import { progressMs, urgent } from './triggers.ts'
 import { createUnlabelledPods } from './unlabelled-pods.ts'
 
@@ -119,9 +118,6 @@ function createParts(options: SetControllerOptions) {
   const terms = createTerms()
   const pendingDeletions = createPendingDeletions(ref => pods.get(keyOfRef(ref))?.metadata.uid)
   const isDeleted = pendingDeletions.has
-  const trackedFor = (key: string, client: Api) =>
-    // A pass looks through pending deletions of pods without waiting for the cache.
-    tracked(client, { consistency, owner: key, untrackedDeletions: [podResource] })
   const pulled = createPulled({
     ...{ store: stateStore, pods, clock, random, log, isDeleted },
     budget: createStateBudget(options.stateBudget),
@@ -133,7 +129,7 @@ function createParts(options: SetControllerOptions) {
     },
   })
   const recordDeps = {
-    ...{ api, urgentApi, trackedFor, pods, isDeleted, stateStore, pulled, terms, queue, clock },
+    ...{ api, urgentApi, consistency, pods, isDeleted, stateStore, pulled, terms, queue, clock },
     ...{ wakeKeys: settings.wakeKeys, reach: options.reach ?? reach, checkLimit: createCheckLimit() },
   }
   const records = createRecords(sets, (set, life) => createSetRecord(recordDeps, set, life))
@@ -147,7 +143,7 @@ function createParts(options: SetControllerOptions) {
   const ofPods = [setbacks, retirementDelay, pendingDeletions]
   follow(options, queue, { records, unlabelledPods, reports, ofPods })
   return {
-    ...{ terms, records, trackedFor, pulled, reports, unlabelledPods },
+    ...{ terms, records, pulled, reports, unlabelledPods },
     ...{ pendingDeletions, setbacks, retirementDelay },
     inFlightPromotions: createInFlightPromotions(() => clock.sleep(wakePatienceMs)),
   }
@@ -158,23 +154,22 @@ type Parts = ReturnType<typeof createParts>
 /** Returns the dependencies of passes. */
 function reconcileDepsOf(options: SetControllerOptions, parts: Parts): ReconcileDeps {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, metrics, clock, random } = options
-  const { terms, records, trackedFor, reports, retirementDelay, unlabelledPods, setbacks } = parts
+  const { terms, records, reports, retirementDelay, unlabelledPods, setbacks } = parts
   const isDeleted = parts.pendingDeletions.has
   const notify: ActDeps['notify'] = (set, notices) => {
     const regarding = referenceTo(backupPodSets, set)
     for (const notice of notices) recorder.record({ regarding, ...notice })
   }
-  const actDeps: ActDeps = { ...options, ...parts, wake: options.wake ?? wake, notify }
+  const act: ActDeps = { ...options, ...parts, wake: options.wake ?? wake, notify }
   return {
-    ...{ sets, pods, clock, random, isDeleted, unlabelledPods, notify },
+    ...{ api, sets, pods, consistency, queue, act, clock, random, isDeleted, unlabelledPods, notify },
     recordOf: records.at,
     setbackOf: setbacks.of,
     wakening: parts.inFlightPromotions.of,
     readings: createReadings(),
     memory: {
       ...{ leases: options.leases, reports, nodeOf: options.nodes.get, clock, isDeleted, retirementDelay },
-      isPermitted: namespace =>
-        options.permitted === 'everywhere' || options.permitted.get(namespace) !== undefined,
+      permitted: options.permitted,
     },
     services: { services: options.services, slices: options.slices },
     revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },
@@ -186,19 +181,14 @@ function reconcileDepsOf(options: SetControllerOptions, parts: Parts): Reconcile
       },
     },
     missingForMemory: options.missingForMemory,
-    allowsMemory: async (name, signal) => {
-      const { metadata } = await api.get(namespaceResource, { name }, { signal })
-      return metadata.labels?.[memoryPermission.label] === memoryPermission.value
-    },
-    caughtUp: (key, priority) => {
-      if (consistency.ready(key)) return true
-      consistency.onReady(key, () => queue.add(key, { priority }))
-      return false
-    },
     writePolicy: (key, { metadata: { namespace = '', name, resourceVersion } }, policy, signal) =>
-      writePolicy({ api: trackedFor(key, urgentApi), signal }, { namespace, name }, resourceVersion, policy),
+      writePolicy(
+        { api: trackedFor(consistency, key, urgentApi), signal },
+        { namespace, name },
+        resourceVersion,
+        policy,
+      ),
     forgetName: key => forgetName(options, key),
-    actContext: acting => createActContext(actDeps, acting),
   }
 }
 

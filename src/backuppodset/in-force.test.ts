@@ -11,7 +11,7 @@ import type { SetEvent } from './action-events.ts'
 import { podIndexes } from './pod-indexes.ts'
 import { reconcile } from './reconcile.ts'
 import { createReporter } from './report.ts'
-import { makeContext } from './testing/context.ts'
+import { makeActDeps } from './testing/context.ts'
 import { makeReconcileContext, makeReconcileDeps } from './testing/reconcile.ts'
 
 const good = { replicas: 2, hotBackups: 1, template: { spec: { containers: [{ name: 'app', image: 'a' }] } } }
@@ -83,11 +83,7 @@ function world(pods: readonly Pod[], current: BackupPodSet) {
     ...{ sets, pods: cache, clock, record: { reporter: createReporter(api, clock) } },
     isDeleted: pendingDeletions.has,
     notify: (_, told) => notices.push(...told),
-    actContext: ({ set }) =>
-      makeContext({
-        ...{ set, api, urgentApi: api, pendingDeletions },
-        podOf: uid => pods.find(({ metadata }) => metadata.uid === uid),
-      }),
+    act: makeActDeps(clock, sets, { api, urgentApi: api, pods: cache, pendingDeletions }),
   })
   sets.upsert(current)
   const conditions = () =>

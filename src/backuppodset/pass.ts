@@ -4,8 +4,7 @@ import { lowPriority } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { ReconcileContext, Result } from '../kube/reconcile.ts'
 import { act } from './act/act.ts'
-import type { ActContext } from './act/context.ts'
-import type { Acting } from './act-context.ts'
+import { type ActDeps, createActContext } from './act-context.ts'
 import type { SetEvent } from './action-events.ts'
 import type { Attempt } from './action-retries.ts'
 import { decide } from './decide/decide.ts'
@@ -28,7 +27,7 @@ export interface PassDeps extends Omit<ObserveDeps, 'record' | 'isSpecPartial' |
   readonly random: Random
   readonly unlabelledPods: Pick<UnlabelledPods, 'of' | 'forget' | 'lookAgain'>
   readonly metrics: Pick<SetMetrics, 'acted' | 'counted'>
-  readonly actContext: (acting: Acting) => ActContext
+  readonly act: ActDeps
   readonly notify: (set: BackupPodSet, notices: readonly SetEvent[]) => void
 }
 
@@ -64,7 +63,7 @@ export async function makePass(deps: PassDeps, passing: Passing): Promise<Result
   const plan = isSpecPartial ? takeoversOf(decided) : decided
   // A decision about thousands of pods takes time: yield first, so that the end of a term is noticed before acting.
   await new Promise(resolve => setImmediate(resolve))
-  const acting = deps.actContext({ set, record, observed, context })
+  const acting = createActContext(deps.act, { set, record, observed, context })
   const done = { observed, plan, ...(await act(acting, plan).finally(acting.ended)) }
 
   const now = deps.clock.monotonic()

@@ -2,11 +2,15 @@ import type { BackupPodSet } from '../api/backuppodset.ts'
 import { memoryNotAllowed } from '../api/memory-permission.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { reasons } from '../api/reasons.ts'
+import type { Api } from '../kube/api.ts'
+import type { ConsistencyStore } from '../kube/consistency.ts'
+import type { Queue } from '../kube/queue.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcile.ts'
 import type { Store } from '../kube/store.ts'
 import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { type AbandonedDeps, abandonedOf, pauseAll } from './abandoned.ts'
 import type { RefusedSpec } from './in-force.ts'
+import { askPermission, isPermitted } from './memory/permission.ts'
 import { type Missing, missingMessage, missingMs, statusOfMissing } from './missing.ts'
 import { makePass, type PassDeps, type Passing } from './pass.ts'
 import type { SetRecord } from './set-record.ts'
@@ -17,15 +21,15 @@ export interface ReconcileDeps extends PassDeps, Pick<AbandonedDeps, 'writePolic
   readonly sets: Pick<Store<BackupPodSet>, 'get'>
   /** Returns the record of the set that the cache shows under this key; undefined: it shows none. */
   readonly recordOf: (setKey: string) => SetRecord | undefined
-  /** Returns whether the caches contain this process' writes for the set. If not, the set is requeued when they do. */
-  readonly caughtUp: (setKey: string, priority: number) => boolean
+  /** For questions that the caches cannot answer. */
+  readonly api: Pick<Api, 'get'>
+  readonly consistency: Pick<ConsistencyStore, 'ready' | 'onReady'>
+  readonly queue: Pick<Queue, 'add'>
   /**
    * Kinds of objects that sets with memory need and that have no complete list yet. Without Leases and node reports,
    * the memory of every slot would look lost.
    */
   readonly missingForMemory: () => readonly Missing[]
-  /** Asks the API server whether the namespace has the label that allows memory. @throws KubeError. */
-  readonly allowsMemory: (namespace: string, signal: AbortSignal) => Promise<boolean>
   /** No set has this name any more. */
   readonly forgetName: (setKey: string) => void
 }
@@ -43,7 +47,7 @@ export async function reconcile(
   context: ReconcileContext,
 ): Promise<Result> {
   const { log, signal } = context
-  if (!deps.caughtUp(key, context.priority)) return { requeueAfterMs: behindMs }
+  if (!isCaughtUp(deps, key, context.priority)) return { requeueAfterMs: behindMs }
   const current = deps.sets.get(key)
   const record = deps.recordOf(key)
   const abandoned = abandonedOf(deps, key, current)
@@ -62,7 +66,7 @@ export async function reconcile(
   if (refusal) log.warn({ code: refusal.code }, refusal.message)
   if (set.memory) await assertNothingMissing(deps, current, record, signal)
   if (set.memory && !mayHaveMemory(set, deps)) {
-    if (await deps.allowsMemory(set.namespace, signal))
+    if (await askPermission(deps.api, set.namespace, signal))
       throw new RetryLater(50, 'the cache does not show the label of the namespace yet')
     return refused({ code: reasons.memoryNotAllowed, message: memoryNotAllowed })
   }
@@ -73,6 +77,13 @@ export async function reconcile(
   if (set.memory) await record.claims.look(set, signal)
   const isSpecPartial = inForce.type === 'takeovers'
   return makePass(deps, { current, set, record, refusal, isSpecPartial, context })
+}
+
+/** Returns whether the caches contain this process' writes for the set. If not, the set is requeued when they do. */
+function isCaughtUp({ consistency, queue }: ReconcileDeps, key: string, priority: number): boolean {
+  if (consistency.ready(key)) return true
+  consistency.onReady(key, () => queue.add(key, { priority }))
+  return false
 }
 
 /**
@@ -101,7 +112,9 @@ async function assertNothingMissing(
  * failovers, but no new generations are saved; see `observeMemory`.
  */
 const mayHaveMemory = (set: ParsedSet, { memory }: ReconcileDeps): boolean =>
-  memory === undefined || memory.isPermitted(set.namespace) || slotLeasesOf(memory.leases, set).length > 0
+  memory === undefined ||
+  isPermitted(memory.permitted, set.namespace) ||
+  slotLeasesOf(memory.leases, set).length > 0
 
 /** Reports what must change in a set that is unreadable or has nothing to manage, and leaves it alone otherwise. */
 async function refuse(

@@ -6,6 +6,7 @@ import { keyOf } from '../kube/object.ts'
 import { lowPriority, type Queue } from '../kube/queue.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
+import type { TrackedOptions } from '../kube/tracked.ts'
 import type { Terms } from '../slot/act/term.ts'
 import { type CheckLimit, createGateChecks, type GateChecks } from '../slot/gate/gate-checks.ts'
 import type { reach } from '../slot/gate/reach.ts'
@@ -23,6 +24,7 @@ import { createPendingStatus, type PendingStatus } from './pending-status.ts'
 import { bySetLabel } from './pod-indexes.ts'
 import { createReporter, type Reporter } from './report.ts'
 import { createTerminatingNamespace, type TerminatingNamespace } from './terminating-namespace.ts'
+import { trackedFor } from './tracked-for.ts'
 
 /** Everything that this process remembers of one set from pass to pass. It ends with the set; see `Records`. */
 export interface SetRecord {
@@ -44,8 +46,7 @@ export interface SetRecord {
 export interface SetRecordDeps {
   readonly api: Api
   readonly urgentApi: Api
-  /** Returns a client that notes its writes for the set with this key. */
-  readonly trackedFor: (key: string, client: Api) => Api
+  readonly consistency: TrackedOptions['consistency']
   readonly pods: Pick<Store<Pod>, 'by'>
   readonly isDeleted: (podUid: string) => boolean
   readonly wakeKeys: WakeKeys
@@ -74,7 +75,7 @@ export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: Ab
       changed: () => changed(key),
     }),
     actionRetries: createActionRetries(clock),
-    reporter: createReporter(deps.trackedFor(key, api), clock),
+    reporter: createReporter(trackedFor(deps.consistency, key, api), clock),
     namespace: createTerminatingNamespace(deps.urgentApi, namespace),
     gates: createGateChecks({
       ...{ setUid: uid, clock, terms, life, wakeKeys: deps.wakeKeys },

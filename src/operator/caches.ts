@@ -3,6 +3,7 @@ import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
+import { isPermitted } from '../backuppodset/memory/permission.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/pod-indexes.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
@@ -76,7 +77,7 @@ const isMemoryWanted = (sets: Cache<BackupPodSet>, permitted: Cache<Namespace> |
       ({ spec, metadata: { namespace = '' } }) =>
         spec.checkpoint !== undefined &&
         spec.checkpoint.source !== 'http' &&
-        (permitted === 'everywhere' || !permitted.hasSynced() || permitted.get(namespace) !== undefined),
+        ((permitted !== 'everywhere' && !permitted.hasSynced()) || isPermitted(permitted, namespace)),
     )
 
 const permittedNamespaces = { labelSelector: `${memoryPermission.label}=${memoryPermission.value}` }

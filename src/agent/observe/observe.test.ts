@@ -14,6 +14,7 @@ const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()
     ...{ node: 'a', pods, leases, reports: createStore<NodeReport>() },
     ...{
       store: { list: () => [] },
+      state: { able: true, sentinel: '1' },
       proven: new Set<string>(),
       dead: new Map<string, string>(),
       handoverPauses: { isOn: () => false },
@@ -49,7 +50,7 @@ it('D7.owner: owners are read of Leases and pods', () => {
   const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]
   leases.upsert(written(lease(), '1', ownedBy('before')))
   pods.upsert(podOf(ownedBy('now')))
-  const seen = observerOf(leases, pods)({ able: true, sentinel: '1' })
+  const seen = observerOf(leases, pods)()
   expect([seen.slots[0]?.owner, seen.pods[0]?.owner]).toEqual(['before', 'now'])
 })
 
@@ -58,7 +59,7 @@ it('D7.unsettled: how often containers had been started again is read of a Lease
   const { annotations } = written(lease()).metadata
   leases.upsert(written(lease(), '1', { annotations: { ...annotations, [restartsAnnotation]: '2' } }))
   pods.upsert(podOf())
-  const seen = observerOf(leases, pods)({ able: true, sentinel: '1' })
+  const seen = observerOf(leases, pods)()
   expect(seen.restarts).toEqual(new Map([[slotName(lease()), 2]]))
   expect(seen.pods.map(pod => pod.containers[0]?.restarts)).toEqual([3])
 })
@@ -66,7 +67,7 @@ it('D7.unsettled: how often containers had been started again is read of a Lease
 it('D7.policy: a policy is read of the Lease of the slot, and of the version that is there', () => {
   const leases = createStore<Lease>()
   const observe = observerOf(leases)
-  const seen = () => observe({ able: true, sentinel: '1' }).slots[0]
+  const seen = () => observe().slots[0]
   leases.upsert(written(lease({ policy: policy({ intervalMs: 7_000 }) })))
   const first = seen()
   expect(first?.policy?.intervalMs).toBe(7_000)
@@ -83,7 +84,7 @@ it('D7.policy: a pod that does not say what is saved of it is seen by the policy
   const [leases, pods] = [createStore<Lease>(), createStore<Pod>()]
   const observe = observerOf(leases, pods)
   const seen = () => {
-    const [view] = observe({ able: true, sentinel: '1' }).pods
+    const [view] = observe().pods
     return [view?.containers.map(({ name }) => name), view?.restoreHash]
   }
   pods.upsert(podOf())

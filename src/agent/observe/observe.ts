@@ -25,6 +25,8 @@ export interface World {
     /** Uids of understudies in which nothing can be restored any more. */
     spoiled(pods: readonly PodView[]): ReadonlySet<string>
   }
+  /** The state of the node at each pass. */
+  readonly state: NodeState
   readonly proven: ReadonlySet<string>
   readonly dead: ReadonlyMap<string, string>
   readonly handoverPauses: {
@@ -40,13 +42,14 @@ export const policiesOf = (slots: readonly SlotLease[]): ReadonlyMap<string, Slo
   new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
 
 /** Creates a reader of everything on which tasks depend; it reads caches only. */
-export function createObserver(world: World): (node: NodeState) => Snapshot {
+export function createObserver(world: World): () => Snapshot {
   // Once for each version: every change of any pod causes a complete read.
   const slotLeaseOf = createMemo(parseSlotLease)
   const keptOf = createMemo(keptOfStored)
   const ownViewOf = createMemo((pod: Pod) => viewOf(pod, undefined))
   const viewsOf = createMemo((policy: SlotPolicy) => createMemo((pod: Pod) => viewOf(pod, policy)))
-  return ({ able, sentinel }) => {
+  return () => {
+    const { able, sentinel } = world.state
     const reports = world.reports
       .list()
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))

@@ -138,22 +138,27 @@ describe('deaths', () => {
     expect(deaths.known().size).toBe(0)
   })
 
-  it('leave it to nobody else to say whether a dead pod serves', () => {
+  it('leave it to nobody else to say whether a dead pod serves', async () => {
     const primary = pod('p')
-    const { deaths } = stand([primary])
+    const { deaths, written } = stand([primary])
     const late = {
       type: podConditions.serving,
       status: 'False',
       reason: 'NotAnswering',
       message: '',
     } as const
-    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
-    void deaths.declare(primary, 'app', 'has ended')
-    expect(deaths.mayWrite(primary.uid, late)).toBe(false)
-    expect(deaths.mayWrite(primary.uid, { ...late, reason: 'Died' })).toBe(true)
-    expect(deaths.mayWrite(primary.uid, { ...late, type: podConditions.understudy })).toBe(true)
+    const isWritten = async (condition: PodCondition) => {
+      written.length = 0
+      await deaths.patch(primary, condition)
+      return written.length > 0
+    }
+    expect(await isWritten(late)).toBe(true)
+    await deaths.declare(primary, 'app', 'has ended')
+    expect(await isWritten(late)).toBe(false)
+    expect(await isWritten({ ...late, reason: 'Died' })).toBe(true)
+    expect(await isWritten({ ...late, type: podConditions.understudy })).toBe(true)
     deaths.revive(primary.uid)
-    expect(deaths.mayWrite(primary.uid, late)).toBe(true)
+    expect(await isWritten(late)).toBe(true)
   })
 
   it('names of watches say whose they are, and nothing else is read as one', () => {

@@ -23,8 +23,11 @@ export interface Deaths {
   revive(uid: string): void
   /** Looks at the pod as it is now for an end that the sentinel did not report. */
   inspect(pod: PodView): void
-  /** Whether a condition may be written. On a dead pod only this module writes whether it serves. */
-  mayWrite(uid: string, condition: PodCondition): boolean
+  /**
+   * Writes a condition of a pod; false: the pod is gone. It writes nothing on a dead pod about whether that serves, for
+   * only this module says so.
+   */
+  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
   /**
    * Notes that this pod is watched and about to be put on stage. If its app ends before it has answered, that is no
    * death: the agent sees the end and restores the memory again.
@@ -49,7 +52,8 @@ export interface DeathsOptions {
   readonly holds: (pod: PodView) => boolean
   /** Whether another pod could continue with this pod's memory, so that the end of its processes is a death. */
   readonly matters: (pod: PodView) => boolean
-  readonly patch: (pod: PodView, condition: PodCondition) => Promise<boolean>
+  /** Writes a condition of a pod; false: the pod is gone. */
+  readonly patch: Deaths['patch']
   /** Removes a watch whose process no longer counts. */
   readonly unwatch: (name: string) => void
   /** Removes all watches of a pod, and opens it to connections again. */
@@ -204,8 +208,11 @@ export function createDeaths(options: DeathsOptions): Deaths {
       forgetContainer(pod.uid, lost)
       if (containerId !== undefined) unwatch(watchName({ uid: pod.uid, container: lost, containerId }))
     },
-    mayWrite: (uid, { type, reason }) =>
-      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,
+    async patch(pod, condition, signal) {
+      const { type, reason } = condition
+      const isContrary = type === podConditions.serving && reason !== servingReasons.died
+      return dead.has(pod.uid) && isContrary ? true : patch(pod, condition, signal)
+    },
     arriving(pod) {
       // A pod that an earlier agent watched may have been on stage: its end is a death.
       const known = watched.get(pod.uid)

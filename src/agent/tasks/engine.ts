@@ -1,6 +1,6 @@
 /** Turns events into work: takes a snapshot, decides, and drives tasks, report and conditions. */
 
-import type { SlotReport } from '../../api/node-report.ts'
+import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import { slotAnnotations } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
@@ -8,7 +8,8 @@ import type { Clock } from '../../kube/clock.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
-import type { Lease } from '../../kube/resources.ts'
+import type { Lease, Pod } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
 import { desiredTasks } from '../decide/desired-tasks.ts'
 import { replicateKey } from '../decide/holder-tasks.ts'
 import { slotReportsOf } from '../decide/slot-reports.ts'
@@ -24,8 +25,12 @@ import type { Paces } from '../state/paces.ts'
 import type { Progress } from '../state/progress.ts'
 import { createUnwanted } from '../state/unwanted.ts'
 import { type ConditionWriterOptions, createConditionWriter } from './condition-writer.ts'
+import { eventActions } from './event-actions.ts'
+import { perform } from './perform.ts'
 import type { Present } from './present.ts'
 import { createTasks } from './runner.ts'
+import { endGone } from './stop-primary.ts'
+import type { TaskContext } from './task-context.ts'
 
 export interface Engine {
   /** Schedules a pass; one pass covers all changes until it runs. */
@@ -43,7 +48,7 @@ export interface Engine {
 
 export interface EngineOptions {
   readonly present: Present
-  readonly perform: (task: Task, signal: AbortSignal, succeeded: () => void) => Promise<void>
+  readonly context: TaskContext
   readonly deaths: Deaths
   readonly store: Pick<GenerationStore, 'latest' | 'list' | 'remove'>
   readonly progress: Progress
@@ -53,17 +58,20 @@ export interface EngineOptions {
   /** Publishes the report's slots; other code writes the rest of the report. */
   readonly report: (slots: readonly SlotReport[]) => void
   readonly patch: ConditionWriterOptions['patch']
-  /** Called when a known pod no longer exists: ends its processes that are left, and removes its watches. */
-  readonly onGone: (uid: string, signal: AbortSignal) => Promise<void>
-  readonly onTrouble: (pod: PodView, task: Task, reason: string, message: string) => void
-  /** All Leases of slots in the cache. */
-  readonly leases: () => readonly Lease[]
+  /** Every change of these causes a pass. */
+  readonly stores: {
+    readonly pods: Pick<Store<Pod>, 'subscribe'>
+    readonly leases: Pick<Store<Lease>, 'subscribe' | 'list'>
+    readonly reports: Pick<Store<NodeReport>, 'subscribe'>
+  }
   /** Forgets everything that belongs to vanished pods of this node. */
   readonly sweepPods: (live: ReadonlySet<string>) => Promise<void>
   readonly metrics: AgentMetrics
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
+  /** Ends the subscriptions. */
+  readonly signal: AbortSignal
   /** Runs something soon. Default: `setImmediate`. */
   readonly defer?: ((run: () => void) => void) | undefined
 }
@@ -73,7 +81,7 @@ const lastWordsMs = 2_000
 const sweepEveryMs = 15_000
 
 export function createEngine(options: EngineOptions): Engine {
-  const { present, perform, deaths, store, progress, report, metrics, clock, random, log } = options
+  const { present, context, deaths, store, stores, progress, report, metrics, clock, random, log } = options
   const { defer = setImmediate } = options
   let scheduled = false
   let ended: AbortSignal | undefined
@@ -91,7 +99,7 @@ export function createEngine(options: EngineOptions): Engine {
   const conditions = createConditionWriter({ patch: options.patch, changed, clock, log })
 
   const tasks = createTasks<Task>({
-    perform,
+    perform: (...about) => perform(context, ...about),
     onFailure: (task, error, { inMs }) => {
       const { reason, message } = reasonOf(error)
       metrics.failed(task.type, reason)
@@ -102,7 +110,7 @@ export function createEngine(options: EngineOptions): Engine {
       if (task.lease !== undefined) progress.failed(slotName(task.lease), reason, message)
       // Readers of a pod's events know of its end already, and can do nothing about errors of the API server.
       if ('pod' in task && !isEnd(error) && !isKubeError(error))
-        options.onTrouble(task.pod, task, reason, message)
+        context.event(task.pod, 'Warning', reason, eventActions[task.type], message)
     },
     clock,
     random,
@@ -144,8 +152,7 @@ export function createEngine(options: EngineOptions): Engine {
   const leave = (uid: string, signal: AbortSignal) => {
     if (leaving.has(uid)) return
     leaving.add(uid)
-    options
-      .onGone(uid, signal)
+    endGone(context, uid, signal)
       .then(() => deaths.forget(uid))
       .catch(async (error: unknown) => {
         if (!signal.aborted)
@@ -174,7 +181,7 @@ export function createEngine(options: EngineOptions): Engine {
   const sweep = async () => {
     present.look()
     await options.sweepPods(new Set(present.pods.keys()))
-    const leases = options.leases()
+    const leases = stores.leases.list()
     if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)) return
     const kept = store.list().map(({ manifest }) => manifest.slot)
     for (const slot of unwanted.due(present.snapshot, kept)) {
@@ -183,6 +190,8 @@ export function createEngine(options: EngineOptions): Engine {
     }
   }
 
+  for (const each of Object.values(stores))
+    options.signal.addEventListener('abort', each.subscribe(changed), { once: true })
   // Deaths may arrive from now on, and are judged by this snapshot of their pods.
   present.look()
   return {

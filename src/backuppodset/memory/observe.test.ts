@@ -97,7 +97,7 @@ async function viewed(
     clock,
     isDeleted: () => false,
     claims: { of: () => claims },
-    isPermitted: () => true,
+    permitted: 'everywhere',
     since: told,
     handoverTimes: { requestedAt: () => undefined },
   }

@@ -15,6 +15,7 @@ import type { ClaimReader } from './claim-reader.ts'
 import { type Claim, claimCaveats, claimInTheWay } from './claims.ts'
 import { environmentCaveats } from './environment.ts'
 import { mayRunOn, nodeFacts } from './may-run-on.ts'
+import { isPermitted, type Permitted } from './permission.ts'
 
 type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
 
@@ -28,8 +29,7 @@ export interface MemoryDeps extends SlotDeps, MemoryRecord {
   readonly leases: Store<Lease>
   /** Undefined: there is no such node, or not yet. An agent that reports from it has no labels and taints then. */
   readonly nodeOf: (name: string) => Node | undefined
-  /** True if an administrator allows memory in this namespace. */
-  readonly isPermitted: (namespace: string) => boolean
+  readonly permitted: Permitted
 }
 
 /**
@@ -48,7 +48,7 @@ export function observeMemory(
   const ours = slotLeasesOf(deps.leases, set)
   const claims = deps.claims.of(set)
   const isAssigned = ours.some(({ lease }) => lease.holders.length > 0)
-  const refused = deps.isPermitted(set.namespace)
+  const refused = isPermitted(deps.permitted, set.namespace)
     ? claimInTheWay(claims, isAssigned)
     : { reason: reasons.memoryNotAllowed, message: memoryNotAllowed }
   const refusedAt = since('refused', refused !== undefined)

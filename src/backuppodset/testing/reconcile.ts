@@ -7,13 +7,14 @@ import { seededRandom } from '../../kube/random.ts'
 import type { ReconcileContext } from '../../kube/reconcile.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore, type Store } from '../../kube/store.ts'
+import { fakeApi } from '../../kube/testing/fake-api.ts'
 import { createReports } from '../../slot/observe/reports.ts'
 import { createRetirementDelay } from '../memory/retirement-delay.ts'
 import { podIndexes } from '../pod-indexes.ts'
 import type { ReconcileDeps } from '../reconcile.ts'
 import { createRecords } from '../records.ts'
 import type { SetRecord } from '../set-record.ts'
-import { makeContext } from './context.ts'
+import { makeActDeps } from './context.ts'
 import { makeRecord } from './record.ts'
 
 const nothing = () => undefined
@@ -37,12 +38,13 @@ export function makeReconcileDeps({
     setbackOf: nothing,
     unlabelledPods: { of: () => [], forget: nothing, lookAgain: nothing },
     metrics: { acted: nothing, counted: nothing },
-    caughtUp: () => true,
+    api: fakeApi(),
+    consistency: { ready: () => true, onReady: nothing },
+    queue: { add: nothing },
     missingForMemory: () => [],
-    allowsMemory: async () => true,
     forgetName: nothing,
     writePolicy: async () => {},
-    actContext: ({ set }) => makeContext({ set }),
+    act: makeActDeps(over.clock, over.sets),
     notify: nothing,
     ...over,
   }
@@ -55,7 +57,7 @@ export const makeMemoryDeps = (leases: Store<Lease>, clock: Clock): NonNullable<
   nodeOf: nothing,
   clock,
   isDeleted: () => false,
-  isPermitted: () => true,
+  permitted: 'everywhere',
   retirementDelay: createRetirementDelay(clock),
 })
 

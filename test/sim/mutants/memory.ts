@@ -427,8 +427,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/state/deaths.ts',
-        find: '      !dead.has(uid) || type !== podConditions.serving || reason === servingReasons.died,\n',
-        replace: '      !dead.has(uid) || type !== undefined || reason === servingReasons.died,\n',
+        find: 'type === podConditions.serving && reason !== servingReasons.died\n',
+        replace: 'type === undefined && reason !== servingReasons.died\n',
       },
       {
         file: 'src/agent/state/deaths.ts',

@@ -116,6 +116,12 @@ describe.each([
     const twice = names.filter((file, at) => names.indexOf(file) !== at && !roots.test(file))
     expect(twice.filter(file => file !== 'src/checkpoint/store.ts')).toEqual([])
   })
+
+  test('passes each composition root twice at most', () => {
+    const visits = rows.map(({ file }) => file).filter(file => roots.test(file))
+    const often = visits.filter(file => visits.filter(other => other === file).length > 2)
+    expect(often).toEqual([])
+  })
 })
 
 test('the files that answer where something is exist', () => {
