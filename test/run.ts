@@ -1,8 +1,11 @@
-/** `npm test`: runs the vitest projects one after the other and prints one sum at the end. */
+/** `npm test`: runs the vitest projects and prints one sum at the end. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import { whyNotHere } from './reporter/eligible.ts'
 import type { Job } from './reporter/project.ts'
@@ -25,6 +28,12 @@ const usage = `npm test -- [options] [words of file names]
   -h, --help
 
 Results as JSON: out/test-results.json. What they cover: npm run checklist.`
+
+/**
+ * Projects of one lane run one after the other, and the lanes side by side: end-to-end tests mostly wait for kubelets,
+ * and leave the processors to the others.
+ */
+const lanes: readonly (readonly ProjectName[])[] = [['unit', 'apiserver'], ['e2e']]
 
 const root = new URL('..', import.meta.url).pathname
 
@@ -68,41 +77,50 @@ async function main(options: Options): Promise<number> {
     env: process.env,
     usesCurrentCluster: options.usesCurrentCluster,
   }
-  let child: ChildProcess | undefined
+  const children = new Set<ChildProcess>()
   let interrupts = 0
   const interrupt = () => {
     interrupts += 1
-    if (child?.pid === undefined) return
+    if (children.size === 0) return
     if (interrupts === 1) {
       say('yellow', 'Ending: tests are stopped and what they started is taken down.')
-      child.kill('SIGINT')
+      for (const child of children) child.kill('SIGINT')
     } else if (interrupts === 3) {
       say(
         'red',
         'Killed. A cluster may be left: npm run playground -- status --all, npm run playground -- --name e2e down',
       )
-      process.kill(-child.pid, 'SIGKILL')
+      for (const { pid } of children) if (pid !== undefined) process.kill(-pid, 'SIGKILL')
     } else say('yellow', 'Still taking down; Ctrl-C once more leaves everything as it is.')
   }
   process.on('SIGINT', interrupt)
   process.on('SIGTERM', interrupt)
 
-  const projects: ProjectResult[] = []
-  try {
-    for (const project of options.projects) {
+  const { filters, pattern, usesCurrentCluster } = options
+  const wanted = lanes.map(lane => lane.filter(name => options.projects.includes(name)))
+  const hasOneLane = wanted.filter(lane => lane.length > 0).length === 1
+  const runLane = async (lane: readonly ProjectName[]): Promise<ProjectResult[]> => {
+    const results: ProjectResult[] = []
+    for (const project of lane) {
       if (interrupts > 0) break
       const skip = whyNotHere(project, machine)
       const output = join(scratch, `${project}.json`)
-      const { filters, pattern, usesCurrentCluster } = options
       const job: Job = { root, project, filters, pattern, skip, output }
       say('bold', `\n${project}`)
       const started = performance.now()
-      child = start(job, usesCurrentCluster)
+      const child = start(job, usesCurrentCluster, hasOneLane)
+      children.add(child)
       const end = await ended(child)
+      children.delete(child)
       const result = await readResult(output, project, end, performance.now() - started)
-      projects.push(result)
+      results.push(result)
       if (skip !== undefined) say('yellow', `${result.tests.length} tests skipped: ${skip}`)
     }
+    return results
+  }
+  const projects: ProjectResult[] = []
+  try {
+    projects.push(...(await Promise.all(wanted.map(runLane))).flat())
   } finally {
     await rm(scratch, { recursive: true, force: true })
   }
@@ -122,20 +140,34 @@ async function main(options: Options): Promise<number> {
   return totals.failed > 0 || interrupts > 0 ? 1 : 0
 }
 
-/** Own process group: Ctrl-C reaches only this process, and the project shuts down in its own order. */
-function start(job: Job, usesCurrentCluster: boolean): ChildProcess {
+/**
+ * Own process group: Ctrl-C reaches only this process, and the project shuts down in its own order.
+ *
+ * @param isAlone false: each line of its output begins with the name of the project.
+ */
+function start(job: Job, usesCurrentCluster: boolean, isAlone: boolean): ChildProcess {
   const runner = new URL('reporter/project.ts', import.meta.url).pathname
-  return spawn(process.execPath, [runner, JSON.stringify(job)], {
+  const output = isAlone ? 'inherit' : 'pipe'
+  const child = spawn(process.execPath, [runner, JSON.stringify(job)], {
     detached: true,
-    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    stdio: ['ignore', output, output, 'ipc'],
     env: {
       ...process.env,
+      ...(!isAlone && process.stdout.isTTY && { FORCE_COLOR: '1' }),
       ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
     },
   })
+  for (const stream of [child.stdout, child.stderr]) if (stream) tell(stream, job.project)
+  return child
+}
+
+function tell(output: Readable, project: ProjectName): void {
+  const prefix = styleText('dim', project.padEnd(9))
+  createInterface({ input: output }).on('line', line => console.log(line === '' ? '' : `${prefix} ${line}`))
 }
 
 async function ended(child: ChildProcess): Promise<string> {
+  const closed = new Promise(resolve => child.on('close', resolve))
   const end = await new Promise<string>((resolve, reject) => {
     child.on('error', reject)
     child.on('exit', (code, signal) => resolve(signal ?? `exit code ${code}`))
@@ -146,6 +178,8 @@ async function ended(child: ChildProcess): Promise<string> {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
+  // Its last lines come before the sum. A process outside the group that a test has left may keep the pipe open.
+  await Promise.race([closed, sleep(2_000)])
   return end
 }
 
