@@ -3,6 +3,7 @@ import { isPodKind, labels } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { conditionTypes } from '../api/reasons.ts'
+import { bySet } from '../api/set-label.ts'
 import { restoreHash } from '../checkpoint/restore-hash.ts'
 import type { Clock } from '../kube/clock.ts'
 import { controllerOf } from '../kube/owner.ts'
@@ -21,7 +22,7 @@ import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { viewOf } from './pod/view.ts'
-import { byController, bySetLabel } from './pod-indexes.ts'
+import { byController } from './pod-indexes.ts'
 import { createReadings, type Readings } from './readings.ts'
 import { observeRevisions, type RevisionsDeps } from './revisions/observe.ts'
 import type { SetRecord } from './set-record.ts'
@@ -146,7 +147,7 @@ function candidatesOf(set: ParsedSet, deps: ObserveDeps): ReadonlyMap<string, Po
   const key = `${set.namespace}/${set.name}`
   return new Map(
     [
-      ...deps.pods.by(bySetLabel, key),
+      ...deps.pods.by(bySet, key),
       ...deps.pods.by(byController, set.uid),
       ...(deps.unlabelledPods?.of(key) ?? []),
     ]

@@ -1,5 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
+import { bySet } from '../api/set-label.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { keyOf } from '../kube/object.ts'
@@ -21,7 +22,6 @@ import { createSpec, type Spec } from './in-force.ts'
 import { createLostPrimaries, type LostPrimaries } from './lost-primaries.ts'
 import { type ClaimReader, createClaimReader } from './memory/claim-reader.ts'
 import { createPendingStatus, type PendingStatus } from './pending-status.ts'
-import { bySetLabel } from './pod-indexes.ts'
 import { createReporter, type Reporter } from './report.ts'
 import { createTerminatingNamespace, type TerminatingNamespace } from './terminating-namespace.ts'
 import { trackedFor } from './tracked-for.ts'
@@ -84,7 +84,7 @@ export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: Ab
     }),
     claims: createClaimReader({
       ...{ api, clock },
-      primaries: () => pods.by(bySetLabel, key).filter(isPrimary),
+      primaries: () => pods.by(bySet, key).filter(isPrimary),
       changed: () => changed(key),
     }),
     handoverTimes: createHandoverTimes(),

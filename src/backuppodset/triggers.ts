@@ -1,8 +1,9 @@
 /** Which sets a change of any object concerns, when their passes are due, and how urgent they are. */
+
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
-import { labels } from '../api/labels.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
+import { setsNamedBy } from '../api/set-label.ts'
 import { type KubeObject, keyOf } from '../kube/object.ts'
 import { controllersIn } from '../kube/owner.ts'
 import type { AddOptions } from '../kube/queue.ts'
@@ -30,7 +31,7 @@ export const triggers = {
   pod: (change: Change<Pod>): readonly Trigger[] =>
     [...setsOf(change)].map(key => [key, { priority: isLoss(change) ? urgent : 0 }]),
   /** A change of an object that belongs to the set which its label names. */
-  labelled: ({ object }: Change<KubeObject>): readonly Trigger[] => labelledKey(object).map(key => [key]),
+  labelled: ({ object }: Change<KubeObject>): readonly Trigger[] => setsNamedBy(object).map(key => [key]),
   /** A change of whether memory is allowed in a namespace. */
   permission: ({ object }: Change<Namespace>, sets: Sets): readonly Trigger[] =>
     sets
@@ -46,19 +47,13 @@ export const triggers = {
   ],
 } as const
 
-/** Returns the key of the set that an object's label names, if it has one. */
-function labelledKey({ metadata }: KubeObject): readonly string[] {
-  const set = metadata.labels?.[labels.set]
-  return set === undefined ? [] : [`${metadata.namespace}/${set}`]
-}
-
 /** Returns the sets that a pod's change may concern: those named by its label and by its controller, now or before. */
 export function setsOf(change: Change<Pod>): ReadonlySet<string> {
   const { object, old } = change
   return new Set([
-    ...labelledKey(object),
+    ...setsNamedBy(object),
     ...controllersIn(change, backupPodSets),
-    ...(old ? labelledKey(old) : []),
+    ...(old ? setsNamedBy(old) : []),
   ])
 }
 

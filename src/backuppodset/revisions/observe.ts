@@ -1,18 +1,12 @@
-import { labels } from '../../api/labels.ts'
 import type { ParsedSet } from '../../api/parse.ts'
+import { bySet, setsNamedBy } from '../../api/set-label.ts'
 import type { ControllerRevision } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { parseRevision, type Revision, type RevisionOf, type StoredRevision } from './revision.ts'
 
-/** Index of revisions by the set that their label names, `namespace/set`. */
-export const bySet = 'set'
-
 export const revisionIndexes: Readonly<Record<string, (revision: ControllerRevision) => readonly string[]>> =
   {
-    [bySet]: ({ metadata }) => {
-      const set = metadata.labels?.[labels.set]
-      return set === undefined ? [] : [`${metadata.namespace}/${set}`]
-    },
+    [bySet]: setsNamedBy,
   }
 
 export interface RevisionsDeps {

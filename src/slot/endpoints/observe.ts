@@ -1,21 +1,14 @@
-import { labels } from '../../api/labels.ts'
+import { bySet, setsNamedBy } from '../../api/set-label.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { EndpointSlice, Pod, Service } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Endpoint, ServicesView, ServiceView, SliceView } from '../decide/endpoints-view.ts'
 
-/** Index of Services and slices by the set that their label names, `namespace/set`. */
-export const bySet = 'set'
-
-const setIndex = (object: Service | EndpointSlice): readonly string[] => {
-  const set = object.metadata.labels?.[labels.set]
-  return set === undefined ? [] : [`${object.metadata.namespace}/${set}`]
-}
 export const serviceIndexes: Readonly<Record<string, (object: Service) => readonly string[]>> = {
-  [bySet]: setIndex,
+  [bySet]: setsNamedBy,
 }
 export const sliceIndexes: Readonly<Record<string, (object: EndpointSlice) => readonly string[]>> = {
-  [bySet]: setIndex,
+  [bySet]: setsNamedBy,
 }
 
 export interface ServicesDeps {

@@ -1,17 +1,11 @@
-import { labels } from '../../api/labels.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease } from '../../api/numbered-slot.ts'
+import { bySet, setsNamedBy } from '../../api/set-label.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Owner } from '../decide/owner.ts'
 
-/** Index of slot Leases by the set that their label names, `namespace/set`. */
-export const bySet = 'set'
-
 export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly string[]>> = {
-  [bySet]: lease => {
-    const set = lease.metadata.labels?.[labels.set]
-    return set === undefined ? [] : [`${lease.metadata.namespace}/${set}`]
-  },
+  [bySet]: setsNamedBy,
 }
 
 export interface SlotLeaseObject {
