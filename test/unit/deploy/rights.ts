@@ -59,8 +59,8 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     },
     'backup.example.com/nodereports watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
     '/namespaces get': {
-      file: 'src/backuppodset/controller.ts',
-      code: /api\.get\(namespaceResource/,
+      file: 'src/backuppodset/memory/permission.ts',
+      code: /api\.get\(namespaces,/,
       only: 'a set asks for memory where it is not allowed',
     },
     '/namespaces list': {
