@@ -8,7 +8,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             '{src,crds,playground,build,images,bench,demo,init-waker,kit,native,lint}/**/*.test.ts',
-            'test/{unit,reporter,checklist,sim}/**/*.test.ts',
+            'test/{unit,reporter,checklist,sim,model}/**/*.test.ts',
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,

@@ -1,0 +1,17 @@
+/**
+ * The side of a voter: it answers the heartbeats of an epoch, or states that the primary of this epoch is silent. The
+ * statement is a promise: the voter does not answer this epoch any more. So it keeps the statement before it tells it, as
+ * long as its run lasts, and another run is another voter.
+ */
+
+/** @param stated the latest epoch of the slot for which this voter has stated silence. */
+export const mayAnswer = (epoch: number, stated: number | undefined): boolean =>
+  stated === undefined || epoch > stated
+
+/**
+ * True if the primary has been silent for long enough.
+ *
+ * @param heardAt when the latest heartbeat came, or when this voter began to listen; ms on its own monotonic clock.
+ */
+export const mayState = (heardAt: number, now: number, nodeTimeoutMs: number): boolean =>
+  now - heardAt >= nodeTimeoutMs
