@@ -6,17 +6,13 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
-import { systemClock as clock } from '../../src/kube/clock.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
-import { silentLog } from '../../src/kube/log.ts'
-import { systemRandom as random } from '../../src/kube/random.ts'
-import { createReflector } from '../../src/kube/reflector.ts'
 import { namespaces, type Pod, pods } from '../../src/kube/resources.ts'
-import { createStore } from '../../src/kube/store.ts'
 import { type FaultProxy, type Match, startFaultProxy } from './fault-proxy.ts'
 import { startFakeKubelet } from './lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
 import { adminKubeconfig } from './lib/plane.ts'
+import { type Counts, numbers, watchCounts } from './lib/pod-counts.ts'
 
 let api: Api
 let dir: string
@@ -32,8 +28,7 @@ afterAll(async () => {
 const isWrite: Match = ({ method, path }) => method !== 'GET' && /\/(pods|backuppodsets)\b/.test(path)
 
 interface Stage {
-  /** Returns the highest number of live pods of each kind that the API server has shown at any time. */
-  most(): number[]
+  most: Counts['most']
   readonly namespace: string
   readonly proxy: FaultProxy
   readonly kubeconfig: string
@@ -50,7 +45,7 @@ async function onStage(run: (stage: Stage) => Promise<void>) {
   const operators: OperatorProcess[] = []
   try {
     await using _kubelet = startFakeKubelet(api, namespace)
-    await using numbersSeen = watchNumbers(namespace)
+    await using numbersSeen = watchCounts(api, namespace)
     await run({
       most: numbersSeen.most,
       namespace,
@@ -71,37 +66,6 @@ async function onStage(run: (stage: Stage) => Promise<void>) {
 
 const livePods = async (namespace: string): Promise<Pod[]> =>
   (await api.list(pods, { namespace })).items.filter(pod => pod.metadata.deletionTimestamp === undefined)
-
-const numbers = (all: readonly Pod[]) =>
-  ['primary', 'hotbackup', 'coldbackup'].map(
-    kind => all.filter(pod => pod.metadata.labels?.[labels.type] === kind).length,
-  )
-
-/** Watches the pods of a namespace, so that no state between two reads is missed. */
-function watchNumbers(namespace: string): AsyncDisposable & { most(): number[] } {
-  const stop = new AbortController()
-  const store = createStore<Pod>()
-  let most = [0, 0, 0]
-  store.subscribe(() => {
-    const now = numbers(store.list().filter(pod => pod.metadata.deletionTimestamp === undefined))
-    most = most.map((count, i) => Math.max(count, now[i] ?? 0))
-  })
-  const query = { namespace, labelSelector: labels.set }
-  const running = createReflector({ api, resource: pods, query, store, clock, random, log: silentLog }).run(
-    stop.signal,
-  )
-  return {
-    most: () => {
-      const seen = most
-      most = [0, 0, 0]
-      return seen
-    },
-    async [Symbol.asyncDispose]() {
-      stop.abort()
-      await running
-    },
-  }
-}
 
 async function settled(namespace: string, want: number[]): Promise<Pod[]> {
   return vi.waitFor(
@@ -126,8 +90,11 @@ async function settled(namespace: string, want: number[]): Promise<Pod[]> {
  * for each primary.
  */
 function check(stage: Stage, all: readonly Pod[], wish: number[]) {
-  stage.most().forEach((count, i) => {
-    expect(count).toBeLessThanOrEqual(wish[i] ?? 0)
+  stage.most().forEach((most, i) => {
+    const which = most.map(({ metadata }) =>
+      JSON.stringify([metadata.name, metadata.resourceVersion, metadata.labels]),
+    )
+    expect(most.length, which.join('\n')).toBeLessThanOrEqual(wish[i] ?? 0)
   })
   const slots = all.flatMap(pod =>
     pod.metadata.labels?.[labels.type] === 'primary' ? [pod.metadata.labels[labels.slot]] : [],
