@@ -18,8 +18,9 @@ export function buildProgram(
   options: DebianOptions = {},
   limits: Readonly<Record<string, number>> = {},
 ): Promise<string> {
+  const libraries = name === 'sentinel' ? (['libmd'] as const) : []
   return staticProgram(
-    { name, directory: join(import.meta.dirname, name), shared: [common] },
+    { name, directory: join(import.meta.dirname, name), shared: [common], libraries },
     options,
     limits,
   )

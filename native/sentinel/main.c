@@ -35,6 +35,7 @@
 #include "spawn.h"
 #include "stop.h"
 #include "usage.h"
+#include "voting.h"
 #include "watch.h"
 
 enum { EXIT_RUNNING = 3 };
@@ -143,7 +144,7 @@ static int64_t due(void *context, int64_t now)
 	struct sentinel *sentinel = context;
 	int64_t stops = stops_due(sentinel, now), killings = killings_due(sentinel, now), left = journal_due(now);
 	int64_t rest = awake_while(&sentinel->awake, stops_hold(sentinel), now);
-	const int64_t times[] = { stops, killings, left, rest, watches_due(sentinel, now) };
+	const int64_t times[] = { stops, killings, left, rest, watches_due(sentinel, now), voting_due(sentinel, now) };
 	int64_t first = INT64_MAX;
 
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)
@@ -201,6 +202,8 @@ static int serve(const struct options *options, int ready)
 	/* The secret must exist before any client can connect, because a client reads it first. */
 	if (!secret_open(options->socket))
 		return fail("cannot keep a secret", errno);
+	if (!voting_open(&sentinel))
+		return fail("cannot read what an earlier sentinel has promised", errno);
 	listener = listen_unix(options->socket);
 	if (listener < 0 || !clients_accept(&sentinel, listener))
 		return fail("cannot listen", errno);

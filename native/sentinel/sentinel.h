@@ -30,6 +30,7 @@ struct sentinel {
 	struct stop *stops;
 	struct spawn *spawns;
 	struct killing *killings;
+	struct voting *voting;
 	struct awake awake;
 	/*
 	 * The sentinel is terminating: it accepts no connections and starts no spawns or stops, but running spawns may

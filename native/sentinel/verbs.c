@@ -7,6 +7,7 @@
 #include "number.h"
 #include "spawn.h"
 #include "stop.h"
+#include "voting.h"
 #include "watch.h"
 
 static void hello(struct client *client, const struct request *request)
@@ -40,6 +41,15 @@ static const struct verb {
 	{ "exhume", "name!", exhume_verb },
 	{ "tree-kill", "pid! start!", tree_kill_verb },
 	{ "tree-continue", "pid! start!", tree_continue_verb },
+	{ "heartbeats", "port!", heartbeats_verb },
+	{ "peer", "name! address! port! run! key!", peer_verb },
+	{ "unpeer", "name!", unpeer_verb },
+	{ "primary", "name! slot! epoch! version! timeout! voter+ next*", primary_verb },
+	{ "unprimary", "name!", unprimary_verb },
+	{ "answered", "name! epoch! sent!", answered_verb },
+	{ "vote", "slot! epoch! node! run! timeout! stated?", vote_verb },
+	{ "unvote", "slot!", unvote_verb },
+	{ "votes", "", votes_verb },
 };
 
 static const struct verb *find(const char *name)

@@ -12,11 +12,16 @@ const sentinel = join(here, '..')
 export function buildSanitized(name: 'sentinel' | 'harness'): Promise<string> {
   return name === 'sentinel'
     ? testProgram(
-        { name: 'sentinel-sanitized', directory: sentinel, shared: [common] },
+        { name: 'sentinel-sanitized', directory: sentinel, shared: [common], libraries: ['libmd'] },
         { options: sanitizers },
       )
     : testProgram(
-        { name: 'sentinel-harness', directory: here, shared: [sentinel, common, join(common, 'testing')] },
+        {
+          name: 'sentinel-harness',
+          directory: here,
+          shared: [sentinel, common, join(common, 'testing')],
+          libraries: ['libmd'],
+        },
         { options: sanitizers, without: ['app.c', '../main.c'] },
       )
 }

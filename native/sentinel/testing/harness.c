@@ -1,7 +1,10 @@
 /*
- * Runs the parser of requests under gcc's sanitizers.
+ * Runs parts of the sentinel under gcc's sanitizers.
  *
  *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
+ *	harness frames INPUTS SEED           read random bytes with a right code as datagrams
+ *	harness serves                       until when a primary serves: on each line of the standard input
+ *	                                     TIMEOUT VOTERS TIME... SETS [COUNT VOTER...]..., in ns; `-` is no answer
  *
  * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
  * beyond it. check() tests the invariants of the result.
@@ -13,9 +16,11 @@
 
 #include "cgroup_procs.h"
 #include "fuzz.h"
+#include "heartbeat.h"
 #include "line.h"
 #include "message.h"
 #include "number.h"
+#include "quorum.h"
 
 enum { INPUT_MAX = 70000 };
 
@@ -93,10 +98,94 @@ static int fuzz_all(const char *directory, unsigned long inputs, uint64_t seed)
 	return 0;
 }
 
+static uint64_t next_random(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+static int frames(unsigned long inputs, uint64_t seed)
+{
+	const uint8_t key[HMAC_KEY_BYTES] = { 1, 2, 3 };
+	unsigned long read = 0;
+	uint64_t state = seed;
+
+	for (unsigned long i = 0; i < inputs; i++) {
+		size_t claims = next_random(&state) % (CLAIMS_MAX + 2), length = 32 + 13 * claims + HMAC_BYTES;
+		struct frame frame;
+		uint8_t *bytes, again[FRAME_BYTES];
+		bool well;
+
+		if (next_random(&state) % 4 == 0)
+			length = HMAC_BYTES + next_random(&state) % 1000;
+		bytes = malloc(length);
+		for (size_t at = 0; at < length; at++)
+			bytes[at] = (uint8_t)next_random(&state);
+		if (length >= 8) {
+			memcpy(bytes, (const uint8_t[]){ 'U', 'S', 'H', 'B', 1, (uint8_t)(1 + next_random(&state) % 3) }, 6);
+			bytes[6] = 0;
+			bytes[7] = (uint8_t)claims;
+		}
+		hmac(key, bytes, length - HMAC_BYTES, bytes + length - HMAC_BYTES);
+		well = frame_read(bytes, length, key, &frame);
+		if (well) {
+			read++;
+			/* Every byte of a claim but the last means what it says; the last one is 0 or 1 when it is written. */
+			if (frame.count > CLAIMS_MAX || frame_write(&frame, key, again) != length || memcmp(bytes, again, 32) != 0)
+				return fprintf(stderr, "a frame that is read and written is the same\n"), 1;
+		}
+		bytes[next_random(&state) % length] ^= 1;
+		if (frame_read(bytes, length, key, &frame))
+			return fprintf(stderr, "a changed frame is refused\n"), 1;
+		free(bytes);
+	}
+	printf("%lu\n", read);
+	return 0;
+}
+
+static int64_t read_number(void)
+{
+	char word[32] = "";
+
+	return scanf("%31s", word) != 1 ? -1 : strcmp(word, "-") == 0 ? never_ns : strtoll(word, NULL, 10);
+}
+
+static int serves(void)
+{
+	int64_t timeout;
+
+	while ((timeout = read_number()) >= 0) {
+		int64_t sent[VOTERS_MAX], until;
+		struct voters sets[2];
+		size_t voters = (size_t)read_number(), count;
+
+		for (size_t i = 0; i < voters; i++)
+			sent[i] = read_number();
+		count = (size_t)read_number();
+		for (size_t set = 0; set < count; set++) {
+			sets[set].count = (size_t)read_number();
+			for (size_t i = 0; i < sets[set].count; i++)
+				sets[set].list[i] = (uint8_t)read_number();
+		}
+		until = serves_until(sets, count, sent, timeout);
+		if (until == never_ns)
+			puts("-");
+		else
+			printf("%lld\n", (long long)until);
+	}
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && strcmp(argv[1], "frames") == 0)
+		return frames(strtoul(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
+	if (argc == 2 && strcmp(argv[1], "serves") == 0)
+		return serves();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
 		return fuzz_all(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	fputs("usage: harness fuzz CORPUS INPUTS SEED\n", stderr);
+	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves\n", stderr);
 	return 2;
 }

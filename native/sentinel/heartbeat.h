@@ -1,0 +1,46 @@
+/*
+ * The datagrams between sentinels. A beat lists the epochs of slots that the sender claims, and an answer to it repeats them and
+ * says which of them the voter refuses. Both carry the runs of sender and receiver and a code under the key of the two nodes.
+ * Pure functions: bytes in, frame out.
+ */
+#ifndef HEARTBEAT_H
+#define HEARTBEAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hmac.h"
+
+/* With CLAIMS_MAX a frame fits into one packet of any link. A sender with more claims sends more beats. */
+enum { CLAIMS_MAX = 64, FRAME_BYTES = 32 + 13 * CLAIMS_MAX + HMAC_BYTES };
+
+enum beat_type { BEAT = 1, ANSWER = 2 };
+
+struct claim {
+	uint64_t slot; /* see slot_number() */
+	uint32_t epoch;
+	bool refused; /* in an answer: the voter has stated that the primary of this epoch is silent, or knows a later epoch */
+};
+
+struct frame {
+	enum beat_type type;
+	uint64_t from, to; /* runs of the sentinels */
+	int64_t sent; /* when the beat was sent, by the monotonic clock of its sender: later beats have later times */
+	size_t count;
+	struct claim claims[CLAIMS_MAX];
+};
+
+/* Returns the length of the frame. */
+size_t frame_write(const struct frame *frame, const uint8_t key[HMAC_KEY_BYTES], uint8_t bytes[FRAME_BYTES]);
+
+/* Reads who sent a frame, before its code is checked. False if it is none. */
+bool frame_from(const uint8_t *bytes, size_t length, uint64_t *from);
+
+/* False if it is no frame, or not one of the owner of this key. */
+bool frame_read(const uint8_t *bytes, size_t length, const uint8_t key[HMAC_KEY_BYTES], struct frame *frame);
+
+/* Returns the beginning of the SHA-256 of a slot's name. */
+uint64_t slot_number(const char *slot);
+
+#endif

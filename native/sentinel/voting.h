@@ -1,0 +1,119 @@
+/* Other nodes, the primaries on this one, and the votes that it has. See docs/adr/0128-fencing.md. */
+#ifndef VOTING_H
+#define VOTING_H
+
+#include <netinet/in.h>
+#include <stdio.h>
+
+#include "client.h"
+#include "heartbeat.h"
+#include "quorum.h"
+
+enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, VOTES_MAX = 2048 };
+
+/* Another node of the cluster whose sentinel votes for a primary here, or has a primary for which this one votes. */
+struct peer {
+	struct peer *next;
+	char *name;
+	struct sockaddr_in6 address;
+	uint64_t run;
+	uint8_t key[HMAC_KEY_BYTES];
+	int64_t heard; /* when its latest beat was sent, by its own clock */
+	int64_t next_beat; /* when the next beat to it is due; 0: now */
+};
+
+struct voter {
+	char *node; /* NULL: the API server */
+	uint64_t run;
+	bool refused; /* it has stated that the primary of this epoch is silent */
+};
+
+/* A pod here that has a slot. */
+struct primary {
+	struct primary *next;
+	char *name, *slot;
+	uint64_t number; /* of the slot */
+	int64_t epoch, version, timeout_ns;
+	size_t voter_count, set_count;
+	struct voter voters[VOTERS_MAX];
+	int64_t sent[VOTERS_MAX]; /* see serves_until() */
+	struct voters sets[2];
+	bool serves;
+};
+
+/* A slot whose primary is on another node, in an epoch in which this node is a voter. */
+struct vote {
+	struct vote *next;
+	char *slot, *node;
+	uint64_t number; /* of the slot */
+	int64_t epoch;
+	int64_t timeout_ns; /* 0: this node is no voter any more, and only refuses what it has refused */
+	uint64_t run; /* that of the sentinel on the primary's node */
+	int64_t heard; /* when the latest beat with this claim came, or since when this node listens */
+	bool stated;
+};
+
+struct voting {
+	struct source source; /* the socket; fd -1: not open */
+	struct sentinel *sentinel;
+	uint64_t run;
+	struct peer *peers;
+	struct primary *primaries;
+	struct vote *votes;
+	bool restoring; /* the file is being read, and must not be written */
+};
+
+/* Reads the run of this sentinel, and what an earlier sentinel of the same run has promised. False with errno. */
+bool voting_open(struct sentinel *sentinel);
+
+/*
+ * Writes down what must outlive this process: the electorates that primaries have acknowledged, the votes, and which of
+ * them are statements. A caller replies, and sends what depends on it, only after it returns true.
+ */
+bool voting_save(struct voting *voting);
+
+void heartbeats_verb(struct client *client, const struct request *request);
+void peer_verb(struct client *client, const struct request *request);
+void unpeer_verb(struct client *client, const struct request *request);
+void primary_verb(struct client *client, const struct request *request);
+void unprimary_verb(struct client *client, const struct request *request);
+void answered_verb(struct client *client, const struct request *request);
+void vote_verb(struct client *client, const struct request *request);
+void unvote_verb(struct client *client, const struct request *request);
+/* Sends the state of each primary and of each statement as if it had just changed. */
+void votes_verb(struct client *client, const struct request *request);
+
+/* Sends beats, ends what has no answers, and states silences. Returns the time of the next call. */
+int64_t voting_due(struct sentinel *sentinel, int64_t now);
+
+/* Parts of the above. */
+void voting_init(struct voting *voting, struct sentinel *sentinel);
+struct peer *peer_find(struct voting *voting, const char *name);
+/* Handles every datagram that has arrived. */
+void peers_read(struct voting *voting);
+int64_t peers_due(struct voting *voting, int64_t now);
+int64_t primaries_due(struct voting *voting, int64_t now);
+int64_t votes_due(struct voting *voting, int64_t now);
+/* Returns how often the primaries here send beats to this node, ns; INT64_MAX: never. */
+int64_t primaries_interval(const struct voting *voting, const struct peer *peer);
+/* Fills in the claims of the primaries here that ask this node, after the first `skip`. Returns how many there are in all. */
+size_t primaries_claim(const struct voting *voting, const struct peer *peer, size_t skip, struct frame *beat);
+void primaries_answered(struct voting *voting, const struct peer *peer, const struct frame *answer, int64_t now);
+/* Takes the claims of a beat, and marks those that this node refuses. */
+void votes_heard(struct voting *voting, const struct peer *peer, int64_t now, struct frame *frame);
+/* Sends the state of each to one client. */
+void primaries_tell(const struct voting *voting, struct client *client);
+void votes_tell(const struct voting *voting, struct client *client);
+/* Reads the voters of a request. False if one is malformed, or if there are too many. */
+bool electorate_read(struct primary *primary, const struct request *request);
+/* Another version of the same epoch changes nothing about the answers of a voter. `from` NULL: there is none. */
+void electorate_follows(struct primary *to, const struct primary *from);
+void electorate_free(struct primary *primary);
+bool primary_write(const struct primary *primary, FILE *file);
+bool vote_write(const struct vote *vote, FILE *file);
+
+/* Values of requests. */
+bool parse_run(const char *text, uint64_t *run);
+bool run_is(const struct voter *voter, const struct peer *peer);
+
+#endif
