@@ -59,6 +59,13 @@ describe('a primary', () => {
       expect(typesOf(desiredTasks(it))).not.toContain('probe')
   })
 
+  it.each([{}, { handover: 'uid-h' }])('is not saved if another app runs in its place: %o', over => {
+    const another = { containers: [container({ containerId: 'containerd://another' })] }
+    expect(typesOf(desiredTasks(world(another, { containers: 'app=containerd://c0ffee', ...over })))).toEqual(
+      ['watchPrimary'],
+    )
+  })
+
   it('stands still for its successor, but not again at once when that was in vain', () => {
     const called = world({}, { handover: 'uid-h' })
     expect(typesOf(desiredTasks(called))).toEqual(['handOver', 'watchPrimary'])

@@ -58,7 +58,9 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
   // How often to save, and how much, is not known.
   if (policy === undefined) return tasks
   // A stopped primary fails its probes; that is no reason to resume it.
-  if (snapshot.able && isKeptElsewhere && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
+  // A container that replaced the one with the slot's memory is not saved: its generation would count as a continuation.
+  const maySave = snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined
+  if (maySave && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
       ...tasks,
       {
@@ -69,9 +71,8 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
         ...{ ...about, policy },
       },
     ]
-  // The version contains neither the pace nor the readiness: their change must not abort a dump in progress. A
-  // container that replaced the one with the slot's memory is not saved: its generation would count as a continuation.
-  if (snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined)
+  // The version contains neither the pace nor the readiness: their change must not abort a dump in progress.
+  if (maySave)
     tasks.push({
       type: 'checkpoint',
       key: `checkpoint/${pod.uid}`,

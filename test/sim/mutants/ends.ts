@@ -117,4 +117,28 @@ export const ofEnds: readonly Mutant[] = [
       [0, { type: 'endAgent', node: 0, how: 'stop', forMs: 2_000 }],
     ]),
   },
+  {
+    finding: 'found 32',
+    name: 'impostor-handed-over',
+    what: 'a handover saves the app that the kubelet started in the place of the one with the memory',
+    mutations: [
+      {
+        file: 'src/agent/decide/primary-tasks.ts',
+        find: 'if (maySave && lease.handover !== undefined',
+        replace: 'if (snapshot.able && isKeptElsewhere && lease.handover !== undefined',
+      },
+    ],
+    // The handover begins before the node loses its power, and the set is paused before an agent is back.
+    scenarios: bySeeds(
+      [148_309_489],
+      { replicas: 2, coldBackups: 1, probes: false, unreadySeconds: 4, memory: true, graves: true },
+      [
+        [0, { type: 'powerOff', node: 0, forMs: 4_667 }],
+        [0, { type: 'handOver', primary: 3 }],
+        [5_904, { type: 'lagAgent', node: 1, resource: 'pods', lagMs: 9_929, forMs: 36_004 }],
+        [3_728, endApp(1)],
+        [149, { type: 'pauseSet', forMs: 34_182 }],
+      ],
+    ),
+  },
 ]
