@@ -113,5 +113,7 @@ bool primary_write(const struct primary *primary, FILE *file)
 		primary->version, primary->timeout_ns / NS_PER_MS);
 	if (!write_set(primary, &primary->sets[0], "voter", file) || !write_set(primary, &primary->sets[1], "next", file))
 		return false;
+	if (primary->deadman)
+		fprintf(file, " netns=%d start=%" PRIu64, (int)primary->deadman->process.pid, primary->deadman->process.start);
 	return fputc('\n', file) != EOF;
 }

@@ -81,6 +81,9 @@ int64_t primaries_due(struct voting *voting, int64_t now)
 				 ",\"name\":\"%s\",\"epoch\":%" PRId64, log_safe(primary->name), primary->epoch);
 			tell(voting, primary);
 		}
+		/* Not at each answer: the end moves on by this much from beat to beat. */
+		if (primary->deadman && now < end && end - primary->deadman->until >= primary->timeout_ns / BEATS)
+			deadman_renew(primary->deadman, end);
 		if (primary->serves && end < next)
 			next = end;
 	}
@@ -151,9 +154,35 @@ static void unlink_primary(struct voting *voting, struct primary *primary)
 static void forget(struct primary *primary)
 {
 	electorate_free(primary);
+	deadman_free(primary->deadman);
 	free(primary->slot);
 	free(primary->name);
 	free(primary);
+}
+
+/*
+ * Gives the primary the switch that the request asks for, or else the switch of its earlier version. The packets of a primary that serves pass
+ * without a gap. False with errno.
+ */
+static bool arm(struct voting *voting, struct primary *told, struct primary *known, const struct request *request)
+{
+	int64_t pid, start;
+	struct process process;
+
+	if (!request_value(request, "netns")) {
+		if (known) {
+			told->deadman = known->deadman;
+			known->deadman = NULL;
+		}
+		return true;
+	}
+	errno = EINVAL;
+	if (!parse_number(request_value(request, "netns"), PID_MAX, &pid) || pid == 0 || !request_value(request, "start") ||
+	    !parse_number(request_value(request, "start"), INT64_MAX, &start))
+		return false;
+	process = (struct process){ .pid = (pid_t)pid, .start = (uint64_t)start };
+	told->deadman = deadman_arm(process, until(told), voting->restoring);
+	return told->deadman != NULL;
 }
 
 void primary_verb(struct client *client, const struct request *request)
@@ -192,6 +221,11 @@ void primary_verb(struct client *client, const struct request *request)
 	told->timeout_ns = timeout_ms * NS_PER_MS;
 	told->serves = known && known->serves;
 	electorate_follows(told, known && strcmp(known->slot, slot) == 0 ? known : NULL);
+	if (!arm(voting, told, known, request)) {
+		client_reply_error(client, request, "cannot arm the switch of a primary", errno);
+		forget(told);
+		return;
+	}
 	if (known)
 		unlink_primary(voting, known);
 	told->next = voting->primaries;
@@ -200,11 +234,16 @@ void primary_verb(struct client *client, const struct request *request)
 		int error = errno;
 
 		unlink_primary(voting, told);
-		forget(told);
 		if (known) {
 			known->next = voting->primaries;
 			voting->primaries = known;
+			/* Its switch is one of the network, and stays. */
+			if (!known->deadman) {
+				known->deadman = told->deadman;
+				told->deadman = NULL;
+			}
 		}
+		forget(told);
 		client_reply_error(client, request, "cannot write down the voters", error);
 		return;
 	}
@@ -224,6 +263,9 @@ void unprimary_verb(struct client *client, const struct request *request)
 
 	if (primary) {
 		unlink_primary(voting, primary);
+		if (primary->deadman)
+			deadman_disarm(primary->deadman);
+		primary->deadman = NULL;
 		forget(primary);
 		(void)voting_save(voting);
 	}

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "client.h"
+#include "deadman.h"
 #include "heartbeat.h"
 #include "quorum.h"
 
@@ -39,6 +40,7 @@ struct primary {
 	int64_t sent[VOTERS_MAX]; /* see serves_until() */
 	struct voters sets[2];
 	bool serves;
+	struct deadman *deadman; /* NULL: its packets pass in any case */
 };
 
 /* A slot whose primary is on another node, in an epoch in which this node is a voter. */
