@@ -13,7 +13,7 @@
 #include "netlink.h"
 
 /* Before every other chain of the namespace. */
-enum { PRIORITY = -450, BYTES = 2048, TYPE_NF_PROTO = 1 };
+enum { PRIORITY = -450, BYTES = 2048, TYPE_NF_PROTO = 1, SLOW_NS = 20 * NS_PER_MS };
 
 static const char table[] = "understudy-fence", set[] = "serves";
 
@@ -158,24 +158,41 @@ struct deadman *deadman_arm(struct process process, int64_t until, bool kept)
 	deadman->process = process;
 	deadman->until = until;
 	deadman->netlink = network_enter(process, arm_in, &arming);
-	if (deadman->netlink >= 0)
+	if (deadman->netlink >= 0) {
+		if (!kept && until > monotonic_ns())
+			deadman_renew(deadman, until);
 		return deadman;
+	}
 	error = errno;
 	free(deadman);
 	errno = error;
 	return NULL;
 }
 
-void deadman_renew(struct deadman *deadman, int64_t until)
+static int commit(struct deadman *deadman, int64_t until)
 {
 	uint8_t bytes[BYTES];
 	struct batch batch;
-	int error;
 
 	begin(&batch, bytes);
 	fill(&batch, until);
 	batch_end(&batch);
-	error = batch_commit(deadman->netlink, &batch);
+	return batch_commit(deadman->netlink, &batch);
+}
+
+void deadman_renew(struct deadman *deadman, int64_t until)
+{
+	int64_t began;
+	int error;
+
+	/*
+	 * The kernel counts from when it gets the message. If this process was paused since it has computed the time that is
+	 * left, it corrects that at once.
+	 */
+	do {
+		began = monotonic_ns();
+		error = commit(deadman, until);
+	} while (!error && monotonic_ns() - began > SLOW_NS);
 	if (error)
 		log_failure("packets of a primary may not pass", error);
 	else

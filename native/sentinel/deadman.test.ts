@@ -71,6 +71,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const [a, b] = [await join(one), await join(other)]
     await introduce(a, 'b', b)
     await introduce(b, 'a', a)
+    await b.client.ask('vote', { slot: 's', epoch: 1, node: 'a', run: a.run, timeout: 60_000 })
     expect((await primary(a.client, `b/${b.run}`, network)).word).toBe('ok')
     await a.client.line(({ word }) => word === 'serves')
     await eventually(() => expect(ask(network)).toBe('word word'))
