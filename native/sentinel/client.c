@@ -130,6 +130,7 @@ void client_reply(struct client *client, const struct request *request, const ch
 {
 	struct message message;
 
+	client->refused = client->refused || strcmp(word, "ok") != 0;
 	message_begin(&message, request->id ? request->id : "-", word);
 	if (reason)
 		message_text(&message, "reason", reason);

@@ -13,6 +13,7 @@ struct client {
 	uint64_t serial;
 	bool hears; /* receives events */
 	bool known; /* has sent the secret */
+	bool refused; /* has got a reply that is no success */
 	char *in;
 	size_t in_length, in_room;
 	char *out;

@@ -22,7 +22,8 @@ void electorate_free(struct primary *primary)
 {
 	for (size_t i = 0; i < primary->voter_count; i++)
 		free(primary->voters[i].node);
-	primary->voter_count = 0;
+	primary->voter_count = primary->set_count = 0;
+	primary->sets[0].count = primary->sets[1].count = 0;
 }
 
 /* Adds a voter to a set, `NODE/RUN` or `api-server`. */
@@ -71,6 +72,21 @@ bool electorate_read(struct primary *primary, const struct request *request)
 	return true;
 }
 
+static bool same_set(const struct primary *a, const struct primary *b, size_t set)
+{
+	if (a->sets[set].count != b->sets[set].count)
+		return false;
+	for (size_t i = 0; i < a->sets[set].count; i++)
+		if (!same(&a->voters[a->sets[set].list[i]], &b->voters[b->sets[set].list[i]]))
+			return false;
+	return true;
+}
+
+bool electorate_same(const struct primary *a, const struct primary *b)
+{
+	return same_set(a, b, 0) && same_set(a, b, 1);
+}
+
 void electorate_follows(struct primary *to, const struct primary *from)
 {
 	for (size_t i = 0; i < to->voter_count; i++) {
@@ -111,7 +127,11 @@ bool primary_write(const struct primary *primary, FILE *file)
 		return false;
 	fprintf(file, "1 primary name=%s slot=%s epoch=%" PRId64 " version=%" PRId64 " timeout=%" PRId64, name, slot, primary->epoch,
 		primary->version, primary->timeout_ns / NS_PER_MS);
+	if (primary->gone)
+		return fprintf(file, " voter=%s gone=1\n", api_server) > 0;
 	if (!write_set(primary, &primary->sets[0], "voter", file) || !write_set(primary, &primary->sets[1], "next", file))
 		return false;
+	if (primary->deadman)
+		fprintf(file, " netns=%d start=%" PRIu64, (int)primary->deadman->process.pid, primary->deadman->process.start);
 	return fputc('\n', file) != EOF;
 }

@@ -3,37 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "log.h"
 #include "netlink.h"
-
-static int open_namespace(pid_t pid)
-{
-	char path[32];
-
-	snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static struct network network_of(int fd)
-{
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) != 0)
-		return (struct network){ 0 };
-	return (struct network){ .device = st.st_dev, .inode = st.st_ino };
-}
-
-bool network_same(const struct network *a, const struct network *b)
-{
-	return a->inode && a->device == b->device && a->inode == b->inode;
-}
 
 /* Returns 0 or an errno. */
 static int write_setting(const char *path, const char *value)
@@ -98,73 +74,41 @@ static int furnish(struct addresses *addresses, uint32_t heir)
 	return -1;
 }
 
-static int furnish_namespace(int namespace, int home, struct addresses *addresses, uint32_t heir)
-{
-	int netlink, error;
+struct furnishing {
+	struct grave *grave;
+	bool (*closed)(void *context, const struct network *network);
+	void *context;
+};
 
-	if (setns(namespace, CLONE_NEWNET) != 0)
-		return -1;
-	netlink = furnish(addresses, heir);
-	error = errno;
-	if (setns(home, CLONE_NEWNET) != 0) {
-		/*
-		 * The thread has just left this namespace, so returning to it should work. If not, everything it does
-		 * from here on would happen in the wrong namespace.
-		 */
-		log_failure("cannot return to the node's network namespace", errno);
-		abort();
-	}
-	errno = error;
-	return netlink;
+static int furnish_for(void *context, const struct network *network)
+{
+	struct furnishing *furnishing = context;
+	struct grave *grave = furnishing->grave;
+
+	grave->network = *network;
+	grave->state = furnishing->closed(furnishing->context, network) ? GRAVE_CLOSED : GRAVE_READY;
+	return furnish(&grave->addresses, grave->state == GRAVE_CLOSED ? grave->heir : 0);
 }
 
 struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
 			void *context)
 {
-	struct network network, own, nodes;
-	int namespace = -1, home = -1, first = -1, pidfd = process_open(process), error;
-	struct grave *grave = NULL;
+	struct grave *grave = calloc(1, sizeof *grave);
+	struct furnishing furnishing = { .grave = grave, .closed = closed, .context = context };
+	int error;
 
-	if (pidfd < 0)
-		return NULL;
-	namespace = open_namespace(process.pid);
-	home = open_namespace(getpid());
-	first = open_namespace(1);
-	close(pidfd);
-	/* Check the process again: the /proc directory may already have belonged to another process with its pid. */
-	pidfd = process_open(process);
-	if (pidfd < 0 || namespace < 0 || home < 0)
-		goto out;
-	network = network_of(namespace);
-	own = network_of(home);
-	/* Reading the namespace of process 1 may be forbidden; then our own has to do. */
-	nodes = network_of(first);
-	errno = EPERM;
-	if (network_same(&network, &own) || network_same(&network, &nodes))
-		goto out;
-	grave = calloc(1, sizeof *grave);
 	if (!grave)
-		goto out;
+		return NULL;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
-	grave->network = network;
 	grave->heir = heir;
-	grave->state = closed(context, &network) ? GRAVE_CLOSED : GRAVE_READY;
-	grave->netlink = furnish_namespace(namespace, home, &grave->addresses, grave->state == GRAVE_CLOSED ? heir : 0);
-	if (grave->netlink < 0) {
-		error = errno;
-		free(grave);
-		grave = NULL;
-		errno = error;
-	}
-out:
+	grave->netlink = network_enter(process, furnish_for, &furnishing);
+	if (grave->netlink >= 0)
+		return grave;
 	error = errno;
-	close(pidfd);
-	close(namespace);
-	close(home);
-	close(first);
+	free(grave);
 	errno = error;
-	return grave;
+	return NULL;
 }
 
 int grave_aim(struct grave *grave, uint32_t heir)

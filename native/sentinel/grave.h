@@ -9,17 +9,11 @@
 #include <stdint.h>
 
 #include "conntrack.h"
+#include "network.h"
 #include "process.h"
 #include "rules.h"
 
 enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
-
-/* A network namespace; containers of a pod share one. */
-struct network {
-	uint64_t device, inode;
-};
-
-bool network_same(const struct network *a, const struct network *b);
 
 struct grave {
 	enum grave_state state;

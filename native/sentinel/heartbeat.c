@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { HEAD_BYTES = 32, CLAIM_BYTES = 13, VERSION = 1 };
+enum { HEAD_BYTES = 40, CLAIM_BYTES = 17, VERSION = 1 };
 
 static const char magic[4] = { 'U', 'S', 'H', 'B' };
 
@@ -33,11 +33,13 @@ size_t frame_write(const struct frame *frame, const uint8_t key[HMAC_KEY_BYTES],
 	at = put(at, frame->count, 2);
 	at = put(at, frame->from, 8);
 	at = put(at, frame->to, 8);
+	at = put(at, frame->process, 8);
 	at = put(at, (uint64_t)frame->sent, 8);
 	for (size_t i = 0; i < frame->count; i++) {
 		at = put(at, frame->claims[i].slot, 8);
 		at = put(at, frame->claims[i].epoch, 4);
-		at = put(at, frame->claims[i].refused, 1);
+		at = put(at, frame->claims[i].timeout_ms, 4);
+		at = put(at, frame->claims[i].verdict, 1);
 	}
 	hmac(key, bytes, (size_t)(at - bytes), at);
 	return (size_t)(at - bytes) + HMAC_BYTES;
@@ -67,11 +69,15 @@ bool frame_read(const uint8_t *bytes, size_t length, const uint8_t key[HMAC_KEY_
 		return false;
 	frame->from = take(&at, 8);
 	frame->to = take(&at, 8);
+	frame->process = take(&at, 8);
 	frame->sent = (int64_t)take(&at, 8);
 	for (size_t i = 0; i < frame->count; i++) {
 		frame->claims[i].slot = take(&at, 8);
 		frame->claims[i].epoch = (uint32_t)take(&at, 4);
-		frame->claims[i].refused = take(&at, 1) != 0;
+		frame->claims[i].timeout_ms = (uint32_t)take(&at, 4);
+		frame->claims[i].verdict = (enum verdict)take(&at, 1);
+		if (frame->claims[i].verdict > REFUSED)
+			return false;
 	}
 	return true;
 }

@@ -1,6 +1,6 @@
 /*
- * The datagrams between sentinels. A beat lists the epochs of slots that the sender claims, and an answer to it repeats them and
- * says which of them the voter refuses. Both carry the runs of sender and receiver and a code under the key of the two nodes.
+ * The datagrams between sentinels. A beat lists the epochs of slots that the sender claims, and an answer to it repeats them with
+ * the verdict of the voter. Both carry the runs of sender and receiver and a code under the key of the two nodes.
  * Pure functions: bytes in, frame out.
  */
 #ifndef HEARTBEAT_H
@@ -13,19 +13,28 @@
 #include "hmac.h"
 
 /* With CLAIMS_MAX a frame fits into one packet of any link. A sender with more claims sends more beats. */
-enum { CLAIMS_MAX = 64, FRAME_BYTES = 32 + 13 * CLAIMS_MAX + HMAC_BYTES };
+enum { CLAIMS_MAX = 64, FRAME_BYTES = 40 + 17 * CLAIMS_MAX + HMAC_BYTES };
 
 enum beat_type { BEAT = 1, ANSWER = 2 };
+
+/* UNKNOWN: the voter has no such vote, and its answer is none. REFUSED: it has stated silence, or knows a later epoch. */
+enum verdict { ANSWERED, UNKNOWN, REFUSED };
 
 struct claim {
 	uint64_t slot; /* see slot_number() */
 	uint32_t epoch;
-	bool refused; /* in an answer: the voter has stated that the primary of this epoch is silent, or knows a later epoch */
+	uint32_t timeout_ms; /* by which the primary counts: a voter that waits for less cannot answer */
+	enum verdict verdict; /* of an answer */
 };
 
 struct frame {
 	enum beat_type type;
 	uint64_t from, to; /* runs of the sentinels */
+	/*
+	 * In an answer, a number that each process of a voter draws; in a beat, the latest number of this voter. A beat with
+	 * another number may be from before this process, and is no sign of life.
+	 */
+	uint64_t process;
 	int64_t sent; /* when the beat was sent, by the monotonic clock of its sender: later beats have later times */
 	size_t count;
 	struct claim claims[CLAIMS_MAX];

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,14 +48,14 @@ static void open_message(struct batch *batch, uint16_t type, uint16_t flags, uin
 
 void batch_begin(struct batch *batch, void *bytes, size_t room)
 {
-	*batch = (struct batch){ .bytes = bytes, .room = room };
+	*batch = (struct batch){ .bytes = bytes, .room = room, .family = NFPROTO_IPV4 };
 	open_message(batch, NFNL_MSG_BATCH_BEGIN, 0, 0, NFNL_SUBSYS_NFTABLES);
 }
 
 void batch_message(struct batch *batch, uint16_t type, int flags)
 {
 	open_message(batch, (uint16_t)(NFNL_SUBSYS_NFTABLES << 8 | type),
-		     (uint16_t)((flags & BATCH_CREATE ? NLM_F_CREATE : 0) | (flags & BATCH_ACK ? NLM_F_ACK : 0)), AF_INET, 0);
+		     (uint16_t)((flags & BATCH_CREATE ? NLM_F_CREATE : 0) | (flags & BATCH_ACK ? NLM_F_ACK : 0)), batch->family, 0);
 	if (flags & BATCH_ACK)
 		batch->acked = batch->sequence;
 }

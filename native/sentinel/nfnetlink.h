@@ -14,6 +14,7 @@ struct batch {
 	uint32_t sequence; /* sequence number of the last message */
 	uint32_t acked; /* sequence number whose acknowledgement means success; 0: none yet */
 	bool overflow;
+	uint8_t family; /* of the tables, NFPROTO_*; IPv4 unless it is set after batch_begin() */
 };
 
 /* Sends a closed batch over a NETLINK_NETFILTER socket and reads the kernel's verdict, which arrives before send() returns. Returns 0 or an errno. */
@@ -24,7 +25,7 @@ void batch_end(struct batch *batch);
 
 enum { BATCH_CREATE = 1, BATCH_ACK = 2 };
 
-/* Opens a message for the IPv4 tables and closes the one before. `type` is an NFT_MSG_*, `flags` a set of BATCH_*. */
+/* Opens a message for the tables and closes the one before. `type` is an NFT_MSG_*, `flags` a set of BATCH_*. */
 void batch_message(struct batch *batch, uint16_t type, int flags);
 
 void put_bytes(struct batch *batch, uint16_t attribute, const void *value, size_t length);

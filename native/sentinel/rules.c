@@ -1,5 +1,7 @@
 #include "rules.h"
 
+#include "expressions.h"
+
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
@@ -9,54 +11,6 @@
 enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
 
 static const char table[] = "understudy", map[] = "heir";
-
-/* The nesting offsets of an open expression of a rule. */
-struct expression {
-	size_t element, data;
-};
-
-static struct expression expression(struct batch *batch, const char *name)
-{
-	struct expression opened = { .element = nest(batch, NFTA_LIST_ELEM) };
-
-	put_text(batch, NFTA_EXPR_NAME, name);
-	opened.data = nest(batch, NFTA_EXPR_DATA);
-	return opened;
-}
-
-static void end_expression(struct batch *batch, struct expression opened)
-{
-	unnest(batch, opened.data);
-	unnest(batch, opened.element);
-}
-
-static void put_data(struct batch *batch, uint16_t attribute, const void *value, size_t length)
-{
-	size_t opened = nest(batch, attribute);
-
-	put_bytes(batch, NFTA_DATA_VALUE, value, length);
-	unnest(batch, opened);
-}
-
-static void load(struct batch *batch, const char *name, uint32_t key)
-{
-	/* `meta` and `ct` number these two attributes alike. */
-	struct expression opened = expression(batch, name);
-
-	put_u32(batch, NFTA_META_DREG, NFT_REG_1);
-	put_u32(batch, NFTA_META_KEY, key);
-	end_expression(batch, opened);
-}
-
-static void compare(struct batch *batch, uint32_t reg, uint32_t operation, const void *value, size_t length)
-{
-	struct expression opened = expression(batch, "cmp");
-
-	put_u32(batch, NFTA_CMP_SREG, reg);
-	put_u32(batch, NFTA_CMP_OP, operation);
-	put_data(batch, NFTA_CMP_DATA, value, length);
-	end_expression(batch, opened);
-}
 
 static void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
 {

@@ -44,10 +44,10 @@ static const struct verb {
 	{ "heartbeats", "port!", heartbeats_verb },
 	{ "peer", "name! address! port! run! key!", peer_verb },
 	{ "unpeer", "name!", unpeer_verb },
-	{ "primary", "name! slot! epoch! version! timeout! voter+ next*", primary_verb },
+	{ "primary", "name! slot! epoch! version! timeout! voter+ next* netns? start? gone?", primary_verb },
 	{ "unprimary", "name!", unprimary_verb },
 	{ "answered", "name! epoch! sent!", answered_verb },
-	{ "vote", "slot! epoch! node! run! timeout! stated?", vote_verb },
+	{ "vote", "slot! epoch! node! run! timeout! refused?", vote_verb },
 	{ "unvote", "slot!", unvote_verb },
 	{ "votes", "", votes_verb },
 };

@@ -8,6 +8,12 @@
 #include "number.h"
 #include "voting.h"
 
+enum {
+	/* The kernel keeps no more datagrams than this for a socket. */
+	WAITING_MAX = 1024,
+	RETRY_NS = 100 * NS_PER_MS,
+};
+
 static struct vote *find(struct voting *voting, const char *slot)
 {
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
@@ -20,7 +26,7 @@ static void news_of(const struct vote *vote, struct message *message)
 {
 	message_begin(message, "-", "silent");
 	message_text(message, "slot", vote->slot);
-	message_number(message, "epoch", vote->epoch);
+	message_number(message, "epoch", vote->refused);
 	message_end(message);
 }
 
@@ -37,7 +43,7 @@ void votes_tell(const struct voting *voting, struct client *client)
 	for (const struct vote *vote = voting->votes; vote; vote = vote->next) {
 		struct message message;
 
-		if (!vote->stated)
+		if (vote->refused < 0)
 			continue;
 		news_of(vote, &message);
 		client_send(client, &message);
@@ -52,63 +58,103 @@ static struct vote *find_number(struct voting *voting, uint64_t number)
 	return NULL;
 }
 
+static enum verdict judge(struct vote *vote, const struct peer *peer, const struct claim *claim, int64_t now)
+{
+	if (!vote)
+		return UNKNOWN;
+	if (claim->epoch < vote->epoch || claim->epoch <= vote->refused)
+		return REFUSED;
+	/*
+	 * Only a node that would state the silence of this very primary may answer it: not after a reboot of its node, for that
+	 * has ended the pod, and not if this node waits for a shorter time than its answers count.
+	 */
+	if (claim->epoch != vote->epoch || vote->timeout_ns == 0 || claim->timeout_ms * (int64_t)NS_PER_MS > vote->timeout_ns ||
+	    vote->run != peer->run || strcmp(vote->node, peer->name) != 0)
+		return UNKNOWN;
+	vote->heard = now;
+	return ANSWERED;
+}
+
 void votes_heard(struct voting *voting, const struct peer *peer, int64_t now, struct frame *frame)
 {
 	for (size_t i = 0; i < frame->count; i++) {
 		struct claim *claim = &frame->claims[i];
-		struct vote *vote = find_number(voting, claim->slot);
 
-		claim->refused = vote && (vote->epoch > claim->epoch || (vote->epoch == claim->epoch && vote->stated));
-		/* After a reboot of its node, the pod that had this epoch is gone, and beats are no news of it. */
-		if (vote && vote->epoch == claim->epoch && vote->run == peer->run && strcmp(vote->node, peer->name) == 0)
-			vote->heard = now;
+		claim->verdict = judge(find_number(voting, claim->slot), peer, claim, now);
 	}
+}
+
+/* A node that cannot hear the primary's node says nothing about it. */
+static bool listens(struct voting *voting, const struct vote *vote)
+{
+	return voting->source.fd >= 0 && peer_find(voting, vote->node);
+}
+
+static bool is_due(const struct vote *vote, int64_t now)
+{
+	return vote->timeout_ns != 0 && vote->refused < vote->epoch && now - vote->heard >= vote->timeout_ns;
+}
+
+/* States every silence that is due, under one write. */
+static int64_t state_all(struct voting *voting, int64_t now)
+{
+	/* From here on this node does not answer these epochs, whatever becomes of this process. */
+	for (struct vote *vote = voting->votes; vote; vote = vote->next)
+		if ((vote->stating = is_due(vote, now))) {
+			vote->before = vote->refused;
+			vote->refused = vote->epoch;
+		}
+	if (!voting_save(voting)) {
+		log_failure("cannot write down a statement", errno);
+		for (struct vote *vote = voting->votes; vote; vote = vote->next)
+			if (vote->stating)
+				vote->refused = vote->before;
+		return now + RETRY_NS;
+	}
+	for (struct vote *vote = voting->votes; vote; vote = vote->next)
+		if (vote->stating) {
+			log_line("warn", "a primary is silent", ",\"slot\":\"%s\",\"epoch\":%" PRId64, log_safe(vote->slot), vote->epoch);
+			tell(voting, vote);
+		}
+	return INT64_MAX;
 }
 
 int64_t votes_due(struct voting *voting, int64_t now)
 {
 	int64_t next = INT64_MAX;
-	bool read = false;
+	bool due = false;
 
 	for (struct vote *vote = voting->votes; vote; vote = vote->next) {
-		int64_t end = vote->heard + vote->timeout_ns;
-
-		if (vote->stated || vote->timeout_ns == 0)
-			continue;
-		/* If this process was paused, the beats of that time still wait. */
-		if (now >= end && !read) {
-			read = true;
-			peers_read(voting);
-			end = vote->heard + vote->timeout_ns;
-		}
-		if (now < end) {
-			next = end < next ? end : next;
-			continue;
-		}
-		/* From here on this node does not answer the epoch, whatever becomes of this process. The sentinel tells its clients after that. */
-		vote->stated = true;
-		if (!voting_save(voting)) {
-			log_failure("cannot write down a statement", errno);
-			vote->stated = false;
+		if (!listens(voting, vote))
 			vote->heard = now;
-			continue;
-		}
-		log_line("warn", "a primary is silent", ",\"slot\":\"%s\",\"epoch\":%" PRId64, log_safe(vote->slot), vote->epoch);
-		tell(voting, vote);
+		due = due || is_due(vote, now);
 	}
+	if (due) {
+		/* If this process was paused, the beats of that time still wait. */
+		peers_read(voting, WAITING_MAX);
+		next = state_all(voting, now);
+	}
+	for (struct vote *vote = voting->votes; vote; vote = vote->next)
+		if (vote->timeout_ns != 0 && vote->refused < vote->epoch && vote->heard + vote->timeout_ns < next &&
+		    vote->heard + vote->timeout_ns > now)
+			next = vote->heard + vote->timeout_ns;
 	return next;
 }
 
-static void forget(struct voting *voting, struct vote *gone)
+static void forget(struct vote *gone)
+{
+	free(gone->slot);
+	free(gone->node);
+	free(gone);
+}
+
+static void unlink_vote(struct voting *voting, struct vote *gone)
 {
 	for (struct vote **at = &voting->votes; *at; at = &(*at)->next)
 		if (*at == gone) {
 			*at = gone->next;
 			break;
 		}
-	free(gone->slot);
-	free(gone->node);
-	free(gone);
 }
 
 static size_t count_of(const struct vote *vote)
@@ -120,62 +166,87 @@ static size_t count_of(const struct vote *vote)
 	return count;
 }
 
+/* Returns why the request does not fit what this sentinel has promised; NULL: it fits. */
+static const char *misfit(const struct voting *voting, const struct vote *told, const struct vote *known)
+{
+	if (!known)
+		return count_of(voting->votes) >= VOTES_MAX ? "too-many" : NULL;
+	if (told->epoch < known->epoch)
+		return "older";
+	if (told->epoch > known->epoch)
+		return NULL;
+	/* An epoch has one primary and one time-out. */
+	if (told->run != known->run || strcmp(told->node, known->node) != 0)
+		return "another-primary";
+	return told->timeout_ns != 0 && known->timeout_ns != 0 && told->timeout_ns != known->timeout_ns ? "bad-timeout" : NULL;
+}
+
+static const char *read_vote(struct voting *voting, struct vote *told, const struct request *request)
+{
+	int64_t timeout_ms;
+
+	if (strlen(told->slot) > NAME_BYTES || strlen(told->node) > NAME_BYTES)
+		return "bad-slot";
+	if (!parse_number(request_value(request, "epoch"), UINT32_MAX, &told->epoch))
+		return "bad-epoch";
+	if (!parse_run(request_value(request, "run"), &told->run))
+		return "bad-run";
+	if (!parse_number(request_value(request, "timeout"), DEADLINE_MS_MAX, &timeout_ms))
+		return "bad-timeout";
+	told->timeout_ns = timeout_ms * NS_PER_MS;
+	told->number = slot_number(told->slot);
+	told->refused = -1;
+	if (!request_value(request, "refused"))
+		return NULL;
+	/* Only its own file tells the sentinel what it has stated. */
+	if (!voting->restoring)
+		return "unknown-key";
+	return parse_number(request_value(request, "refused"), UINT32_MAX, &told->refused) ? NULL : "bad-epoch";
+}
+
 void vote_verb(struct client *client, const struct request *request)
 {
 	struct voting *voting = client->sentinel->voting;
-	const char *slot = request_value(request, "slot"), *node = request_value(request, "node"), *wrong = NULL;
-	struct vote *known = find(voting, slot), told = { .heard = monotonic_ns(), .stated = request_value(request, "stated") != NULL };
-	struct vote *vote;
-	int64_t timeout_ms;
+	const char *wrong;
+	struct vote *known = find(voting, request_value(request, "slot")), *told = calloc(1, sizeof *told);
 
-	if (!parse_number(request_value(request, "epoch"), UINT32_MAX, &told.epoch))
-		wrong = "bad-epoch";
-	else if (!parse_run(request_value(request, "run"), &told.run))
-		wrong = "bad-run";
-	else if (!parse_number(request_value(request, "timeout"), DEADLINE_MS_MAX, &timeout_ms))
-		wrong = "bad-timeout";
-	else if (known && known->epoch > told.epoch)
-		/* A later epoch refuses the earlier ones. */
-		wrong = "older";
-	else if (!known && count_of(voting->votes) >= VOTES_MAX)
-		wrong = "too-many";
-	/* Only its own file tells the sentinel what it has stated. */
-	else if (told.stated && !voting->restoring)
-		wrong = "unknown-key";
+	if (!told || !(told->slot = strdup(request_value(request, "slot"))) || !(told->node = strdup(request_value(request, "node")))) {
+		client_reply_error(client, request, "vote", ENOMEM);
+		if (told)
+			forget(told);
+		return;
+	}
+	wrong = read_vote(voting, told, request);
+	if (!wrong)
+		wrong = misfit(voting, told, known);
 	if (wrong) {
 		client_reply(client, request, "refused", wrong);
+		forget(told);
 		return;
 	}
-	told.timeout_ns = timeout_ms * NS_PER_MS;
-	if (known && known->epoch == told.epoch) {
+	told->heard = monotonic_ns();
+	if (known) {
+		told->refused = known->refused;
 		/* Silence is measured from when this node listens. */
-		if (known->timeout_ns == 0)
-			known->heard = told.heard;
-		known->timeout_ns = told.timeout_ns;
+		if (known->epoch == told->epoch && known->timeout_ns != 0)
+			told->heard = known->heard;
+		unlink_vote(voting, known);
+	}
+	told->next = voting->votes;
+	voting->votes = told;
+	if (voting_save(voting)) {
+		if (known)
+			forget(known);
 		client_reply(client, request, "ok", NULL);
 		return;
 	}
-	vote = malloc(sizeof *vote);
-	told.slot = strdup(slot);
-	told.node = strdup(node);
-	if (!vote || !told.slot || !told.node) {
-		free(vote);
-		free(told.slot);
-		free(told.node);
-		client_reply_error(client, request, "vote", ENOMEM);
-		return;
+	client_reply_error(client, request, "cannot write down the vote", errno);
+	unlink_vote(voting, told);
+	forget(told);
+	if (known) {
+		known->next = voting->votes;
+		voting->votes = known;
 	}
-	/* The later epoch refuses the earlier ones. */
-	told.number = slot_number(slot);
-	told.next = voting->votes;
-	*vote = told;
-	voting->votes = vote;
-	if (known)
-		forget(voting, known);
-	if (voting_save(voting))
-		client_reply(client, request, "ok", NULL);
-	else
-		client_reply_error(client, request, "cannot write down the vote", errno);
 }
 
 void unvote_verb(struct client *client, const struct request *request)
@@ -183,11 +254,27 @@ void unvote_verb(struct client *client, const struct request *request)
 	struct voting *voting = client->sentinel->voting;
 	struct vote *vote = find(voting, request_value(request, "slot"));
 
-	if (vote) {
-		forget(voting, vote);
-		(void)voting_save(voting);
+	/* A statement stays for as long as this run: a late request must not bring the vote back without it. */
+	if (vote && vote->refused >= 0) {
+		vote->timeout_ns = 0;
+	} else if (vote) {
+		unlink_vote(voting, vote);
+		forget(vote);
 	}
-	client_reply(client, request, "ok", NULL);
+	if (!vote || voting_save(voting))
+		client_reply(client, request, "ok", NULL);
+	else
+		client_reply_error(client, request, "cannot write down the end of a vote", errno);
+}
+
+void votes_forget(struct voting *voting)
+{
+	while (voting->votes) {
+		struct vote *vote = voting->votes;
+
+		voting->votes = vote->next;
+		forget(vote);
+	}
 }
 
 bool vote_write(const struct vote *vote, FILE *file)
@@ -196,6 +283,9 @@ bool vote_write(const struct vote *vote, FILE *file)
 
 	if (!value_encode(vote->slot, slot, sizeof slot) || !value_encode(vote->node, node, sizeof node))
 		return false;
-	return fprintf(file, "1 vote slot=%s epoch=%" PRId64 " node=%s run=%016" PRIx64 " timeout=%" PRId64 "%s\n", slot, vote->epoch, node,
-		       vote->run, vote->timeout_ns / NS_PER_MS, vote->stated ? " stated=1" : "") > 0;
+	fprintf(file, "1 vote slot=%s epoch=%" PRId64 " node=%s run=%016" PRIx64 " timeout=%" PRId64, slot, vote->epoch, node, vote->run,
+		vote->timeout_ns / NS_PER_MS);
+	if (vote->refused >= 0)
+		fprintf(file, " refused=%" PRId64, vote->refused);
+	return fputc('\n', file) != EOF;
 }

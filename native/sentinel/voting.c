@@ -7,8 +7,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "verbs.h"
+
+enum { BOOT_BYTES = 64 };
 
 static bool path_of(const struct voting *voting, const char *suffix, char *path, size_t size)
 {
@@ -18,61 +21,74 @@ static bool path_of(const struct voting *voting, const char *suffix, char *path,
 	return false;
 }
 
-/*
- * A run lasts as long as the promises of a sentinel: from one start of the machine to the next, since the directory of the
- * socket is a tmpfs there. Another run is another voter.
- */
-static bool read_run(struct voting *voting)
+/* Distinguishes one start of the machine from the next. */
+static bool read_boot(char boot[BOOT_BYTES])
 {
-	char path[4096], text[17] = "";
-	int fd;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd < 0 ? -1 : read(fd, boot, BOOT_BYTES - 1);
 
-	if (!path_of(voting, "run", path, sizeof path))
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	if (fd >= 0) {
-		ssize_t length = read(fd, text, 16);
-
+	if (fd >= 0)
 		close(fd);
-		if (length == 16 && parse_run(text, &voting->run))
-			return true;
-	}
-	if (getrandom(&voting->run, sizeof voting->run, 0) != (ssize_t)sizeof voting->run)
+	if (length <= 0)
 		return false;
-	snprintf(text, sizeof text, "%016llx", (unsigned long long)voting->run);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return false;
-	if (write(fd, text, 16) != 16) {
-		close(fd);
-		return false;
-	}
-	return close(fd) == 0;
+	boot[length] = '\0';
+	boot[strcspn(boot, "\n")] = '\0';
+	return true;
 }
 
-/* Every line of the file is a request. */
-static bool restore(struct voting *voting)
+/* Every line between the first and the last one is a request. False: something is missing or wrong. */
+static bool restore_lines(struct voting *voting, FILE *file, const char *boot)
 {
 	static struct request request;
 	struct client nobody = { .source = { .fd = -1 }, .sentinel = voting->sentinel };
-	char path[4096], *line = NULL;
+	char *line = NULL, run[17] = "", earlier[BOOT_BYTES] = "";
+	bool ended = false;
 	size_t room = 0;
 	ssize_t length;
+
+	if (fscanf(file, "run %16s %63s\n", run, earlier) != 2 || !parse_run(run, &voting->run) || strcmp(earlier, boot) != 0)
+		return false;
+	while (!ended && !nobody.refused && (length = getline(&line, &room, file)) > 0) {
+		ended = strcmp(line, "end\n") == 0;
+		if (ended)
+			continue;
+		nobody.refused = line[length - 1] != '\n' || !line_parse(line, (size_t)length - 1, &request);
+		if (!nobody.refused)
+			verb_run(&nobody, &request);
+	}
+	free(line);
+	return ended && !nobody.refused;
+}
+
+/*
+ * A run lasts as long as the promises of a sentinel: from one start of the machine to the next, if nothing of them is lost.
+ * Another run is another voter, and has promised nothing.
+ */
+static bool restore(struct voting *voting)
+{
+	char path[4096], boot[BOOT_BYTES];
+	bool whole = false;
 	FILE *file;
 
-	if (!path_of(voting, "votes", path, sizeof path))
+	if (!path_of(voting, "votes", path, sizeof path) || !read_boot(boot))
 		return false;
 	file = fopen(path, "re");
-	if (!file)
-		return errno == ENOENT;
-	voting->restoring = true;
-	while ((length = getline(&line, &room, file)) > 0)
-		if (line[length - 1] == '\n' && line_parse(line, (size_t)length - 1, &request))
-			verb_run(&nobody, &request);
-	voting->restoring = false;
-	free(line);
-	fclose(file);
-	return true;
+	if (file) {
+		voting->restoring = true;
+		whole = restore_lines(voting, file, boot);
+		voting->restoring = false;
+		fclose(file);
+	} else if (errno != ENOENT) {
+		return false;
+	}
+	if (whole)
+		return true;
+	if (file)
+		log_failure("the promises of an earlier sentinel are not complete, so this is another voter", EBADMSG);
+	peers_forget(voting);
+	primaries_forget(voting);
+	votes_forget(voting);
+	return getrandom(&voting->run, sizeof voting->run, 0) == (ssize_t)sizeof voting->run && voting_save(voting);
 }
 
 bool voting_open(struct sentinel *sentinel)
@@ -83,28 +99,40 @@ bool voting_open(struct sentinel *sentinel)
 		return false;
 	voting_init(voting, sentinel);
 	sentinel->voting = voting;
-	return read_run(voting) && restore(voting);
+	return getrandom(&voting->process, sizeof voting->process, 0) == (ssize_t)sizeof voting->process && restore(voting);
 }
 
-bool voting_save(struct voting *voting)
+static bool write_all(const struct voting *voting, FILE *file, const char *boot)
 {
-	char path[4096], scratch[4096];
-	bool written = true;
-	FILE *file;
+	bool written = fprintf(file, "run %016llx %s\n", (unsigned long long)voting->run, boot) > 0;
 
-	if (voting->restoring)
-		return true;
-	if (!path_of(voting, "votes", path, sizeof path) || !path_of(voting, "votes.new", scratch, sizeof scratch))
-		return false;
-	file = fopen(scratch, "we");
-	if (!file)
-		return false;
+	if (written && voting->port)
+		written = fprintf(file, "1 heartbeats port=%d\n", voting->port) > 0;
+	for (const struct peer *peer = voting->peers; written && peer; peer = peer->next)
+		written = peer_write(peer, file);
 	for (const struct primary *primary = voting->primaries; written && primary; primary = primary->next)
 		written = primary_write(primary, file);
 	for (const struct vote *vote = voting->votes; written && vote; vote = vote->next)
 		written = vote_write(vote, file);
-	/* It appears complete or not at all. The promise is that of this run, which ends with the machine. */
+	return written && fputs("end\n", file) != EOF && !ferror(file);
+}
+
+bool voting_save(struct voting *voting)
+{
+	char path[4096], scratch[4096], boot[BOOT_BYTES];
+	bool written;
+	FILE *file;
+
+	if (voting->restoring)
+		return true;
+	if (!read_boot(boot) || !path_of(voting, "votes", path, sizeof path) || !path_of(voting, "votes.new", scratch, sizeof scratch))
+		return false;
+	file = fopen(scratch, "we");
+	if (!file)
+		return false;
+	written = write_all(voting, file, boot);
 	written = fclose(file) == 0 && written;
+	/* It appears complete or not at all. The promise is that of this run, which ends with the machine. */
 	return written && rename(scratch, path) == 0;
 }
 
@@ -113,6 +141,7 @@ void votes_verb(struct client *client, const struct request *request)
 	struct voting *voting = client->sentinel->voting;
 
 	client->hears = true;
+	primaries_due(voting, monotonic_ns());
 	primaries_tell(voting, client);
 	votes_tell(voting, client);
 	client_reply(client, request, "ok", NULL);

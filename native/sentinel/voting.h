@@ -6,10 +6,15 @@
 #include <stdio.h>
 
 #include "client.h"
+#include "deadman.h"
 #include "heartbeat.h"
 #include "quorum.h"
 
-enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, VOTES_MAX = 2048 };
+/* Beats in a time-out: as many may be lost in a row as fit into two thirds of it. */
+enum { BEATS = 12 };
+
+/* GONE_MAX: primaries that have ended; a late request must not restore their earlier voters. */
+enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, GONE_MAX = 512, VOTES_MAX = 2048 };
 
 /* Another node of the cluster whose sentinel votes for a primary here, or has a primary for which this one votes. */
 struct peer {
@@ -18,6 +23,7 @@ struct peer {
 	struct sockaddr_in6 address;
 	uint64_t run;
 	uint8_t key[HMAC_KEY_BYTES];
+	uint64_t process; /* see struct frame */
 	int64_t heard; /* when its latest beat was sent, by its own clock */
 	int64_t next_beat; /* when the next beat to it is due; 0: now */
 };
@@ -28,7 +34,7 @@ struct voter {
 	bool refused; /* it has stated that the primary of this epoch is silent */
 };
 
-/* A pod here that has a slot. */
+/* A pod here that has a slot. The name of a slot contains its incarnation. */
 struct primary {
 	struct primary *next;
 	char *name, *slot;
@@ -39,6 +45,8 @@ struct primary {
 	int64_t sent[VOTERS_MAX]; /* see serves_until() */
 	struct voters sets[2];
 	bool serves;
+	bool gone; /* the pod is no more; it has no voters */
+	struct deadman *deadman; /* NULL: its packets pass in any case */
 };
 
 /* A slot whose primary is on another node, in an epoch in which this node is a voter. */
@@ -47,19 +55,22 @@ struct vote {
 	char *slot, *node;
 	uint64_t number; /* of the slot */
 	int64_t epoch;
-	int64_t timeout_ns; /* 0: this node is no voter any more, and only refuses what it has refused */
+	int64_t timeout_ns; /* 0: this node is no voter any more, and keeps only its statements */
+	int64_t refused; /* the latest epoch of the slot for which it has stated silence; -1: none */
 	uint64_t run; /* that of the sentinel on the primary's node */
 	int64_t heard; /* when the latest beat with this claim came, or since when this node listens */
-	bool stated;
+	bool stating; /* a statement is being written down; `before` is what counts if that fails */
+	int64_t before;
 };
 
 struct voting {
 	struct source source; /* the socket; fd -1: not open */
 	struct sentinel *sentinel;
-	uint64_t run;
+	uint64_t run, process;
 	struct peer *peers;
 	struct primary *primaries;
 	struct vote *votes;
+	int port; /* of the socket; 0: it is not open */
 	bool restoring; /* the file is being read, and must not be written */
 };
 
@@ -88,12 +99,20 @@ int64_t voting_due(struct sentinel *sentinel, int64_t now);
 
 /* Parts of the above. */
 void voting_init(struct voting *voting, struct sentinel *sentinel);
+void peers_forget(struct voting *voting);
+void primaries_forget(struct voting *voting);
+void votes_forget(struct voting *voting);
 struct peer *peer_find(struct voting *voting, const char *name);
-/* Handles every datagram that has arrived. */
-void peers_read(struct voting *voting);
+struct peer *peer_of_run(struct voting *voting, uint64_t run);
+/* Handles datagrams that have arrived. */
+void peers_read(struct voting *voting, size_t most);
 int64_t peers_due(struct voting *voting, int64_t now);
 int64_t primaries_due(struct voting *voting, int64_t now);
 int64_t votes_due(struct voting *voting, int64_t now);
+bool primary_asks(const struct primary *primary, const struct peer *peer);
+int64_t primary_until(const struct primary *primary);
+/* Takes the answer of a voter to what was sent then. */
+void primary_take(struct primary *primary, size_t voter, int64_t sent);
 /* Returns how often the primaries here send beats to this node, ns; INT64_MAX: never. */
 int64_t primaries_interval(const struct voting *voting, const struct peer *peer);
 /* Fills in the claims of the primaries here that ask this node, after the first `skip`. Returns how many there are in all. */
@@ -108,7 +127,9 @@ void votes_tell(const struct voting *voting, struct client *client);
 bool electorate_read(struct primary *primary, const struct request *request);
 /* Another version of the same epoch changes nothing about the answers of a voter. `from` NULL: there is none. */
 void electorate_follows(struct primary *to, const struct primary *from);
+bool electorate_same(const struct primary *a, const struct primary *b);
 void electorate_free(struct primary *primary);
+bool peer_write(const struct peer *peer, FILE *file);
 bool primary_write(const struct primary *primary, FILE *file);
 bool vote_write(const struct vote *vote, FILE *file);
 

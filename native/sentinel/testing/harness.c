@@ -113,7 +113,7 @@ static int frames(unsigned long inputs, uint64_t seed)
 	uint64_t state = seed;
 
 	for (unsigned long i = 0; i < inputs; i++) {
-		size_t claims = next_random(&state) % (CLAIMS_MAX + 2), length = 32 + 13 * claims + HMAC_BYTES;
+		size_t claims = next_random(&state) % (CLAIMS_MAX + 2), length = 40 + 17 * claims + HMAC_BYTES;
 		struct frame frame;
 		uint8_t *bytes, again[FRAME_BYTES];
 		bool well;
@@ -127,13 +127,14 @@ static int frames(unsigned long inputs, uint64_t seed)
 			memcpy(bytes, (const uint8_t[]){ 'U', 'S', 'H', 'B', 1, (uint8_t)(1 + next_random(&state) % 3) }, 6);
 			bytes[6] = 0;
 			bytes[7] = (uint8_t)claims;
+			for (size_t claim = 0; i % 8 && claim < claims && 40 + 17 * (claim + 1) <= length; claim++)
+				bytes[40 + 17 * claim + 16] %= 3;
 		}
 		hmac(key, bytes, length - HMAC_BYTES, bytes + length - HMAC_BYTES);
 		well = frame_read(bytes, length, key, &frame);
 		if (well) {
 			read++;
-			/* Every byte of a claim but the last means what it says; the last one is 0 or 1 when it is written. */
-			if (frame.count > CLAIMS_MAX || frame_write(&frame, key, again) != length || memcmp(bytes, again, 32) != 0)
+			if (frame.count > CLAIMS_MAX || frame_write(&frame, key, again) != length || memcmp(bytes, again, length) != 0)
 				return fprintf(stderr, "a frame that is read and written is the same\n"), 1;
 		}
 		bytes[next_random(&state) % length] ^= 1;

@@ -51,6 +51,8 @@ interface VoterState {
   readonly heard: number
   /** Ticks since the sending of the latest heartbeat whose answer the primary has; no higher than needed. */
   readonly answered: number
+  /** It has its vote: only then does it answer or state anything. */
+  readonly hasVote: boolean
   /** It knows that it has stated silence. */
   readonly stated: boolean
   /** The operator knows that it has stated silence. */
@@ -82,7 +84,15 @@ export function fenceModel(
   /** The ages, in ticks, from which on nothing changes any more: an answer does not count, and silence is long enough. */
   const tooOld = firstAge(age => !countsAt(-age * tickMs * primaryRate))
   const longEnough = firstAge(age => mayState(-age * tickMs * voterRate, 0, nodeTimeoutMs))
-  const fresh = { run: 0, gone: false, heard: 0, answered: tooOld, stated: false, told: false }
+  const fresh = {
+    run: 0,
+    gone: false,
+    hasVote: false,
+    heard: 0,
+    answered: tooOld,
+    stated: false,
+    told: false,
+  }
   const voters: VoterState[] = [
     { holder: undefined, ...fresh },
     ...Array.from({ length: holders }, (_, holder) => ({ holder, ...fresh })),
@@ -104,13 +114,18 @@ export function fenceModel(
     const steps: [string, State][] = []
     const stated = voter.stated ? epoch : undefined
     // The way back may be cut.
+    steps.push(
+      voter.hasVote
+        ? [`${name} loses its vote`, change(state, at, { hasVote: false })]
+        : [`${name} gets its vote`, change(state, at, { hasVote: true, heard: 0 })],
+    )
     if (voter.heard > 0) steps.push([`${name} hears the primary`, change(state, at, { heard: 0 })])
     // A heartbeat that was on its way is answered; its age counts for the primary, not for the voter.
     for (let age = 0; age < voter.answered; age += 1)
-      if (mayAnswer(epoch, stated))
+      if (voter.hasVote && mayAnswer(epoch, stated))
         steps.push([`${name} answers a heartbeat ${age} old`, change(state, at, { heard: 0, answered: age })])
     const heardAt = -voter.heard * tickMs * voterRate
-    if (!voter.stated && mayState(heardAt, 0, nodeTimeoutMs))
+    if (voter.hasVote && !voter.stated && mayState(heardAt, 0, nodeTimeoutMs))
       steps.push([`${name} states silence`, change(state, at, { stated: true, told: true })])
     if (state.rebootsLeft > 0 && voter.holder !== undefined && voter.run === 0) {
       const rebootsLeft = state.rebootsLeft - 1
@@ -214,10 +229,10 @@ function keyOf({ voters, electorate, known, earlier, ...rest }: State, memory: M
   const sets = [electorate, known, ...readable].flatMap(({ voters: now, next }) => [now, next])
   const versions = [electorate, known, ...readable].map(({ version }) => version)
   const about = (voter: VoterState): string => {
-    const { gone, heard, answered, stated, told } = voter
+    const { gone, hasVote, heard, answered, stated, told } = voter
     const name = nameOf(voter)
     const votes = sets.map(set => (set === undefined ? '-' : set.includes(name) ? 1 : 0)).join('')
-    return `${gone ? 'g' : ''}${gone || stated ? '' : heard}.${answered}.${stated ? 's' : ''}${told ? 't' : ''}.${votes}`
+    return `${gone ? 'g' : ''}${gone || stated || !hasVote ? '' : heard}${hasVote ? 'v' : ''}.${answered}.${stated ? 's' : ''}${told ? 't' : ''}.${votes}`
   }
   const holders = Map.groupBy(voters, ({ holder }) => holder)
   const names = [...holders].map(

@@ -1,0 +1,223 @@
+#include "deadman.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "expressions.h"
+#include "log.h"
+#include "netlink.h"
+
+/* Before every other chain of the namespace. */
+enum { PRIORITY = -450, BYTES = 2048, TYPE_NF_PROTO = 1, SLOW_NS = 20 * NS_PER_MS };
+
+static const char table[] = "understudy-fence", set[] = "serves";
+
+static void begin(struct batch *batch, void *bytes)
+{
+	batch_begin(batch, bytes, BYTES);
+	batch->family = NFPROTO_INET;
+}
+
+static void table_message(struct batch *batch, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, NFTA_TABLE_NAME, table);
+}
+
+static void elements_message(struct batch *batch, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
+	put_text(batch, NFTA_SET_ELEM_LIST_SET, set);
+}
+
+/*
+ * A kernel may not change the time of an element that is there, so the set is emptied and filled in one transaction.
+ * Milliseconds are rounded down: the elements end before the primary has to.
+ */
+static void fill(struct batch *batch, int64_t until)
+{
+	static const uint8_t protocols[] = { NFPROTO_IPV4, NFPROTO_IPV6 };
+	int64_t left = (until - monotonic_ns()) / NS_PER_MS;
+	size_t list;
+
+	elements_message(batch, NFT_MSG_DELSETELEM, left > 0 ? 0 : BATCH_ACK);
+	if (left <= 0)
+		return;
+	elements_message(batch, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
+	for (size_t i = 0; i < sizeof protocols; i++) {
+		uint64_t milliseconds = htobe64((uint64_t)left);
+		size_t element = nest(batch, NFTA_LIST_ELEM);
+
+		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
+		put_bytes(batch, NFTA_SET_ELEM_TIMEOUT, &milliseconds, sizeof milliseconds);
+		unnest(batch, element);
+	}
+	unnest(batch, list);
+}
+
+static void chain(struct batch *batch, const char *name, uint32_t hook, uint32_t interface)
+{
+	static const uint32_t loopback = 1; /* the first interface of every namespace */
+	struct expression opened;
+	size_t outer, rule, data, verdict;
+
+	batch_message(batch, NFT_MSG_NEWCHAIN, BATCH_CREATE);
+	put_text(batch, NFTA_CHAIN_TABLE, table);
+	put_text(batch, NFTA_CHAIN_NAME, name);
+	put_text(batch, NFTA_CHAIN_TYPE, "filter");
+	outer = nest(batch, NFTA_CHAIN_HOOK);
+	put_u32(batch, NFTA_HOOK_HOOKNUM, hook);
+	put_u32(batch, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY);
+	unnest(batch, outer);
+
+	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE);
+	put_text(batch, NFTA_RULE_TABLE, table);
+	put_text(batch, NFTA_RULE_CHAIN, name);
+	rule = nest(batch, NFTA_RULE_EXPRESSIONS);
+	load(batch, "meta", interface);
+	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
+	load(batch, "meta", NFT_META_NFPROTO);
+	opened = expression(batch, "lookup");
+	put_text(batch, NFTA_LOOKUP_SET, set);
+	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
+	put_u32(batch, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
+	end_expression(batch, opened);
+	opened = expression(batch, "immediate");
+	put_u32(batch, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	data = nest(batch, NFTA_IMMEDIATE_DATA);
+	verdict = nest(batch, NFTA_DATA_VERDICT);
+	put_u32(batch, NFTA_VERDICT_CODE, NF_DROP);
+	unnest(batch, verdict);
+	unnest(batch, data);
+	end_expression(batch, opened);
+	unnest(batch, rule);
+}
+
+static int prepare(int netlink, int64_t until)
+{
+	uint8_t bytes[BYTES];
+	struct batch batch;
+
+	begin(&batch, bytes);
+	/* Create the table first, so that deleting it cannot fail. */
+	table_message(&batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	table_message(&batch, NFT_MSG_DELTABLE, 0);
+	table_message(&batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	batch_message(&batch, NFT_MSG_NEWSET, BATCH_CREATE);
+	put_text(&batch, NFTA_SET_TABLE, table);
+	put_text(&batch, NFTA_SET_NAME, set);
+	put_u32(&batch, NFTA_SET_FLAGS, NFT_SET_TIMEOUT);
+	/* The number of the type is nft's own, so that `nft list` can print the table. */
+	put_u32(&batch, NFTA_SET_KEY_TYPE, TYPE_NF_PROTO);
+	put_u32(&batch, NFTA_SET_KEY_LEN, 1);
+	put_u32(&batch, NFTA_SET_ID, 1);
+	chain(&batch, "input", NF_INET_LOCAL_IN, NFT_META_IIF);
+	chain(&batch, "output", NF_INET_LOCAL_OUT, NFT_META_OIF);
+	fill(&batch, until);
+	batch_end(&batch);
+	return batch_commit(netlink, &batch);
+}
+
+struct arming {
+	struct deadman *deadman;
+	int64_t until;
+	bool kept;
+};
+
+static int arm_in(void *context, const struct network *network)
+{
+	struct arming *arming = context;
+	int error, netlink = netlink_open(NETLINK_NETFILTER);
+
+	if (netlink < 0)
+		return -1;
+	arming->deadman->network = *network;
+	error = arming->kept ? 0 : prepare(netlink, arming->until);
+	if (!error)
+		return netlink;
+	close(netlink);
+	errno = error;
+	return -1;
+}
+
+struct deadman *deadman_arm(struct process process, int64_t until, bool kept)
+{
+	struct deadman *deadman = calloc(1, sizeof *deadman);
+	struct arming arming = { .deadman = deadman, .until = until, .kept = kept };
+	int error;
+
+	if (!deadman)
+		return NULL;
+	deadman->process = process;
+	deadman->until = until;
+	deadman->netlink = network_enter(process, arm_in, &arming);
+	if (deadman->netlink >= 0) {
+		if (!kept && until > monotonic_ns())
+			deadman_renew(deadman, until);
+		return deadman;
+	}
+	error = errno;
+	free(deadman);
+	errno = error;
+	return NULL;
+}
+
+static int commit(struct deadman *deadman, int64_t until)
+{
+	uint8_t bytes[BYTES];
+	struct batch batch;
+
+	begin(&batch, bytes);
+	fill(&batch, until);
+	batch_end(&batch);
+	return batch_commit(deadman->netlink, &batch);
+}
+
+void deadman_renew(struct deadman *deadman, int64_t until)
+{
+	int64_t began;
+	int error;
+
+	/*
+	 * The kernel counts from when it gets the message. If this process was paused since it has computed the time that is
+	 * left, it corrects that at once.
+	 */
+	do {
+		began = monotonic_ns();
+		error = commit(deadman, until);
+	} while (!error && monotonic_ns() - began > SLOW_NS);
+	if (error)
+		log_failure("packets of a primary may not pass", error);
+	else
+		deadman->until = until;
+}
+
+void deadman_disarm(struct deadman *deadman)
+{
+	uint8_t bytes[BYTES];
+	struct batch batch;
+	int error;
+
+	begin(&batch, bytes);
+	table_message(&batch, NFT_MSG_DELTABLE, BATCH_ACK);
+	batch_end(&batch);
+	error = batch_commit(deadman->netlink, &batch);
+	if (error && error != ENOENT)
+		log_failure("cannot remove the switch of a primary", error);
+	deadman_free(deadman);
+}
+
+void deadman_free(struct deadman *deadman)
+{
+	if (!deadman)
+		return;
+	close(deadman->netlink);
+	free(deadman);
+}

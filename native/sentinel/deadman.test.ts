@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto'
+import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { eventually } from '../../test/support/eventually.ts'
+import { buildProgram } from '../build.ts'
+import { buildApp, buildSanitized } from './testing/build.ts'
+import { cannotNetwork, createNetwork, type Network } from './testing/network.ts'
+import { type Client, processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
+
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
+
+const timeout = 1_500
+const key = randomBytes(32).toString('hex')
+
+describe.skipIf(cannotNetwork !== undefined).each([
+  ['release build', () => buildProgram('sentinel')],
+  ['sanitized build', () => buildSanitized('sentinel')],
+])(`the switch of a primary, %s ${cannotNetwork ?? ''}`, (_, build) => {
+  let program: string
+  let app: string
+  beforeAll(async () => {
+    program = await build()
+    app = await buildApp()
+  })
+
+  const join = async (sentinel: Sentinel) => {
+    const client = await sentinel.connect()
+    await client.ask('votes')
+    const { values } = await client.ask('heartbeats', { port: 0 })
+    return { sentinel, client, port: values['port'] ?? '', run: values['run'] ?? '' }
+  }
+  type Node = Awaited<ReturnType<typeof join>>
+  const introduce = async (one: Node, name: string, { port, run }: Node) => {
+    const reply = await one.client.ask('peer', { name, address: '127.0.0.1', port, run, key })
+    expect(reply.word).toBe('ok')
+  }
+  const primary = (client: Client, voter: string, network: Network, over: Values = {}) => {
+    const { pid, start } = processOf(network.pod.sandbox.pid)
+    const about = { name: 'pod', slot: 's', epoch: 1, version: 1, timeout, voter, netns: pid, start }
+    return client.ask('primary', { ...about, ...over })
+  }
+
+  /** Asks the server in the pod over both families; `-` stands for no answer. */
+  function ask(network: Network): string {
+    const script = `
+      const { connect } = require('node:net')
+      const ask = host => new Promise(resolve => {
+        const socket = connect({ host, port: 8080 })
+        const end = word => { socket.destroy(); resolve(word) }
+        socket.setTimeout(300, () => end('-')).on('error', () => end('-')).on('data', bytes => end(bytes.toString()))
+      })
+      Promise.all(['${network.pod.address}', 'fd00::2'].map(ask)).then(words => console.log(words.join(' ')))`
+    return network.client.run(process.execPath, ['-e', script]).trim()
+  }
+  /** Starts a server in the pod that answers every connection, over both families. */
+  async function serve(network: Network): Promise<void> {
+    network.client.run('ip', ['addr', 'add', 'fd00::1/64', 'dev', 'br0', 'nodad'])
+    network.pod.run('ip', ['addr', 'add', 'fd00::2/64', 'dev', 'eth0', 'nodad'])
+    const script = `
+      const { createServer } = require('node:net')
+      createServer(socket => { socket.on('error', () => {}); socket.write('word') }).listen(8080, '::', () => console.log('ready'))`
+    const server = await network.pod.start([process.execPath, '-e', script])
+    await eventually(() => expect(server.stdout()).toBe('ready\n'))
+    await eventually(() => expect(ask(network)).toBe('word word'))
+  }
+
+  test('D8.switch: packets pass while the voters answer, and the kernel alone ends that', async () => {
+    await using network = await createNetwork(app)
+    await serve(network)
+    await using one = await startSentinel(program)
+    await using other = await startSentinel(program)
+    const [a, b] = [await join(one), await join(other)]
+    await introduce(a, 'b', b)
+    await introduce(b, 'a', a)
+    await b.client.ask('vote', { slot: 's', epoch: 1, node: 'a', run: a.run, timeout: 60_000 })
+    expect((await primary(a.client, `b/${b.run}`, network)).word).toBe('ok')
+    await a.client.line(({ word }) => word === 'serves')
+    await eventually(() => expect(ask(network)).toBe('word word'))
+    // The voter is away, and the sentinel cannot do anything any more.
+    process.kill(other.pid, 'SIGSTOP')
+    process.kill(one.pid, 'SIGSTOP')
+    await eventually(() => expect(ask(network)).toBe('- -'))
+    process.kill(one.pid, 'SIGCONT')
+    await a.client.line(({ word }) => word === 'stops')
+    expect(ask(network)).toBe('- -')
+    process.kill(other.pid, 'SIGCONT')
+    await a.client.line(({ word }) => word === 'serves')
+    await eventually(() => expect(ask(network)).toBe('word word'))
+    // Neither another version of the voters nor a second request for the switch leaves a gap.
+    expect((await primary(a.client, `b/${b.run}`, network, { version: 2 })).word).toBe('ok')
+    expect(ask(network)).toBe('word word')
+    expect((await a.client.ask('unprimary', { name: 'pod' })).word).toBe('ok')
+    process.kill(other.pid, 'SIGSTOP')
+    await new Promise(resolve => setTimeout(resolve, 2 * timeout))
+    expect(ask(network)).toBe('word word')
+    process.kill(other.pid, 'SIGCONT')
+  })
+
+  test('D8.switch: a primary that nobody has answered yet is not heard, and hears nobody', async () => {
+    await using network = await createNetwork(app)
+    await serve(network)
+    await using one = await startSentinel(program)
+    const a = await join(one)
+    expect((await primary(a.client, 'api-server', network)).word).toBe('ok')
+    expect(ask(network)).toBe('- -')
+    const sent = String(process.hrtime.bigint())
+    expect((await a.client.ask('answered', { name: 'pod', epoch: 1, sent })).word).toBe('ok')
+    expect(ask(network)).toBe('word word')
+  })
+
+  test('D8.switch: the next sentinel goes on with the switch as it is', async () => {
+    await using network = await createNetwork(app)
+    await serve(network)
+    await using one = await startSentinel(program)
+    const { directory } = one
+    const a = await join(one)
+    await primary(a.client, 'api-server', network, { timeout: 60_000 })
+    await a.client.ask('answered', { name: 'pod', epoch: 1, sent: String(process.hrtime.bigint()) })
+    process.kill(one.pid, 'SIGKILL')
+    await one.exit
+    await using next = await startSentinel(program, { directory })
+    const again = await join(next)
+    expect(ask(network)).toBe('word word')
+    expect((await again.client.ask('unprimary', { name: 'pod' })).word).toBe('ok')
+  })
+
+  test('D8.switch: the node itself gets none', async () => {
+    await using network = await createNetwork(app)
+    await using one = await startSentinel(program)
+    const a = await join(one)
+    const { pid, start } = processOf(process.pid)
+    const { word, values } = await primary(a.client, 'api-server', network, { netns: pid, start })
+    expect([word, values['reason']]).toEqual(['failed', expect.stringContaining('not permitted')])
+  })
+})

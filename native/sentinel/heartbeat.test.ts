@@ -1,0 +1,121 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+import { createSocket } from 'node:dgram'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { introduce, key, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
+
+vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
+
+const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
+
+describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => {
+  test('D8.forged: no datagram without the key of the two nodes counts, and none does harm', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    // The two do not have the same key.
+    await introduce(a, b)
+    await b.ask('peer', { name: 'a', address: '127.0.0.1', port: a.port, run: a.run, key: 'f'.repeat(64) })
+    await a.ask('primary', primary([voter(b)]))
+    await b.ask('vote', vote(a))
+    const socket = createSocket('udp4')
+    const heads = [Buffer.from('USHB'), Buffer.from([1]), Buffer.from([1])]
+    for (let i = 0; i < 2_000; i += 1) {
+      const bytes = Buffer.concat([...heads.slice(0, i % 4), randomBytes((i * 7) % 1_000)])
+      await new Promise<void>((resolve, reject) =>
+        socket.send(bytes, b.port, '127.0.0.1', error => (error ? reject(error) : resolve())),
+      )
+    }
+    await new Promise<void>(resolve => socket.close(() => resolve()))
+    await b.event('silent', { epoch: 1 })
+    expect(a.client.lines.filter(({ word }) => word === 'serves')).toEqual([])
+    expect(await b.ask('hello')).toBe('ok')
+  })
+
+  test('D8.replay: a beat that comes twice is answered once, and its answer can be checked', async () => {
+    await using b = await startNode('b')
+    const socket = createSocket('udp4')
+    await new Promise<void>(resolve => socket.bind(0, '127.0.0.1', () => resolve()))
+    const run = 'a'.repeat(16)
+    const { port } = socket.address()
+    await b.ask('peer', { name: 'a', address: '127.0.0.1', port, run, key })
+    await b.ask('vote', { slot: 'ns/web-0', epoch: 2, node: 'a', run, timeout: 60_000 })
+    const code = (bytes: Buffer) => createHmac('sha256', Buffer.from(key, 'hex')).update(bytes).digest()
+    const slot = createHash('sha256').update('ns/web-0').digest('hex').slice(0, 16)
+    const hex = (value: number, bytes: number) => value.toString(16).padStart(2 * bytes, '0')
+    const claim = (of: string, epoch: number, verdict: number, ms = 60_000) =>
+      `${of}${hex(epoch, 4)}${hex(ms, 4)}${hex(verdict, 1)}`
+    const claims = (verdicts: readonly number[]) =>
+      [
+        claim(slot, 2, verdicts[0] ?? 0),
+        claim(slot, 1, verdicts[1] ?? 0),
+        claim(slot, 2, verdicts[2] ?? 0, 60_001),
+        claim('0'.repeat(16), 9, verdicts[3] ?? 0),
+      ].join('')
+    const frame = (type: number, from: string, to: string, process: string, sent: number, rest: string) =>
+      `55534842${'01'}${hex(type, 1)}0004${from}${to}${process}${hex(sent, 8)}${rest}`
+    const beat = (sent: number, process: string) => {
+      const body = Buffer.from(frame(1, run, b.run, process, sent, claims([])), 'hex')
+      return Buffer.concat([body, code(body)])
+    }
+    const answers: string[] = []
+    socket.on('message', bytes => {
+      expect(bytes.subarray(-32)).toEqual(code(bytes.subarray(0, -32)))
+      answers.push(bytes.subarray(0, -32).toString('hex'))
+    })
+    const send = async (...beats: readonly Buffer[]) => {
+      for (const bytes of beats) socket.send(bytes, b.port, '127.0.0.1')
+      await vi.waitFor(() => expect(answers.length).toBeGreaterThan(0))
+      await new Promise(resolve => setTimeout(resolve, 100))
+      return answers.splice(0)
+    }
+    // Before it has the number of this process, a beat may be from before it.
+    const [first = ''] = await send(beat(9, '0'.repeat(16)))
+    const process = first.slice(48, 64)
+    expect(first).toBe(frame(2, b.run, run, process, 9, claims([1, 1, 1, 1])))
+    // Answered, an earlier epoch, a longer time-out than that of the vote, and a slot without a vote.
+    const answered = (sent: number) => frame(2, b.run, run, process, sent, claims([0, 2, 1, 1]))
+    expect(await send(...[5, 5, 4, 6].map(sent => beat(sent, process)))).toEqual([5, 6].map(answered))
+    await new Promise<void>(resolve => socket.close(() => resolve()))
+  })
+
+  test('D8.whole: a file of promises that is not whole makes another voter of the sentinel', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sentinel-w-'))
+    const file = join(directory, 's.votes')
+    try {
+      const runs = new Set<string>()
+      for (const damage of [
+        (text: string) => text,
+        (text: string) => text.replace('end\n', ''),
+        (text: string) => text.replace('epoch=1', 'epoch=x'),
+        (text: string) => text.replace(/run (\w+) .*/, 'run $1 another-start'),
+        undefined,
+      ]) {
+        await using b = await startNode('b', directory)
+        runs.add(b.run)
+        expect(await b.ask('vote', { slot: 's', epoch: 1, node: 'a', run: '1'.repeat(16), timeout })).toBe(
+          'ok',
+        )
+        if (damage === undefined) rmSync(file)
+        else writeFileSync(file, damage(readFileSync(file, 'utf8')))
+      }
+      await using last = await startNode('b', directory)
+      runs.add(last.run)
+      // Only the first one left all as it was.
+      expect(runs.size).toBe(5)
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
+  test('D8.many: more primaries than fit into one datagram serve', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    await introduce(a, b)
+    const names = Array.from({ length: 150 }, (_, at) => `pod-${at}`)
+    for (const name of names) await b.ask('vote', vote(a, { slot: `ns/${name}` }))
+    for (const name of names) await a.ask('primary', primary([voter(b)], { name, slot: `ns/${name}` }))
+    for (const name of names) await a.event('serves', { name })
+  })
+})
