@@ -100,7 +100,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const relative = await client.ask('stop', { ...request, go: 'one' })
       expect([relative.word, relative.values['reason']]).toEqual(['refused', 'bad-go'])
       expect(readdirSync(directory)).toEqual([])
-      expect(statesOf(a)).toEqual(['S'])
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
       const reply = await client.ask('stop', { ...request, go: [...go, elsewhere] })
       expect(reply).toMatchObject({ word: 'stopped', values: { count: '1' } })
       expect(statesOf(a)).toEqual(['T'])
@@ -210,7 +210,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const nothing = mkdtempSync(join(tmpdir(), 'understudy-empty-'))
       onTestFinished(() => rmSync(nothing, { recursive: true }))
       await work(client, cgroup, [0, 0].map(exit), { unless: '/nonexistent', empty: nothing, ending: a.pid })
-      expect(statesOf(a)).toEqual(['S'])
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
       expect((await client.ask('stop-state', { name: 'n' })).word).toBe('done')
       expect((await client.ask('stop-state', { name: 'm' })).values['reason']).toBe('unknown-name')
       // A process that another program stops from then on stays stopped.
@@ -316,7 +316,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const client = await sentinel.connect()
       const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path, ...more })
       expect([reply.word, reply.values['reason']]).toEqual(['refused', reason])
-      expect(statesOf(a)).toEqual(['S'])
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
     })
   })
 
@@ -380,7 +380,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     const [asker, other] = [await sentinel.connect(), await sentinel.connect()]
     await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     expect((await other.ask('continue', { name: 'n' })).word).toBe('continued')
-    expect(statesOf(a)).toEqual(['S'])
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
   })
 
   test('SIGTERM to the sentinel makes everybody go on', async () => {
@@ -391,7 +391,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     process.kill(sentinel.pid, 'SIGTERM')
     expect(await sentinel.exit).toBe(0)
-    expect(statesOf(a)).toEqual(['S'])
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
   })
 
   test('who is excluded runs on, who was stopped before stays stopped', async () => {
@@ -407,7 +407,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     expect((await client.ask('stop', asked)).values['count']).toBe('1')
     expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'T'])
     await client.ask('continue', { name: 'n' })
-    expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'S'])
+    await eventually(() => expect(statesOf(excluded, stopped, a)).toEqual(['S', 'T', 'S']))
   })
 
   test('while a tracer has somebody in its hands nobody is stopped', async () => {
@@ -454,7 +454,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       word: 'failed',
       values: { reason: expect.stringContaining('No such file') },
     })
-    expect(statesOf(a)).toEqual(['S'])
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
     expect((await client.ask('stop', { ...asked, cgroup: cgroup.path })).word).toBe('stopped')
   })
 
