@@ -428,6 +428,25 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'One primary for each slot',
+    features: [
+      sentence('D8.rule', 'the sentinel has the rule that is searched', 'unit'),
+      sentence('D8.answers', 'a primary serves while enough of its voters answer', 'unit'),
+      sentence('D8.statement', 'who has stated silence answers this epoch no more', 'unit'),
+      sentence('D8.later', 'who knows a later epoch answers no earlier one', 'unit'),
+      sentence('D8.joint', 'while the voters change, a primary needs both sets', 'unit'),
+      sentence('D8.runs', 'a voter that was started with its machine is another voter', 'unit'),
+      sentence('D8.one', 'a voter has one primary and one time-out for an epoch', 'unit'),
+      sentence('D8.frames', 'datagrams with any bytes are read or refused', 'unit'),
+      sentence('D8.forged', 'no datagram without the key of two nodes counts', 'unit'),
+      sentence('D8.replay', 'a datagram that comes twice is no sign of life', 'unit'),
+      sentence('D8.whole', 'promises that are not whole make another voter', 'unit'),
+      sentence('D8.many', 'more primaries than fit into one datagram serve', 'unit'),
+      sentence('D8.refused', 'requests about votes that make no sense are refused by name', 'unit'),
+      sentence('D8.switch', 'the kernel drops the packets of a primary that may not serve', 'unit'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),
