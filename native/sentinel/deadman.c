@@ -23,19 +23,6 @@ static void begin(struct batch *batch, void *bytes)
 	batch->family = NFPROTO_INET;
 }
 
-static void table_message(struct batch *batch, uint16_t type, int flags)
-{
-	batch_message(batch, type, flags);
-	put_text(batch, NFTA_TABLE_NAME, table);
-}
-
-static void elements_message(struct batch *batch, uint16_t type, int flags)
-{
-	batch_message(batch, type, flags);
-	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
-	put_text(batch, NFTA_SET_ELEM_LIST_SET, set);
-}
-
 /*
  * A kernel may not change the time of an element that is there, so the set is emptied and filled in one transaction.
  * Milliseconds are rounded down: the elements end before the primary has to.
@@ -46,10 +33,10 @@ static void fill(struct batch *batch, int64_t until)
 	int64_t left = (until - monotonic_ns()) / NS_PER_MS;
 	size_t list;
 
-	elements_message(batch, NFT_MSG_DELSETELEM, left > 0 ? 0 : BATCH_ACK);
+	elements_message(batch, table, set, NFT_MSG_DELSETELEM, left > 0 ? 0 : BATCH_ACK);
 	if (left <= 0)
 		return;
-	elements_message(batch, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	elements_message(batch, table, set, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
 	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
 	for (size_t i = 0; i < sizeof protocols; i++) {
 		uint64_t milliseconds = htobe64((uint64_t)left);
@@ -62,27 +49,14 @@ static void fill(struct batch *batch, int64_t until)
 	unnest(batch, list);
 }
 
-static void chain(struct batch *batch, const char *name, uint32_t hook, uint32_t interface)
+static void hook_chain(struct batch *batch, const char *name, uint32_t hook, uint32_t interface)
 {
-	static const uint32_t loopback = 1; /* the first interface of every namespace */
 	struct expression opened;
-	size_t outer, rule, data, verdict;
+	size_t rule_opened, data, verdict;
 
-	batch_message(batch, NFT_MSG_NEWCHAIN, BATCH_CREATE);
-	put_text(batch, NFTA_CHAIN_TABLE, table);
-	put_text(batch, NFTA_CHAIN_NAME, name);
-	put_text(batch, NFTA_CHAIN_TYPE, "filter");
-	outer = nest(batch, NFTA_CHAIN_HOOK);
-	put_u32(batch, NFTA_HOOK_HOOKNUM, hook);
-	put_u32(batch, NFTA_HOOK_PRIORITY, (uint32_t)PRIORITY);
-	unnest(batch, outer);
-
-	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE);
-	put_text(batch, NFTA_RULE_TABLE, table);
-	put_text(batch, NFTA_RULE_CHAIN, name);
-	rule = nest(batch, NFTA_RULE_EXPRESSIONS);
-	load(batch, "meta", interface);
-	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
+	chain(batch, table, name, "filter", hook, PRIORITY);
+	rule_opened = rule(batch, table, name);
+	interface_is_other(batch, interface);
 	load(batch, "meta", NFT_META_NFPROTO);
 	opened = expression(batch, "lookup");
 	put_text(batch, NFTA_LOOKUP_SET, set);
@@ -97,7 +71,7 @@ static void chain(struct batch *batch, const char *name, uint32_t hook, uint32_t
 	unnest(batch, verdict);
 	unnest(batch, data);
 	end_expression(batch, opened);
-	unnest(batch, rule);
+	unnest(batch, rule_opened);
 }
 
 static int prepare(int netlink, int64_t until)
@@ -106,10 +80,7 @@ static int prepare(int netlink, int64_t until)
 	struct batch batch;
 
 	begin(&batch, bytes);
-	/* Create the table first, so that deleting it cannot fail. */
-	table_message(&batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
-	table_message(&batch, NFT_MSG_DELTABLE, 0);
-	table_message(&batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	table_replace(&batch, table);
 	batch_message(&batch, NFT_MSG_NEWSET, BATCH_CREATE);
 	put_text(&batch, NFTA_SET_TABLE, table);
 	put_text(&batch, NFTA_SET_NAME, set);
@@ -118,15 +89,14 @@ static int prepare(int netlink, int64_t until)
 	put_u32(&batch, NFTA_SET_KEY_TYPE, TYPE_NF_PROTO);
 	put_u32(&batch, NFTA_SET_KEY_LEN, 1);
 	put_u32(&batch, NFTA_SET_ID, 1);
-	chain(&batch, "input", NF_INET_LOCAL_IN, NFT_META_IIF);
-	chain(&batch, "output", NF_INET_LOCAL_OUT, NFT_META_OIF);
+	hook_chain(&batch, "input", NF_INET_LOCAL_IN, NFT_META_IIF);
+	hook_chain(&batch, "output", NF_INET_LOCAL_OUT, NFT_META_OIF);
 	fill(&batch, until);
 	batch_end(&batch);
 	return batch_commit(netlink, &batch);
 }
 
 struct arming {
-	struct deadman *deadman;
 	int64_t until;
 	bool kept;
 };
@@ -136,9 +106,9 @@ static int arm_in(void *context, const struct network *network)
 	struct arming *arming = context;
 	int error, netlink = netlink_open(NETLINK_NETFILTER);
 
+	(void)network;
 	if (netlink < 0)
 		return -1;
-	arming->deadman->network = *network;
 	error = arming->kept ? 0 : prepare(netlink, arming->until);
 	if (!error)
 		return netlink;
@@ -150,7 +120,7 @@ static int arm_in(void *context, const struct network *network)
 struct deadman *deadman_arm(struct process process, int64_t until, bool kept)
 {
 	struct deadman *deadman = calloc(1, sizeof *deadman);
-	struct arming arming = { .deadman = deadman, .until = until, .kept = kept };
+	struct arming arming = { .until = until, .kept = kept };
 	int error;
 
 	if (!deadman)
@@ -206,7 +176,7 @@ void deadman_disarm(struct deadman *deadman)
 	int error;
 
 	begin(&batch, bytes);
-	table_message(&batch, NFT_MSG_DELTABLE, BATCH_ACK);
+	table_message(&batch, table, NFT_MSG_DELTABLE, BATCH_ACK);
 	batch_end(&batch);
 	error = batch_commit(deadman->netlink, &batch);
 	if (error && error != ENOENT)

@@ -23,7 +23,6 @@
 
 struct deadman {
 	int netlink; /* keeps the namespace alive until deadman_free() */
-	struct network network;
 	struct process process;
 	int64_t until; /* when the elements in the set end, by the monotonic clock */
 };

@@ -107,7 +107,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(ask(network)).toBe('word word')
   })
 
-  test('D8.switch: the next sentinel goes on with the switch as it is', async () => {
+  test('D8.switch: after a restart of the sentinel, packets pass as before', async () => {
     await using network = await createNetwork(app)
     await serve(network)
     await using one = await startSentinel(program)

@@ -89,18 +89,14 @@ bool electorate_same(const struct primary *a, const struct primary *b)
 
 void electorate_follows(struct primary *to, const struct primary *from)
 {
-	for (size_t i = 0; i < to->voter_count; i++) {
-		struct voter *voter = &to->voters[i];
-
-		for (size_t j = 0; from && from->epoch == to->epoch && j < from->voter_count; j++) {
-			const struct voter *other = &from->voters[j];
-
-			if (!same(other, voter))
-				continue;
-			voter->refused = other->refused;
-			to->sent[i] = from->sent[j];
-		}
-	}
+	if (!from || from->epoch != to->epoch)
+		return;
+	for (size_t i = 0; i < to->voter_count; i++)
+		for (size_t j = 0; j < from->voter_count; j++)
+			if (same(&from->voters[j], &to->voters[i])) {
+				to->voters[i].refused = from->voters[j].refused;
+				to->sent[i] = from->sent[j];
+			}
 }
 
 static bool write_set(const struct primary *primary, const struct voters *set, const char *key, FILE *file)

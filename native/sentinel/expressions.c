@@ -44,3 +44,54 @@ void compare(struct batch *batch, uint32_t reg, uint32_t operation, const void *
 	put_data(batch, NFTA_CMP_DATA, value, length);
 	end_expression(batch, opened);
 }
+
+void table_message(struct batch *batch, const char *table, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, NFTA_TABLE_NAME, table);
+}
+
+void table_replace(struct batch *batch, const char *table)
+{
+	/* Create the table first, so that deleting it cannot fail. */
+	table_message(batch, table, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	table_message(batch, table, NFT_MSG_DELTABLE, 0);
+	table_message(batch, table, NFT_MSG_NEWTABLE, BATCH_CREATE);
+}
+
+void chain(struct batch *batch, const char *table, const char *name, const char *type, uint32_t hook, int priority)
+{
+	size_t opened;
+
+	batch_message(batch, NFT_MSG_NEWCHAIN, BATCH_CREATE);
+	put_text(batch, NFTA_CHAIN_TABLE, table);
+	put_text(batch, NFTA_CHAIN_NAME, name);
+	put_text(batch, NFTA_CHAIN_TYPE, type);
+	opened = nest(batch, NFTA_CHAIN_HOOK);
+	put_u32(batch, NFTA_HOOK_HOOKNUM, hook);
+	put_u32(batch, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+	unnest(batch, opened);
+}
+
+size_t rule(struct batch *batch, const char *table, const char *chain_name)
+{
+	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE);
+	put_text(batch, NFTA_RULE_TABLE, table);
+	put_text(batch, NFTA_RULE_CHAIN, chain_name);
+	return nest(batch, NFTA_RULE_EXPRESSIONS);
+}
+
+void interface_is_other(struct batch *batch, uint32_t key)
+{
+	static const uint32_t loopback = 1; /* the first interface of every namespace */
+
+	load(batch, "meta", key);
+	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
+}
+
+void elements_message(struct batch *batch, const char *table, const char *set, uint16_t type, int flags)
+{
+	batch_message(batch, type, flags);
+	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
+	put_text(batch, NFTA_SET_ELEM_LIST_SET, set);
+}

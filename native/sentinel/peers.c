@@ -1,14 +1,7 @@
-#include <arpa/inet.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "clock.h"
-#include "log.h"
-#include "number.h"
 #include "voting.h"
 
 enum { READ_AT_ONCE = 64 };

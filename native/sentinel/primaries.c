@@ -1,11 +1,7 @@
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "clock.h"
 #include "log.h"
-#include "number.h"
 #include "voting.h"
 
 bool primary_asks(const struct primary *primary, const struct peer *peer)
@@ -64,10 +60,11 @@ int64_t primaries_due(struct voting *voting, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (struct primary *primary = voting->primaries; primary; primary = primary->next) {
-		int64_t end = primary_until(primary);
+		int64_t end;
 
 		if (primary->gone)
 			continue;
+		end = primary_until(primary);
 		if (primary->serves != (now < end)) {
 			primary->serves = !primary->serves;
 			log_line(primary->serves ? "info" : "warn", primary->serves ? "a primary serves" : "a primary has too few answers",

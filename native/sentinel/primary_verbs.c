@@ -61,8 +61,8 @@ void primaries_forget(struct voting *voting)
 }
 
 /*
- * Gives the primary the switch that the request asks for, or else the switch of its earlier version. The packets of a primary that serves pass
- * without a gap. False with errno.
+ * Gives the primary the switch that the request asks for, or else the switch of its earlier version. The packets of a
+ * primary that serves pass without a gap. False with errno.
  */
 static bool arm(struct voting *voting, struct primary *told, struct primary *known, const struct request *request)
 {

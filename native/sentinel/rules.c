@@ -1,11 +1,11 @@
 #include "rules.h"
 
-#include "expressions.h"
-
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/rtnetlink.h>
+
+#include "expressions.h"
 
 /* Before any other nat chain in the namespace (-100): the first one decides. */
 enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
@@ -67,21 +67,11 @@ static void dnat_to_heir(struct batch *batch)
 	end_expression(batch, opened);
 }
 
-static size_t rule(struct batch *batch, const char *chain)
-{
-	batch_message(batch, NFT_MSG_NEWRULE, BATCH_CREATE);
-	put_text(batch, NFTA_RULE_TABLE, table);
-	put_text(batch, NFTA_RULE_CHAIN, chain);
-	return nest(batch, NFTA_RULE_EXPRESSIONS);
-}
-
 static void inbound_rule(struct batch *batch, uint8_t protocol)
 {
-	static const uint32_t loopback = 1; /* the first interface of every namespace */
-	size_t opened = rule(batch, "prerouting");
+	size_t opened = rule(batch, table, "prerouting");
 
-	load(batch, "meta", NFT_META_IIF);
-	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &loopback, sizeof loopback);
+	interface_is_other(batch, NFT_META_IIF);
 	address_is_local(batch, NFTA_FIB_F_DADDR, NFT_CMP_EQ);
 	load(batch, "meta", NFT_META_L4PROTO);
 	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
@@ -94,7 +84,7 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 static void outbound_rule(struct batch *batch)
 {
 	static const uint32_t dnat = IPS_DST_NAT, none = 0;
-	size_t opened = rule(batch, "postrouting");
+	size_t opened = rule(batch, table, "postrouting");
 
 	load(batch, "ct", NFT_CT_STATUS);
 	mask(batch, NFT_REG_1, &dnat, sizeof dnat);
@@ -104,37 +94,10 @@ static void outbound_rule(struct batch *batch)
 	unnest(batch, opened);
 }
 
-static void chain(struct batch *batch, const char *name, uint32_t hook, int priority)
-{
-	size_t opened;
-
-	batch_message(batch, NFT_MSG_NEWCHAIN, BATCH_CREATE);
-	put_text(batch, NFTA_CHAIN_TABLE, table);
-	put_text(batch, NFTA_CHAIN_NAME, name);
-	put_text(batch, NFTA_CHAIN_TYPE, "nat");
-	opened = nest(batch, NFTA_CHAIN_HOOK);
-	put_u32(batch, NFTA_HOOK_HOOKNUM, hook);
-	put_u32(batch, NFTA_HOOK_PRIORITY, (uint32_t)priority);
-	unnest(batch, opened);
-}
-
-static void table_message(struct batch *batch, uint16_t type, int flags)
-{
-	batch_message(batch, type, flags);
-	put_text(batch, NFTA_TABLE_NAME, table);
-}
-
-static void elements_message(struct batch *batch, uint16_t type, int flags)
-{
-	batch_message(batch, type, flags);
-	put_text(batch, NFTA_SET_ELEM_LIST_TABLE, table);
-	put_text(batch, NFTA_SET_ELEM_LIST_SET, map);
-}
-
 /* A delete without a particular element deletes all; an empty map is no error. */
 static void empty(struct batch *batch, int flags)
 {
-	elements_message(batch, NFT_MSG_DELSETELEM, flags);
+	elements_message(batch, table, map, NFT_MSG_DELSETELEM, flags);
 }
 
 static void fill(struct batch *batch, uint32_t heir)
@@ -142,7 +105,7 @@ static void fill(struct batch *batch, uint32_t heir)
 	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 	size_t list;
 
-	elements_message(batch, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	elements_message(batch, table, map, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
 	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
 	for (size_t i = 0; i < sizeof protocols; i++) {
 		size_t element = nest(batch, NFTA_LIST_ELEM);
@@ -157,10 +120,7 @@ static void fill(struct batch *batch, uint32_t heir)
 void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 {
 	batch_begin(batch, bytes, room);
-	/* Create the table first, so that deleting it cannot fail. */
-	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
-	table_message(batch, NFT_MSG_DELTABLE, 0);
-	table_message(batch, NFT_MSG_NEWTABLE, BATCH_CREATE);
+	table_replace(batch, table);
 	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
 	put_text(batch, NFTA_SET_TABLE, table);
 	put_text(batch, NFTA_SET_NAME, map);
@@ -171,8 +131,8 @@ void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
 	put_u32(batch, NFTA_SET_DATA_TYPE, 7);
 	put_u32(batch, NFTA_SET_DATA_LEN, 4);
 	put_u32(batch, NFTA_SET_ID, 1);
-	chain(batch, "prerouting", NF_INET_PRE_ROUTING, PREROUTING_PRIORITY);
-	chain(batch, "postrouting", NF_INET_POST_ROUTING, POSTROUTING_PRIORITY);
+	chain(batch, table, "prerouting", "nat", NF_INET_PRE_ROUTING, PREROUTING_PRIORITY);
+	chain(batch, table, "postrouting", "nat", NF_INET_POST_ROUTING, POSTROUTING_PRIORITY);
 	inbound_rule(batch, IPPROTO_TCP);
 	inbound_rule(batch, IPPROTO_UDP);
 	outbound_rule(batch);

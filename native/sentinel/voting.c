@@ -11,8 +11,6 @@
 #include "log.h"
 #include "verbs.h"
 
-enum { BOOT_BYTES = 64 };
-
 static bool path_of(const struct voting *voting, const char *suffix, char *path, size_t size)
 {
 	if ((size_t)snprintf(path, size, "%s.%s", voting->sentinel->options->socket, suffix) < size)
@@ -21,32 +19,31 @@ static bool path_of(const struct voting *voting, const char *suffix, char *path,
 	return false;
 }
 
-/* Distinguishes one start of the machine from the next. */
-static bool read_boot(char boot[BOOT_BYTES])
+static bool read_boot(struct voting *voting)
 {
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, boot, BOOT_BYTES - 1);
+	ssize_t length = fd < 0 ? -1 : read(fd, voting->boot, sizeof voting->boot - 1);
 
 	if (fd >= 0)
 		close(fd);
 	if (length <= 0)
 		return false;
-	boot[length] = '\0';
-	boot[strcspn(boot, "\n")] = '\0';
+	voting->boot[length] = '\0';
+	voting->boot[strcspn(voting->boot, "\n")] = '\0';
 	return true;
 }
 
 /* Every line between the first and the last one is a request. False: something is missing or wrong. */
-static bool restore_lines(struct voting *voting, FILE *file, const char *boot)
+static bool restore_lines(struct voting *voting, FILE *file)
 {
 	static struct request request;
 	struct client nobody = { .source = { .fd = -1 }, .sentinel = voting->sentinel };
-	char *line = NULL, run[17] = "", earlier[BOOT_BYTES] = "";
+	char *line = NULL, run[17] = "", earlier[sizeof voting->boot] = "";
 	bool ended = false;
 	size_t room = 0;
 	ssize_t length;
 
-	if (fscanf(file, "run %16s %63s\n", run, earlier) != 2 || !parse_run(run, &voting->run) || strcmp(earlier, boot) != 0)
+	if (fscanf(file, "run %16s %63s\n", run, earlier) != 2 || !parse_run(run, &voting->run) || strcmp(earlier, voting->boot) != 0)
 		return false;
 	while (!ended && !nobody.refused && (length = getline(&line, &room, file)) > 0) {
 		ended = strcmp(line, "end\n") == 0;
@@ -66,16 +63,16 @@ static bool restore_lines(struct voting *voting, FILE *file, const char *boot)
  */
 static bool restore(struct voting *voting)
 {
-	char path[4096], boot[BOOT_BYTES];
+	char path[4096];
 	bool whole = false;
 	FILE *file;
 
-	if (!path_of(voting, "votes", path, sizeof path) || !read_boot(boot))
+	if (!path_of(voting, "votes", path, sizeof path) || !read_boot(voting))
 		return false;
 	file = fopen(path, "re");
 	if (file) {
 		voting->restoring = true;
-		whole = restore_lines(voting, file, boot);
+		whole = restore_lines(voting, file);
 		voting->restoring = false;
 		fclose(file);
 	} else if (errno != ENOENT) {
@@ -102,9 +99,9 @@ bool voting_open(struct sentinel *sentinel)
 	return getrandom(&voting->process, sizeof voting->process, 0) == (ssize_t)sizeof voting->process && restore(voting);
 }
 
-static bool write_all(const struct voting *voting, FILE *file, const char *boot)
+static bool write_all(const struct voting *voting, FILE *file)
 {
-	bool written = fprintf(file, "run %016llx %s\n", (unsigned long long)voting->run, boot) > 0;
+	bool written = fprintf(file, "run %016llx %s\n", (unsigned long long)voting->run, voting->boot) > 0;
 
 	if (written && voting->port)
 		written = fprintf(file, "1 heartbeats port=%d\n", voting->port) > 0;
@@ -119,18 +116,18 @@ static bool write_all(const struct voting *voting, FILE *file, const char *boot)
 
 bool voting_save(struct voting *voting)
 {
-	char path[4096], scratch[4096], boot[BOOT_BYTES];
+	char path[4096], scratch[4096];
 	bool written;
 	FILE *file;
 
 	if (voting->restoring)
 		return true;
-	if (!read_boot(boot) || !path_of(voting, "votes", path, sizeof path) || !path_of(voting, "votes.new", scratch, sizeof scratch))
+	if (!path_of(voting, "votes", path, sizeof path) || !path_of(voting, "votes.new", scratch, sizeof scratch))
 		return false;
 	file = fopen(scratch, "we");
 	if (!file)
 		return false;
-	written = write_all(voting, file, boot);
+	written = write_all(voting, file);
 	written = fclose(file) == 0 && written;
 	/* It appears complete or not at all. The promise is that of this run, which ends with the machine. */
 	return written && rename(scratch, path) == 0;

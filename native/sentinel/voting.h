@@ -70,6 +70,7 @@ struct voting {
 	struct peer *peers;
 	struct primary *primaries;
 	struct vote *votes;
+	char boot[64]; /* distinguishes one start of the machine from the next */
 	int port; /* of the socket; 0: it is not open */
 	bool restoring; /* the file is being read, and must not be written */
 };

@@ -83,7 +83,7 @@ describe('what a pod with memory is good for', () => {
     })
   })
 
-  it('what an agent said before its node started anew makes no backup ready', () => {
+  it('a condition from before a restart of its node makes no backup ready', () => {
     const word = { type: podConditions.understudy, status: 'True', reason: 'Frozen' }
     const unready = { type: 'ContainersReady', status: 'False' }
     const frozen = (state: { readonly running?: object; readonly waiting?: object }): Pod => {

@@ -1,6 +1,7 @@
 /** `npm run model`: searches every state of the rule that keeps a slot from having two primaries. */
-import { spawn } from 'node:child_process'
 import { parseArgs } from 'node:util'
+import type { Mutation } from '../../sim/mutants/mutant.ts'
+import { runMutated } from '../../sim/mutants/mutated.ts'
 import { type Explored, explore } from '../explore.ts'
 import { type Bounds, fenceModel } from './model.ts'
 import { fenceMutants } from './mutants.ts'
@@ -18,29 +19,10 @@ const rows: readonly Bounds[] = [
   { holders: 4, ticks: 1, changes: 1, reboots: 1 },
 ]
 
-const hooks = new URL('../../sim/mutants/hooks.ts', import.meta.url).href
-
 /** Searches in a process whose modules have this mutation. */
-export function exploreMutant(bounds: Bounds, mutation: object): Promise<Explored> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(
-      process.execPath,
-      ['--import', hooks, import.meta.filename, '--one', JSON.stringify(bounds)],
-      {
-        stdio: ['ignore', 'pipe', 'inherit'],
-        env: { ...process.env, SIM_MUTATIONS: JSON.stringify([mutation]) },
-      },
-    )
-    let output = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-    child.on('error', reject)
-    child.on('close', code => {
-      if (code === 0) resolve(JSON.parse(output) as Explored)
-      else reject(new Error(`the search ended with ${code}`))
-    })
-  })
+export async function exploreMutant(bounds: Bounds, mutation: Mutation): Promise<Explored> {
+  const output = await runMutated([mutation], [import.meta.filename, '--one', JSON.stringify(bounds)])
+  return JSON.parse(output) as Explored
 }
 
 async function mutants(): Promise<number> {

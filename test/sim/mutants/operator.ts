@@ -377,7 +377,7 @@ export const ofOperator: readonly Mutant[] = [
   {
     finding: 'found 31',
     name: 'old-word-holds',
-    what: 'a backup whose machine has started anew counts as ready by what an agent said before',
+    what: 'after a restart of its node, a backup counts as ready by the condition that its agent wrote before',
     mutations: [
       {
         file: 'src/slot/observe/stage.ts',

@@ -1,7 +1,7 @@
 /** Checks that the simulation notices when a fix is reverted. */
-import { spawn } from 'node:child_process'
 import { mutants } from './list.ts'
 import type { Mutant } from './mutant.ts'
+import { runMutated } from './mutated.ts'
 
 export interface Verdict {
   /** The first violated rule; undefined: the simulation noticed nothing. */
@@ -9,31 +9,12 @@ export interface Verdict {
   readonly output: string
 }
 
-const hooks = new URL('hooks.ts', import.meta.url).href
 const entry = new URL('run-one.ts', import.meta.url).pathname
 
 /** Runs a mutant's scenarios in a process whose modules have its mutations. */
-export function tryMutant({ mutations, scenarios }: Mutant): Promise<Verdict> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, ['--import', hooks, entry], {
-      stdio: ['pipe', 'pipe', 'pipe'],
-      env: { ...process.env, SIM_MUTATIONS: JSON.stringify(mutations) },
-    })
-    let output = ''
-    let errors = ''
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      errors += text
-    })
-    child.on('error', reject)
-    child.on('close', code => {
-      if (code !== 0) reject(new Error(`the mutant did not run: ${errors}`))
-      else resolve({ rule: /^(\w+) at /m.exec(output)?.[1], output })
-    })
-    child.stdin.end(JSON.stringify(scenarios))
-  })
+export async function tryMutant({ mutations, scenarios }: Mutant): Promise<Verdict> {
+  const output = await runMutated(mutations, [entry], JSON.stringify(scenarios))
+  return { rule: /^(\w+) at /m.exec(output)?.[1], output }
 }
 
 /** @returns the exit code */
