@@ -24,6 +24,12 @@ export interface NodeCheck {
  */
 export const retireRequested = `${prefix}retire-requested`
 
+/**
+ * Annotation of a report: how often the API server has stated that the primaries of the node are silent, see
+ * `apiServerVoter`. Only the operator writes it, with the version of the report as a precondition.
+ */
+export const silencesAnnotation = `${prefix}silences`
+
 /** Reason in a report: memory of this kind has not been restored on this node yet. */
 export const unprovenReason = 'Unproven'
 
@@ -89,9 +95,23 @@ export interface SlotReport extends SlotKey {
   readonly handoverPaused?: boolean
   /** Source: the primary's annotation `checkpoint-requested` that this generation answers. */
   readonly answeredRequest?: string
+  /** Source: the latest voters that the sentinel of the primary has acknowledged, see `Fence`. */
+  readonly acknowledged?: { readonly term: number; readonly version: number }
+  /** The latest term of the slot in which this node has stated that the primary is silent. */
+  readonly silentTerm?: number
   /** Why there is no newer generation, or why this one is not usable. */
   readonly reason?: string
   readonly message?: string
+}
+
+/** How the sentinel of a node hears the sentinels of others. */
+export interface Heartbeats {
+  /** UDP port; the host is that of the agent's address. */
+  readonly port: number
+  /** Distinguishes this sentinel from one that made other promises, 16 hex digits. */
+  readonly run: string
+  /** X25519 public key, 64 hex digits: two nodes derive the key of their heartbeats from each other's. */
+  readonly key: string
 }
 
 /** Bytes that generations use, and their budget. */
@@ -112,6 +132,8 @@ export interface NodeReportStatus {
   readonly fingerprint: string
   /** The agent signs generations with that key; absent: an agent of an earlier version. */
   readonly signs?: boolean
+  /** Absent: the sentinel of this node neither votes nor is voted on. */
+  readonly heartbeats?: Heartbeats
   readonly kernel: string
   readonly criu: string
   readonly architecture: string

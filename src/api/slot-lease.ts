@@ -3,6 +3,7 @@
  * `resourceVersion` is the promotion, and agents act by its content.
  */
 import type { Lease } from '../kube/resources.ts'
+import { type Fence, formatFence, parseFence } from './fence.ts'
 import { labels, prefix } from './labels.ts'
 import { formatSlotKey, numberedName, type SlotKey } from './slot-key.ts'
 import { formatPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
@@ -93,6 +94,8 @@ export interface SlotLease extends SlotKey {
   readonly seal?: string
   /** The latest first. Absent in Leases of earlier versions; then the slot's memory need not be signed. */
   readonly signers?: readonly Signer[]
+  /** Absent: its primary has no voters, and another pod takes over when Kubernetes reports the loss of the node. */
+  readonly fence?: Fence
 }
 
 export const slotAnnotations = {
@@ -118,6 +121,7 @@ export const slotAnnotations = {
   retainedSince: `${prefix}retained-since`,
   seal: `${prefix}seal`,
   signers: `${prefix}signers`,
+  fence: `${prefix}fence`,
 } as const
 
 /**
@@ -185,6 +189,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
+        [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence),
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -214,6 +219,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const signers = note('signers')
   const retainedSince = note('retainedSince')
   const policy = parsePolicy(note('policy'))
+  const fence = parseFence(note('fence'))
   const owner = ownerOf(metadata)
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
@@ -249,6 +255,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),
+    ...(fence !== undefined && { fence }),
   }
 }
 

@@ -230,11 +230,12 @@ function isUrgent(old: ReportContent, next: ReportContent): boolean {
   return !isEqual(actedOn(old), actedOn(next))
 }
 
-const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: ReportContent) => ({
+const actedOn = ({ ready, retired, checks, address, fingerprint, heartbeats, slots }: ReportContent) => ({
   ready,
   retired,
   address,
   fingerprint,
+  heartbeats,
   checks: checks.map(({ name, ok }) => ({ name, ok })),
   slots: slots?.map(
     ({
@@ -249,10 +250,12 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, slots }: Report
       final,
       standsForHandover,
       handoverPaused,
+      acknowledged,
+      silentTerm,
       reason,
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason },
+      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, silentTerm },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

@@ -1,5 +1,6 @@
 // Long because it is the client of every verb of the sentinel.
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import type { Fence } from '../../api/fence.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { ProcessRef } from '../container/process.ts'
@@ -89,6 +90,44 @@ export interface Death {
   readonly graveMicroseconds: number | undefined
 }
 
+/** A pod here that has a slot, and its voters: see `Fence`. */
+export interface GuardRequest extends Pick<Fence, 'term' | 'version' | 'timeoutMs' | 'voters' | 'next'> {
+  /** Uid of the pod. */
+  readonly name: string
+  /** Name of its slot with the incarnation. */
+  readonly slot: string
+  /** A process of the pod. Its packets pass only while the pod may serve. */
+  readonly netns: ProcessRef
+  /** Directories below /sys/fs/cgroup. Everything that runs in them, now or later, is stopped while the pod may not serve. */
+  readonly cgroups: readonly string[]
+}
+
+/** A slot of another node, for which this node is a voter. */
+export interface VoteRequest extends Pick<Fence, 'term' | 'timeoutMs'> {
+  readonly slot: string
+  /** Node of the primary, with the run of its sentinel. */
+  readonly node: string
+  readonly run: string
+}
+
+export interface HeartbeatPeer {
+  readonly name: string
+  readonly address: string
+  readonly port: number
+  readonly run: string
+  /** 64 hex digits. Never log it. */
+  readonly key: string
+}
+
+/** News of the sentinel about primaries and votes. */
+export type VotingNews =
+  /** `stops`: it has too few answers, and is stopped until it has them again. */
+  | { readonly type: 'serves' | 'stops'; readonly name: string; readonly term: number }
+  /** It has too few recent answers of nodes: an answer of the API server is wanted. Sent again while that lasts. */
+  | { readonly type: 'alone'; readonly name: string; readonly term: number }
+  /** This node has stated that the primary of that term is silent, and answers it no more. */
+  | { readonly type: 'silent'; readonly slot: string; readonly term: number }
+
 export interface SentinelClient {
   hello(signal?: AbortSignal): Promise<SentinelHello>
   /** Resolves at the end of the program. An abort kills it first, so that no process keeps running unseen. */
@@ -140,6 +179,36 @@ export interface SentinelClient {
   /** Resolves when no process of the tree is left, also if it was gone already. */
   treeKill(process: ProcessRef): Promise<{ readonly count: number }>
   treeContinue(process: ProcessRef): Promise<{ readonly count: number }>
+  /** Begins to listen for heartbeats. @returns the port, and the run of this sentinel. */
+  heartbeats(port: number, signal?: AbortSignal): Promise<{ readonly port: number; readonly run: string }>
+  /** Adds another node, or changes what is known of it. */
+  addPeer(peer: HeartbeatPeer, signal?: AbortSignal): Promise<void>
+  removePeer(name: string, signal?: AbortSignal): Promise<void>
+  /**
+   * Lets a pod serve only while its voters answer. When this resolves, the sentinel has acknowledged the version, and will
+   * ask these voters also after its own restart.
+   */
+  guard(request: GuardRequest, signal?: AbortSignal): Promise<void>
+  /** The pod serves without voters from now on, or is gone. A name that is not guarded is no error. */
+  unguard(name: string, signal?: AbortSignal): Promise<void>
+  /**
+   * Tells that the API server has answered.
+   *
+   * @param run that of the voter, see `apiServerVoter`.
+   * @param sentNs when the write was sent that it has taken, `process.hrtime.bigint()`.
+   * @returns false if the sentinel does not guard this pod in this term.
+   */
+  answered(
+    request: { readonly name: string; readonly term: number; readonly run: string; readonly sentNs: bigint },
+    signal?: AbortSignal,
+  ): Promise<boolean>
+  vote(request: VoteRequest, signal?: AbortSignal): Promise<void>
+  /** A statement that was made stays, and is not told again. */
+  unvote(slot: string, signal?: AbortSignal): Promise<void>
+  /** Has the listeners told of the state of each primary and of each statement. */
+  tellVotes(signal?: AbortSignal): Promise<void>
+  /** Calls the listener for all news of the sentinel while `run` runs. Returns a function that removes it. */
+  onVoting(listener: (news: VotingNews) => void): () => void
   /** Calls the listener for every death that is reported while `run` runs. Returns a function that removes it. */
   onDeath(listener: (death: Death) => void): () => void
   /** Keeps a connection open and reconnects, so that deaths are heard. Ends with the signal. */
@@ -166,6 +235,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
   const { path, clock, log } = options
   const listeners = new Set<(death: Death) => void>()
   const listings = new Set<(watched: Watched) => void>()
+  const voting = new Set<(news: VotingNews) => void>()
   let connecting: Promise<SentinelConnection> | undefined
 
   const tell = (death: Death) => {
@@ -180,6 +250,8 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     }
     const death = line.word === 'died' ? deathOf(line) : undefined
     if (death !== undefined) tell(death)
+    const news = votingOf(line)
+    if (news !== undefined) for (const listener of voting) listener(news)
     // An unknown event comes from a newer sentinel, and this client does not wait for it.
   }
   const connection = (): Promise<SentinelConnection> => {
@@ -318,6 +390,66 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       const line = await ask('tree-continue', processFields('pid', process), ['continued'], undefined)
       return { count: number(line, 'count') }
     },
+    async heartbeats(port, signal) {
+      const line = await ask('heartbeats', [['port', String(port)]], ['listening'], signal)
+      return { port: number(line, 'port'), run: text(line, 'run') }
+    },
+    async addPeer({ name, address, port, run, key }, signal) {
+      const fields: Field[] = [
+        ['name', name],
+        ['address', address],
+        ['port', String(port)],
+        ['run', run],
+        ['key', key],
+      ]
+      await ask('peer', fields, ['ok'], signal)
+    },
+    async removePeer(name, signal) {
+      await ask('unpeer', [['name', name]], ['ok'], signal)
+    },
+    async guard({ name, slot, term, version, timeoutMs, voters, next = [], netns, cgroups }, signal) {
+      const fields: Field[] = [
+        ['name', name],
+        ['slot', slot],
+        ...termFields(term, timeoutMs),
+        ['version', String(version)],
+        ...voters.map((voter): Field => ['voter', voter]),
+        ...next.map((voter): Field => ['next', voter]),
+        ...processFields('netns', netns),
+        ...cgroups.map((cgroup): Field => ['cgroup', cgroup]),
+      ]
+      await ask('primary', fields, ['ok'], signal)
+    },
+    async unguard(name, signal) {
+      await ask('unprimary', [['name', name]], ['ok'], signal)
+    },
+    async answered({ name, term, run, sentNs }, signal) {
+      const fields: Field[] = [
+        ['name', name],
+        ['epoch', String(term)],
+        ['run', run],
+        ['sent', String(sentNs)],
+      ]
+      return (await ask('answered', fields, ['ok', 'absent'], signal)).word === 'ok'
+    },
+    async vote({ slot, term, node, run, timeoutMs }, signal) {
+      await ask(
+        'vote',
+        [['slot', slot], ...termFields(term, timeoutMs), ['node', node], ['run', run]],
+        ['ok'],
+        signal,
+      )
+    },
+    async unvote(slot, signal) {
+      await ask('unvote', [['slot', slot]], ['ok'], signal)
+    },
+    async tellVotes(signal) {
+      await ask('votes', [], ['ok'], signal)
+    },
+    onVoting(listener) {
+      voting.add(listener)
+      return () => voting.delete(listener)
+    },
     onDeath(listener) {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -374,6 +506,12 @@ function afterFields({ spawns, unless, empty, ending }: NonNullable<StopRequest[
     ...ending.map((pid): Field => ['ending', String(pid)]),
   ]
 }
+
+/** The sentinel and the rule call the term of a slot its epoch. */
+const termFields = (term: number, timeoutMs: number): readonly Field[] => [
+  ['epoch', String(term)],
+  ['timeout', String(timeoutMs)],
+]
 
 function processFields(key: string, process: ProcessRef): Field[] {
   return [
@@ -435,6 +573,15 @@ function watchedOf(line: Line): Watched | undefined {
   if (name === undefined || pid === undefined || start === undefined || !/^\d{1,20}$/.test(died))
     return undefined
   return { name, pid, start, grave: graveOf(line), diedUnixNs: died === '0' ? undefined : BigInt(died) }
+}
+
+function votingOf(line: Line): VotingNews | undefined {
+  const { word } = line
+  const [name, slot, term] = [field(line, 'name'), field(line, 'slot'), integer(field(line, 'epoch'))]
+  if (term === undefined) return undefined
+  if (word === 'silent') return slot === undefined ? undefined : { type: word, slot, term }
+  if (word !== 'serves' && word !== 'stops' && word !== 'alone') return undefined
+  return name === undefined ? undefined : { type: word, name, term }
 }
 
 function deathOf(line: Line): Death | undefined {

@@ -1,5 +1,6 @@
 import {
   type Budget,
+  type Heartbeats,
   type NodeCheck,
   type NodeReportStatus,
   paceReasons,
@@ -90,6 +91,18 @@ const slot = object<WrittenSlotReport>(
     answeredRequest: text(
       'Value of the annotation checkpoint-requested of the primary that this generation, or an earlier one, answers; only for a source.',
     ),
+    acknowledged: object<NonNullable<SlotReport['acknowledged']>>(
+      {
+        term: count('Term of the voters.', int64),
+        version: count('Version of the voters in that term.', int64),
+      },
+      { term: true, version: true },
+      { description: 'The latest voters that the primary has acknowledged; only for a source.' },
+    ),
+    silentTerm: count(
+      'The latest term of the slot in which this node has stated that the primary is silent.',
+      int64,
+    ),
     reason: text('Why there is no newer generation, or why it is not usable: one word, for programs.'),
     message: text('The reason in words, and what to change.'),
   },
@@ -120,6 +133,22 @@ const status = (): SchemaOf<Written> =>
         { pattern: '^[0-9a-f]{64}$' },
       ),
       signs: flag('True if the agent signs its generations with that key.'),
+      heartbeats: object<Heartbeats>(
+        {
+          port: count('UDP port.'),
+          run: text('Distinguishes the sentinel from one that made other promises.', {
+            pattern: '^[0-9a-f]{16}$',
+          }),
+          key: text('X25519 public key in hex, from which two nodes derive the key of their heartbeats.', {
+            pattern: '^[0-9a-f]{64}$',
+          }),
+        },
+        { port: true, run: true, key: true },
+        {
+          description:
+            'How the sentinel of the node hears other nodes; absent: it neither votes nor is voted on.',
+        },
+      ),
       kernel: text('Kernel release.'),
       criu: text('Version of the CRIU that the agent installs.'),
       architecture: text('Processor architecture, as uname prints it.'),

@@ -7,10 +7,10 @@
  * Two delays are left out, because they lose nothing. A late answer lets the primary serve no longer than a prompt one,
  * and a late statement lets no other pod take over earlier.
  */
-import { type Electorate, setsAsked, stepTowards } from '../../../src/slot/decide/fence/electorate.ts'
+import { apiServerVoter, type Electorate, nodeVoter, type Voter } from '../../../src/api/fence.ts'
+import { setsAsked, stepTowards } from '../../../src/slot/decide/fence/electorate.ts'
 import { isFenced } from '../../../src/slot/decide/fence/fenced.ts'
 import { servesUntil } from '../../../src/slot/decide/fence/primary.ts'
-import { apiServer, type Voter } from '../../../src/slot/decide/fence/quorum.ts'
 import { mayAnswer, mayState } from '../../../src/slot/decide/fence/voter.ts'
 import type { Model } from '../explore.ts'
 
@@ -73,8 +73,10 @@ interface State {
   readonly isTaken: boolean
 }
 
+const apiServer = apiServerVoter({ uid: 'report', silences: 0 })
+
 const nameOf = ({ holder, run }: VoterState): Voter =>
-  holder === undefined ? apiServer : `n${holder}/${run}`
+  holder === undefined ? apiServer : nodeVoter(`n${holder}`, String(run))
 
 export function fenceModel(
   { holders, ticks, changes, reboots }: Bounds,

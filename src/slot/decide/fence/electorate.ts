@@ -3,15 +3,7 @@
  * section 4.3): between them the primary needs both sets, so that no set that a takeover asks is one which the primary
  * does not ask any more.
  */
-import type { Voter } from './quorum.ts'
-
-export interface Electorate {
-  /** Increases with each step. */
-  readonly version: number
-  readonly voters: readonly Voter[]
-  /** The voters from the next step on. */
-  readonly next?: readonly Voter[] | undefined
-}
+import type { Electorate, Voter } from '../../../api/fence.ts'
 
 /** Returns the sets of voters of which a primary needs answers. */
 export const setsAsked = ({ voters, next }: Electorate): readonly (readonly Voter[])[] =>

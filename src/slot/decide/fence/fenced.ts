@@ -1,5 +1,5 @@
-import type { Electorate } from './electorate.ts'
-import { statementsNeeded, type Voter } from './quorum.ts'
+import type { Electorate, Voter } from '../../../api/fence.ts'
+import { statementsNeeded } from './quorum.ts'
 
 /**
  * True if the primary of this epoch does not serve any more, and never will again in this epoch.

@@ -1,6 +1,7 @@
 /** The side of the primary: until when it may serve. Its sentinel stops it then, and the kernel drops its packets. */
-import { type Electorate, setsAsked } from './electorate.ts'
-import { answersNeeded, type Voter } from './quorum.ts'
+import type { Electorate, Voter } from '../../../api/fence.ts'
+import { setsAsked } from './electorate.ts'
+import { answersNeeded } from './quorum.ts'
 
 /**
  * An answer counts for this part of the time-out, from the sending of the heartbeat. The voter waits for the whole time-out

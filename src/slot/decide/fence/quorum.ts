@@ -3,12 +3,6 @@
  * one voter in common, and a voter does only one of the two in an epoch.
  */
 
-/** Name of a voter: a holder's node with the run of its sentinel, or `apiServer`. */
-export type Voter = string
-
-/** The voter that is not a holder. It answers by accepting a write, for a server that is cut off still answers reads. */
-export const apiServer: Voter = 'api-server'
-
 /**
  * Returns how many of n voters must answer a primary. With two voters, one is enough: a primary serves on without the API
  * server, or without its only holder.
