@@ -55,9 +55,7 @@ export async function startFakeAgents(
   const mute = new Set<string>()
   const deaf = new Set<string>()
   const useless = new Set<string>()
-  const emptied = new Set<string>()
-  const cutOff = new Set<string>()
-  const unheard = new Set<string>()
+  const [emptied, cutOff, unheard] = [new Set<string>(), new Set<string>(), new Set<string>()]
   const machines = new Map<string, Partial<Machine>>()
   const diskTrouble = new Map<string, string>()
   const stages: string[] = []
@@ -259,9 +257,7 @@ export async function startFakeAgents(
     mute,
     deaf,
     useless,
-    emptied,
-    cutOff,
-    unheard,
+    ...{ emptied, cutOff, unheard },
     machines,
     diskTrouble,
     stages,

@@ -90,7 +90,8 @@ describe('the verdict on a primary', () => {
     expect(verdict(votes({ isHeard: true, unheardMs: 10, termSeenAt: monotonicNow - 4_000 }))).toEqual({
       ...{ type: 'WaitForFence', lookAgainMs: 6_000 },
     })
-    // What will never serve in this term again is replaced.
+    expect(verdict(votes({ isHeard: true, unheardMs: 3_000 })).type).toBe('FenceThenPromote')
+    // It will never serve in this term again.
     expect(verdict(votes({ ...both, isHeard: true })).type).toBe('Promote')
   })
 
@@ -98,7 +99,7 @@ describe('the verdict on a primary', () => {
     const blind = { type: 'OperatorBlind', lookAgainMs: 30_000 }
     expect(verdict({}, { heldMs: 30_000 })).toEqual(blind)
     expect(verdict(votes(both), { heldMs: 30_000 })).toEqual(blind)
-    expect(verdict(votes({ isHeard: true }), { heldMs: 30_000 }).type).toBe('RecoverInPlace')
+    expect(verdict(votes({ isHeard: true, unheardMs: 10 }), { heldMs: 30_000 }).type).toBe('RecoverInPlace')
     expect(heldSlots(seen(silent, { heldMs: 1 }))).toEqual([0])
     expect(heldSlots(seen(silent))).toEqual([])
   })

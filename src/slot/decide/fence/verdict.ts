@@ -1,4 +1,4 @@
-/** What the operator does about a primary whose voters say that it is silent. */
+/** The operator's decision about a primary whose voters have stated that it is silent. */
 import { apiServerVoter } from '../../../api/fence.ts'
 import type { SlotActionOf } from '../actions.ts'
 import { usableOf } from '../knowledge.ts'
@@ -42,7 +42,9 @@ export function verdictOf(
   const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
   if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
-  if (votes.isHeard) {
+  const unheardMs = fence.timeoutMs - votes.unheardMs
+  // One that was heard and is silent again must not begin a term that its sentinel may never acknowledge.
+  if (votes.isHeard && unheardMs > 0) {
     const lookAgainMs = votes.termSeenAt + recoveryMs - s.monotonicNow
     return lookAgainMs > 0 ? { type: 'WaitForFence', lookAgainMs } : { type: 'RecoverInPlace' }
   }
@@ -50,7 +52,6 @@ export function verdictOf(
   if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
   if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
   if (!isUsable(slot)) return { type: 'NothingUsable' }
-  const unheardMs = fence.timeoutMs - votes.unheardMs
   if (unheardMs > 0) return { type: 'WaitForFence', lookAgainMs: unheardMs }
   const statement = statementFor(s, slot)
   return statement === undefined
