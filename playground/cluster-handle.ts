@@ -9,7 +9,7 @@ import { archiveKeys, importImages, listImages, type NodeImage } from './images-
 import { type Kwok, startKwok } from './kwok.ts'
 import { withLock } from './lock.ts'
 import { powerOff } from './machine.ts'
-import { cutLink, removeNodeNetwork } from './network.ts'
+import { cutLink, joinLink, removeNodeNetwork } from './network.ts'
 import { clusterPaths } from './paths.ts'
 import type { ClusterPlan, NodePlan } from './plan.ts'
 import { isAlive } from './process.ts'
@@ -51,6 +51,10 @@ export interface Cluster {
   killNode(node: string): Promise<void>
   /** Restores the power. Resolves when the node is Ready. */
   startNode(node: string, options?: WorkOptions): Promise<void>
+  /** Unplugs a node from the network. Everything on it runs on. */
+  cutNode(node: string): Promise<void>
+  /** Plugs a node in again that was cut. */
+  joinNode(node: string): Promise<void>
   /** Imports image archives on all nodes with power. An archive that a node already has costs nothing. */
   loadImages(archives: readonly string[], options?: WorkOptions): Promise<void>
   nodeImages(node: string): Promise<NodeImage[]>
@@ -146,6 +150,9 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
           }
         }),
       ),
+
+    cutNode: node => withLock(paths.lock, () => cutLink(plan, nodeNamed(node))),
+    joinNode: node => withLock(paths.lock, () => joinLink(plan, nodeNamed(node))),
 
     async loadImages(archives, { progress = silent, signal } = {}) {
       const { images } = await current()

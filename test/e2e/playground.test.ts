@@ -48,6 +48,13 @@ describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the play
 
     await cluster.startNode('n2')
     expect(await connects(node.address, kubeletPort)).toBe(true)
+
+    const running = await holdingsOf(name)
+    await cluster.cutNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(false)
+    await cluster.joinNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(true)
+    expect((await holdingsOf(name)).processes).toEqual(expect.arrayContaining([...running.processes]))
     expect(await statusOf(name)).toMatchObject({ state: 'up' })
 
     await down(name)
