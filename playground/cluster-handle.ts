@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type Progress, silent } from '../src/terminal/progress.ts'
 import { connect, type Site, siteOf, startNodeMachine, waitForContainerd, waitForNode } from './bring-up.ts'
+import { cgroupsOf, detectCgroups, pause } from './cgroups.ts'
 import { destroy } from './destroy.ts'
 import { type RunOptions, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
@@ -55,6 +56,9 @@ export interface Cluster {
   cutNode(node: string): Promise<void>
   /** Plugs a node in again that was cut. */
   joinNode(node: string): Promise<void>
+  /** Stops all processes of a node; its network still answers what the kernel answers. */
+  pauseNode(node: string): Promise<void>
+  resumeNode(node: string): Promise<void>
   /** Imports image archives on all nodes with power. An archive that a node already has costs nothing. */
   loadImages(archives: readonly string[], options?: WorkOptions): Promise<void>
   nodeImages(node: string): Promise<NodeImage[]>
@@ -85,6 +89,11 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
     )
   }
   const machineNamed = (machine: string) => (machine === 'cp' ? plan.controlPlane : nodeNamed(machine))
+  const cgroupsOfNode = async (node: string): Promise<string[]> => {
+    const { label } = nodeNamed(node)
+    const found = await cgroupsOf(await detectCgroups(), label)
+    return found.filter(path => basename(path) === label)
+  }
   const site = async (): Promise<Site> => siteOf(await current(), plan, paths)
 
   const cluster: Cluster = {
@@ -153,6 +162,9 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
 
     cutNode: node => withLock(paths.lock, () => cutLink(plan, nodeNamed(node))),
     joinNode: node => withLock(paths.lock, () => joinLink(plan, nodeNamed(node))),
+
+    pauseNode: node => withLock(paths.lock, async () => pause(await cgroupsOfNode(node), true)),
+    resumeNode: node => withLock(paths.lock, async () => pause(await cgroupsOfNode(node), false)),
 
     async loadImages(archives, { progress = silent, signal } = {}) {
       const { images } = await current()

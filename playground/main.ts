@@ -112,6 +112,18 @@ program
   .action(async (node: string) => (await existing()).joinNode(nodeName(node)))
 
 program
+  .command('pause-node')
+  .description('stop all processes of the node, as a hypervisor does')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).pauseNode(nodeName(node)))
+
+program
+  .command('resume-node')
+  .description('let a node go on that was paused')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).resumeNode(nodeName(node)))
+
+program
   .command('load')
   .description('import image archives on all nodes')
   .argument('<archive...>')
