@@ -186,7 +186,8 @@ export interface SentinelClient {
   removePeer(name: string, signal?: AbortSignal): Promise<void>
   /**
    * Lets a pod serve only while its voters answer. When this resolves, the sentinel has acknowledged the version, and will
-   * ask these voters also after its own restart.
+   * ask these voters also after its own restart. In a new term that waits for enough answers, and is refused if they take
+   * longer than the time-out; then all stays as it was. It is also refused while another pod of the slot is guarded.
    */
   guard(request: GuardRequest, signal?: AbortSignal): Promise<void>
   /** The pod serves without voters from now on, or is gone. A name that is not guarded is no error. */
@@ -418,7 +419,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         ...processFields('netns', netns),
         ...cgroups.map((cgroup): Field => ['cgroup', cgroup]),
       ]
-      await ask('primary', fields, ['ok'], signal)
+      await ask('primary', fields, ['ok'], signal, timeoutMs + promptMs)
     },
     async unguard(name, signal) {
       await ask('unprimary', [['name', name]], ['ok'], signal)
