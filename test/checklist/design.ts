@@ -443,6 +443,10 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.whole', 'promises that are not whole make another voter', 'unit'),
       sentence('D8.many', 'more primaries than fit into one datagram serve', 'unit'),
       sentence('D8.refused', 'requests about votes that make no sense are refused by name', 'unit'),
+      sentence('D8.freeze', 'everything in a primary that may not serve is stopped, and resumes', 'unit'),
+      sentence('D8.pending', 'nobody is stopped for the time until the first answer', 'unit'),
+      sentence('D8.alone', 'the API server is asked only when nodes do not answer', 'unit'),
+      sentence('D8.flood', 'a flood from elsewhere takes no room of the voters', 'unit'),
       sentence('D8.switch', 'the kernel drops the packets of a primary that may not serve', 'unit'),
       sentence(
         'D8.voters',
@@ -455,6 +459,14 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.useless', 'nothing is stated where no other pod could have the memory', 'unit'),
       sentence('D8.recovered', 'a primary that serves on gets voters that answer it again', 'unit'),
       sentence('D8.blind', 'while most nodes are silent at once no pod takes over by votes', 'unit'),
+      sentence(
+        'D8.cut',
+        'the slot of a node that is cut off goes on elsewhere, and its own pod has stopped',
+        'e2e',
+      ),
+      sentence('D8.pause', 'a node that was paused lets no answer of an old epoch out', 'e2e'),
+      sentence('D8.blip', 'a cut that is shorter than the time-out changes nothing', 'e2e'),
+      sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },
   {

@@ -1,0 +1,68 @@
+import type { Clock } from '../../kube/clock.ts'
+import type { Log } from '../../kube/log.ts'
+import type { FenceView } from '../observe/snapshot.ts'
+import type { ApiAnswer } from '../report/api-answer.ts'
+import type { SentinelClient } from '../sentinel/client.ts'
+
+/** Brings answers of the API server to the sentinel, while primaries of this node have too few answers of nodes. */
+export interface ApiVoter {
+  /** A pod with this time-out wants an answer. Its term may be one that the sentinel has not acknowledged yet. */
+  alone(pod: Alone, timeoutMs: number): void
+  /** The API server has taken a write of the report. */
+  answered(answer: ApiAnswer): void
+}
+
+/** A pod, by its uid. */
+export interface Alone {
+  readonly name: string
+  readonly term: number
+}
+
+export interface ApiVoterOptions {
+  /** Asks the API server. @throws KubeError. */
+  readonly ask: (timeoutMs: number, signal: AbortSignal) => Promise<ApiAnswer | undefined>
+  readonly sentinel: Pick<SentinelClient, 'answered'>
+  readonly guarded: FenceView['guarded']
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+/** An answer counts for two thirds of the time-out. One that takes longer than this leaves time for another try. */
+const share = 1 / 3
+/** For so long after the latest request of a pod each write of the report counts as well, ms. */
+const recentMs = 10_000
+
+export function createApiVoter({ ask, sentinel, guarded, clock, log, signal }: ApiVoterOptions): ApiVoter {
+  let isAsking = false
+  /** By pod and term: when the sentinel has asked. */
+  const asked = new Map<string, Alone & { readonly at: number }>()
+  const keyOf = ({ name, term }: Alone) => `${name} ${term}`
+
+  const tell = async ({ run, sentNs }: ApiAnswer): Promise<void> => {
+    const others = [...guarded].map(([name, { term }]) => ({ name, term }))
+    const all = new Map([...asked.values(), ...others].map(each => [keyOf(each), each]))
+    for (const { name, term } of all.values()) await sentinel.answered({ name, term, run, sentNs }, signal)
+  }
+  const orLog = (error: unknown) => {
+    if (!signal.aborted) log.warn({ err: error }, 'cannot bring an answer of the API server to the sentinel')
+  }
+  return {
+    alone(pod, timeoutMs) {
+      asked.set(keyOf(pod), { ...pod, at: clock.monotonic() })
+      // The sentinel asks again while it needs an answer.
+      if (isAsking) return
+      isAsking = true
+      void ask(timeoutMs * share, signal)
+        .then(answer => answer && tell(answer))
+        .catch(orLog)
+        .finally(() => {
+          isAsking = false
+        })
+    },
+    answered(answer) {
+      for (const [key, { at }] of asked) if (clock.monotonic() - at >= recentMs) asked.delete(key)
+      if (asked.size > 0) void tell(answer).catch(orLog)
+    },
+  }
+}
