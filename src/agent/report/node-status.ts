@@ -8,8 +8,8 @@ export interface NodeStatus {
   /** Undefined until it is known which memory this node keeps. */
   slots: readonly SlotReport[] | undefined
   machine: Machine
-  /** Undefined: the sentinel neither votes nor is voted on. */
-  heartbeats: Heartbeats | undefined
+  /** Null: the sentinel neither votes nor is voted on. Undefined: not known yet. */
+  heartbeats: Heartbeats | null | undefined
   /** Nothing of the agents is left on this node. */
   retired: boolean
   budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
@@ -38,7 +38,7 @@ export function createNodeStatus(
         ready: status.checks.length > 0 && status.checks.every(({ ok }) => ok),
         slots: status.slots,
         retired: status.retired,
-        ...(status.heartbeats && { heartbeats: status.heartbeats }),
+        ...(status.heartbeats !== undefined && { heartbeats: status.heartbeats }),
         ...status.budgets(),
       }),
   }
