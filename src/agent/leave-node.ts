@@ -36,6 +36,7 @@ export async function leaveNode(
   status.slots = []
   status.budgets = () => ({})
   status.heartbeats = null
+  status.run = undefined
   status.checks = [
     { name: 'retired', ok: false, message: 'the agent is leaving this node', cure: 'wait for the agent' },
   ]

@@ -139,8 +139,9 @@ function platformOf(
   return {
     ...{ ...given, machine, stores: caches.stores, random },
     patch: (pod, condition, signal) => patchCondition({ api: urgentApi, clock }, pod, condition, signal),
-    report(slots) {
+    report(slots, run) {
       status.slots = slots
+      status.run = run
       status.publish()
     },
     askApi: (timeoutMs, signal) =>
