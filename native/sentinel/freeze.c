@@ -23,13 +23,6 @@ struct freeze *freeze_new(char **cgroups)
 	return freeze;
 }
 
-void freeze_cgroups(struct freeze *freeze, char **cgroups)
-{
-	list_free(freeze->hold.cgroups);
-	freeze->hold.cgroups = cgroups;
-	freeze->next = 0;
-}
-
 static void say(struct freeze *freeze, const char *name)
 {
 	if (freeze->said)
@@ -84,6 +77,11 @@ int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char 
 	}
 	freeze->next = monotonic_ns() + AGAIN_NS;
 	return freeze->next;
+}
+
+int64_t freeze_next(const struct freeze *freeze)
+{
+	return freeze->on ? freeze->next : 0;
 }
 
 void freeze_thaw(struct freeze *freeze, const char *name)

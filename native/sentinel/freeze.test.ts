@@ -2,17 +2,16 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { childrenOf, type Started, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildApp } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
 import { processOf, type Values } from './testing/sentinel.ts'
-import { api, introduce, type Node, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
+import { api, type Node, primary, startNode, timeout } from './testing/voters.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
-
 /** A process may end before it is reached. */
 function unlessGone(act: () => void): void {
   try {
@@ -33,7 +32,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     cgroup.add(started.pid)
     return started
   }
-  /** Returns T for a stopped process, and S for one that runs or sleeps. */
+  /** T: stopped; S: runs or sleeps. */
   const statesOf = (...all: readonly { readonly pid: number }[]) =>
     all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
   const settled = (states: readonly string[], ...all: readonly Started[]) =>
@@ -49,7 +48,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     expect(await acknowledged).toBe('ok')
     await node.event('serves', {})
   }
-  /** As above, until it has run out of answers and everything is stopped. */
+  /** As above, until it has run out of answers. */
   async function fence(node: Node, cgroup: Cgroup, ...all: readonly Started[]): Promise<void> {
     await serve(node, cgroup)
     await node.event('stops', {})
@@ -188,6 +187,28 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await settled(['S', 'S'], a, restored)
   })
 
+  test('D8.freeze: what a tracer from elsewhere holds gets no signal, and stops when that lets go of it', async () => {
+    using cgroup = createCgroup()
+    await using node = await startNode('a')
+    await using a = await startIn(cgroup)
+    await using b = await startIn(cgroup)
+    {
+      await using tracer = await start(app, ['trace', String(b.pid), 'runs'])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      await fence(node, cgroup, a)
+      await moment()
+      expect([statusField(b.pid, 'State')?.[0], statusField(b.pid, 'ShdPnd')]).toEqual(['S', '0'.repeat(16)])
+    }
+    await settled(['T', 'T'], a, b)
+    {
+      await using tracer = await start(app, ['trace', String(b.pid)])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      await node.answered()
+      await settled(['S', 't'], a, b)
+    }
+    await settled(['S', 'S'], a, b)
+  })
+
   test('D8.freeze: a tree that is frozen can be killed', async () => {
     using cgroup = createCgroup()
     await using node = await startNode('a')
@@ -275,44 +296,5 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     expect(await acknowledged).toBe('ok')
     await settled(['S'], a)
     expect(await node.answered({ epoch: 1 })).toBe('absent')
-  })
-
-  test('D8.pending: no request has two replies, and the end of a guard is one', async () => {
-    await using node = await startNode('a')
-    const first = node.ask('primary', primary([api]))
-    const second = node.ask('primary', primary([api], { version: 2 }))
-    expect(await first).toBe('refused replaced')
-    expect(await node.ask('unprimary', { name: 'pod' })).toBe('ok')
-    expect(await second).toBe('refused ended')
-  })
-
-  test('D8.alone: only a primary whose answers run out asks for the API server, and only if that votes', async () => {
-    await using a = await startNode('a')
-    await using b = await startNode('b')
-    await introduce(a, b)
-    const alone = () =>
-      a.client.lines.filter(({ word }) => word === 'alone').map(({ values }) => values['name'])
-    for (const name of ['pod', 'other'])
-      expect(await b.ask('vote', vote(a, { slot: `ns/${name}` }))).toBe('ok')
-    const other = primary([voter(b)], { name: 'other', slot: 'ns/other' })
-    expect(await a.ask('primary', primary([api, voter(b)], { slot: 'ns/pod' }))).toBe('ok')
-    expect(await a.ask('primary', other)).toBe('ok')
-    // Until the first answer it has none.
-    while (alone().length > 0) await a.event('alone', { name: 'pod' })
-    await new Promise(resolve => setTimeout(resolve, timeout))
-    expect(alone()).toEqual([])
-    process.kill(b.sentinel.pid, 'SIGSTOP')
-    await a.event('alone', { name: 'pod' })
-    expect(a.client.lines.filter(({ word }) => word === 'stops')).toEqual([])
-    // An answer of an earlier voter does not count.
-    expect(await a.answered({ run: 'b'.repeat(16) })).toBe('ok')
-    await a.event('stops', { name: 'pod' })
-    await a.event('alone', { name: 'pod' })
-    await a.event('alone', { name: 'pod' })
-    await a.client.ask('votes')
-    await a.event('alone', { name: 'pod' })
-    expect(alone()).not.toContain('other')
-    process.kill(b.sentinel.pid, 'SIGCONT')
-    await a.event('serves', { name: 'pod' })
   })
 })

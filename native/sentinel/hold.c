@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cgroup_procs.h"
@@ -16,26 +15,6 @@ enum {
 	ROUNDS_AT_ONCE = 8,
 	TIDY_LEAST = 64,
 };
-
-char **list_read(const struct request *request, const char *key)
-{
-	char **list = calloc(request->count + 1, sizeof *list);
-	size_t count = 0;
-
-	for (size_t i = 0; list && i < request->count; i++)
-		if (strcmp(request->fields[i].key, key) == 0 && !(list[count++] = strdup(request->fields[i].value))) {
-			list_free(list);
-			return NULL;
-		}
-	return list;
-}
-
-void list_free(char **list)
-{
-	for (size_t i = 0; list && list[i]; i++)
-		free(list[i]);
-	free(list);
-}
 
 int64_t hold_tick(const struct hold *hold, int64_t now)
 {
@@ -92,6 +71,18 @@ static void tell_to_stop(struct hold *hold, struct process process)
 	hold->last = now;
 }
 
+/*
+ * The CRIU of a dump may run its own code (the parasite) in a process that it has seized. The kernel would report a signal to
+ * CRIU, which takes a signal that it has not sent itself for the end of the process, and leaves that code in it. CRIU leaves a
+ * process stopped that it found stopped. A debugger in the pod is stopped itself.
+ */
+static bool is_at_work(const struct hold *hold, pid_t pid)
+{
+	pid_t tracer = process_tracer(pid);
+
+	return tracer && !processes_have(&hold->stopped, tracer) && !processes_have(&hold->others, tracer);
+}
+
 /* Called for each process of a round. False with errno. */
 static bool meet(void *context, pid_t pid)
 {
@@ -107,11 +98,7 @@ static bool meet(void *context, pid_t pid)
 	/* A process is also a zombie when its first thread has ended before the others. A fence stops those. */
 	if (!process_stat(pid, &stat) || stat.state == 'X' || (stat.state == 'Z' && !hold->lasts))
 		return true;
-	/*
-	 * The CRIU of a dead sentinel may still work on this process. The kernel would report a signal to CRIU, which
-	 * takes a signal that it has not sent itself for the end of the process, and leaves its own code (the parasite)
-	 * in it.
-	 */
+	/* The CRIU of a dead sentinel may still work on this process. */
 	if (stat.state == 't' && !hold->lasts) {
 		errno = EBUSY;
 		return false;
@@ -139,7 +126,8 @@ static bool meet(void *context, pid_t pid)
 		return true;
 	if (!known)
 		journal_note(process);
-	tell_to_stop(hold, process);
+	if (!hold->lasts || !is_at_work(hold, pid))
+		tell_to_stop(hold, process);
 	return true;
 }
 

@@ -63,8 +63,4 @@ bool holds_fence_any(struct sentinel *sentinel, char *const *cgroups);
 /* Resumes the processes of an earlier sentinel that no hold has taken over. Returns the time of the next call. */
 int64_t holds_due(struct sentinel *sentinel, int64_t now);
 
-/* Returns the values of a key, ending with NULL; NULL if memory is short. */
-char **list_read(const struct request *request, const char *key);
-void list_free(char **list);
-
 #endif

@@ -246,10 +246,10 @@ void stop_verb(struct client *client, const struct request *request)
 	hold_begin(sentinel, &stop->hold);
 	stop->name = strdup(name);
 	stop->asker = asker_of(client, request);
-	stop->hold.cgroups = list_read(request, "cgroup");
-	stop->gates = list_read(request, "go");
-	stop->unless = list_read(request, "unless");
-	stop->empty = list_read(request, "empty");
+	stop->hold.cgroups = request_list(request, "cgroup");
+	stop->gates = request_list(request, "go");
+	stop->unless = request_list(request, "unless");
+	stop->empty = request_list(request, "empty");
 	stop->awaited = (size_t)awaited;
 	/* A spawn that has ended already cannot have done its work. */
 	stop->by_hand = spawns_during(sentinel, client->serial, name) != stop->awaited;
