@@ -44,7 +44,7 @@ static void begin(struct sentinel *sentinel, struct freeze *freeze, int64_t now)
 	freeze->next = 0;
 }
 
-/* After the first time it looks once, and goes on only if it finds a new process. */
+/* Later calls look once, and repeat that only for a new process. */
 static void look(struct freeze *freeze, int64_t now)
 {
 	size_t before = freeze->hold.found;

@@ -117,7 +117,7 @@ static bool meet(void *context, pid_t pid)
 	}
 	hold->met += !known || stat.state != 'Z';
 	hold->found += !known;
-	/* What a fence cannot record stays stopped for ever. */
+	/* A process that a fence cannot record stays stopped for ever. */
 	if (!known && !processes_add(&hold->stopped, process) && !hold->lasts) {
 		errno = E2BIG;
 		return false;

@@ -32,7 +32,7 @@ void hold_begin(struct sentinel *sentinel, struct hold *hold);
 /*
  * Stops processes until no new one is found although all that were met had stopped, in several rounds at most. Having sent
  * the signal is not enough: a process in the middle of a fork stops after it, and its child does not exist yet. Returns 0 or
- * an errno: E2BIG if there are too many, EBUSY at a process that must not be disturbed. A fence goes on in any case.
+ * an errno: E2BIG if there are too many, EBUSY at a process that must not be disturbed. Neither ends a fence.
  */
 int hold_more(struct hold *hold, bool *complete);
 
