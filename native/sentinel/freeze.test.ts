@@ -6,8 +6,9 @@ import { childrenOf, type Started, start, stateOf, statusField } from '../../ini
 import { eventually } from '../../test/support/eventually.ts'
 import { buildApp } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
+import { own } from './testing/own.ts'
 import { processOf, type Values } from './testing/sentinel.ts'
-import { api, type Node, primary, startNode, timeout } from './testing/voters.ts'
+import { api, type Node, primary, startNode, timeout, vote } from './testing/voters.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
@@ -37,7 +38,6 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
   const settled = (states: readonly string[], ...all: readonly Started[]) =>
     eventually(() => expect(statesOf(...all)).toEqual(states))
-  /** Long enough for several looks of the sentinel. */
   const moment = () => new Promise(resolve => setTimeout(resolve, 300))
 
   /** Has the API server answer once, with which the primary serves for two thirds of the time-out. */
@@ -64,18 +64,18 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   }
 
   test('D8.freeze: everything in its cgroups is stopped, also what comes later, until it has answers', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using b = await startIn(cgroup.child('inner'))
-    await using bystander = await start(app, ['pause'])
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const b = own(await startIn(cgroup.child('inner')))
+    const bystander = own(await start(app, ['pause']))
     await serve(node, cgroup)
     expect(statesOf(a, b, bystander)).toEqual(['S', 'S', 'S'])
     await node.event('stops', { name: 'pod', epoch: 1 })
     await settled(['T', 'T', 'S'], a, b, bystander)
     await eventually(() => expect(node.sentinel.stderr()).toContain('"msg":"a primary is stopped"'))
     // A kubelet restarts a container, or a probe executes something; and what is resumed is stopped again.
-    await using late = await startIn(cgroup.child('later'))
+    const late = own(await startIn(cgroup.child('later')))
     process.kill(a.pid, 'SIGCONT')
     await settled(['T', 'T', 'T'], a, b, late)
     await node.answered()
@@ -86,9 +86,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: what forks all the time does not get away', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using parent = await start(app, ['forks', '20'])
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const parent = own(await start(app, ['forks', '20']))
     await eventually(() => expect(parent.stdout()).toBe('ready\n'))
     const pids = () =>
       readFileSync(join(cgroup.directory, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)
@@ -117,11 +117,11 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: what another program has stopped stays stopped, until that program resumes it', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using job = await startIn(cgroup)
-    await using other = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const job = own(await startIn(cgroup))
+    const other = own(await startIn(cgroup))
     for (const { pid } of [job, other]) process.kill(pid, 'SIGSTOP')
     await settled(['S', 'T', 'T'], a, job, other)
     await fence(node, cgroup, a)
@@ -134,9 +134,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
 
   test('D8.freeze: the next sentinel keeps stopped what was, and resumes exactly that', async () => {
     const directory = directoryOf('next')
-    using cgroup = createCgroup()
-    await using a = await startIn(cgroup)
-    await using job = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const a = own(await startIn(cgroup))
+    const job = own(await startIn(cgroup))
     process.kill(job.pid, 'SIGSTOP')
     for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
       await using killed = await startNode('a', directory)
@@ -145,23 +145,22 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       await killed.sentinel.exit
       expect(statesOf(a, job)).toEqual(['T', 'T'])
     }
-    // One that is started while no sentinel runs is stopped by the next one.
-    await using late = await startIn(cgroup)
-    await using next = await startNode('a', directory)
-    await settled(['T', 'T', 'T'], a, job, late)
+    const startedBetween = own(await startIn(cgroup))
+    const next = own(await startNode('a', directory))
+    await settled(['T', 'T', 'T'], a, job, startedBetween)
     await moment()
-    expect(statesOf(a, job, late)).toEqual(['T', 'T', 'T'])
+    expect(statesOf(a, job, startedBetween)).toEqual(['T', 'T', 'T'])
     await next.event('stops', { name: 'pod', epoch: 1 })
     expect(await next.answered()).toBe('ok')
-    await settled(['S', 'T', 'S'], a, job, late)
+    await settled(['S', 'T', 'S'], a, job, startedBetween)
     expect(await next.ask('unprimary', { name: 'pod' })).toBe('ok')
     await eventually(() => expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe(''))
   })
 
   test('D8.freeze: the end of a connection changes nothing, and the end of the guard resumes it', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await fence(node, cgroup, a)
     await node.client.close()
     const other = await node.sentinel.connect()
@@ -174,10 +173,10 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: a process that a restore has left stopped resumes with its primary', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using restored = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const restored = own(await startIn(cgroup))
     process.kill(restored.pid, 'SIGSTOP')
     await fence(node, cgroup, a)
     await node.ask('tree-continue', processOf(restored.pid))
@@ -188,10 +187,10 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: what a tracer from elsewhere holds gets no signal, and stops when that lets go of it', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using b = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const b = own(await startIn(cgroup))
     {
       await using tracer = await start(app, ['trace', String(b.pid), 'runs'])
       await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
@@ -210,9 +209,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: a tree that is frozen can be killed', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await fence(node, cgroup, a)
     expect(await node.ask('tree-kill', processOf(a.pid))).toBe('gone')
     await a.exit
@@ -221,9 +220,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test.each(['continue', 'deadline', 'keep', 'close'] as const)(
     'D8.freeze: a stop that was there before does not resume it: %s',
     async end => {
-      using cgroup = createCgroup()
-      await using node = await startNode('a')
-      await using a = await startIn(cgroup)
+      const cgroup = own(createCgroup())
+      const node = own(await startNode('a'))
+      const a = own(await startIn(cgroup))
       await serve(node, cgroup)
       const agent = await node.sentinel.connect()
       const deadline = end === 'deadline' ? timeout : FOREVER
@@ -247,9 +246,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   )
 
   test('D8.freeze: what serves again stays stopped for its dump, and no dump begins while it does not', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await serve(node, cgroup)
     const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
     expect(await node.ask('stop', stop)).toBe('stopped')
@@ -268,15 +267,16 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
 
   test('D8.pending: a primary that nobody has answered yet is not stopped, and what was before stays', async () => {
     const directory = directoryOf('pending')
-    using cgroup = createCgroup()
-    await using node = await startNode('a', directory)
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a', directory))
+    const a = own(await startIn(cgroup))
     const refused = node.ask('primary', primary([api], { cgroup: cgroup.path }))
     await node.event('alone', { name: 'pod', epoch: 1 })
     await node.event('alone', { name: 'pod', epoch: 1 })
     expect(statesOf(a)).toEqual(['S'])
-    expect(await refused).toBe('refused no-answers')
+    expect(await node.ask('vote', vote({ name: 'b', run: 'b'.repeat(16) }))).toBe('ok')
     expect(readFileSync(join(directory, 's.votes'), 'utf8')).not.toContain('primary')
+    expect(await refused).toBe('refused no-answers')
     expect(await node.answered()).toBe('absent')
     await fence(node, cgroup, a)
     // The next epoch does not free it before its voters have answered, and it is no other pod.
