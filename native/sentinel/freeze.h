@@ -5,10 +5,10 @@
 #ifndef FREEZE_H
 #define FREEZE_H
 
-#include "hold.h"
+#include "halt.h"
 
 struct freeze {
-	struct hold hold;
+	struct halt halt;
 	bool on;
 	bool settled, said; /* all have stopped; the log has it */
 	int64_t since, settle_until, next;
