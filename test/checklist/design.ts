@@ -433,6 +433,13 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.rule', 'the sentinel has the rule that is searched', 'unit'),
       sentence('D8.answers', 'a primary serves while enough of its voters answer', 'unit'),
       sentence('D8.statement', 'who has stated silence answers this epoch no more', 'unit'),
+      sentence('D8.denied', 'an epoch that the operator has revoked gets no answers', 'unit'),
+      sentence(
+        'D8.reach',
+        'a primary that no agent can stop is replaced only when its voters have shut it off',
+        'unit',
+      ),
+      sentence('D8.over', 'a voter whose run is over counts as silent', 'unit'),
       sentence('D8.later', 'who knows a later epoch answers no earlier one', 'unit'),
       sentence('D8.joint', 'while the voters change, a primary needs both sets', 'unit'),
       sentence('D8.runs', 'a voter that was started with its machine is another voter', 'unit'),
