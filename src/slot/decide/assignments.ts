@@ -5,8 +5,7 @@ import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
 import { stepsBehind } from './age.ts'
 import { newestOf, toldOf } from './copy-age.ts'
-import { verdictOf } from './fence/verdict.ts'
-import { fenceOfSuccessor, nextFence, wantedVoters } from './fence/voters.ts'
+import { fenceOf } from './fence/fence-of.ts'
 import type { Handover } from './handover.ts'
 import { type AssignOptions, assign } from './heirs.ts'
 import { endOf, isKeptOf, keptNow } from './knowledge.ts'
@@ -99,13 +98,12 @@ export function assignments(
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
+    const fence = fenceOf(s, present, goesOn ? cover?.holders : 'ends', players.unwanted.has(slot))
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
       incarnation,
-      group: owner.name,
-      slot,
-      owner: owner.uid,
+      ...{ group: owner.name, slot, owner: owner.uid },
       ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
       epoch,
@@ -123,11 +121,7 @@ export function assignments(
       ...(handovers !== undefined && { handovers }),
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
-      ...fenceOf(s, memory, present, {
-        goesOn,
-        isUnwanted: players.unwanted.has(slot),
-        holders: cover?.holders,
-      }),
+      ...(fence && { fence }),
     }
     if (present !== undefined && isEqual(lease, present.lease)) return []
     // The present primary is being replaced by this pod, and serves until this pod can.
@@ -147,30 +141,6 @@ export function assignments(
       },
     ]
   })
-}
-
-function fenceOf(
-  s: SlotSnapshot,
-  { nodes, nodeTimeoutMs }: MemoryView,
-  present: SlotMemory | undefined,
-  {
-    goesOn,
-    isUnwanted,
-    holders = [],
-  }: { goesOn: boolean; isUnwanted: boolean; holders: readonly string[] | undefined },
-): Pick<NumberedSlotLease, 'fence'> {
-  if (present === undefined) return {}
-  const { lease, source } = present
-  const fence = goesOn
-    ? nextFence(lease.fence, {
-        voters: wantedVoters(nodes, lease.node, holders, lease.fence?.voters),
-        timeoutMs: nodeTimeoutMs,
-        acknowledged: source?.acknowledged,
-        isUnwanted,
-        isRecovered: verdictOf(s, present).type === 'RecoverInPlace',
-      })
-    : fenceOfSuccessor(lease.fence)
-  return fence === undefined ? {} : { fence }
 }
 
 /**
