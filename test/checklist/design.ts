@@ -473,6 +473,11 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D8.pause', 'a node that was paused lets no answer of an old epoch out', 'e2e'),
       sentence('D8.blip', 'a cut that is shorter than the time-out changes nothing', 'e2e'),
+      sentence(
+        'D8.island',
+        'a primary without its API server is stopped by its voters before another pod takes over',
+        'e2e',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },
