@@ -11,9 +11,9 @@ type Create = Extract<Action, { type: 'create' }>
 export type Placing = (hot: readonly PodView[]) => (made: Create) => Create
 
 /**
- * The scheduler knows the nodes with primaries and not which slot has no heir. Right after a takeover it also counts
- * the former primary, so that no node seems better than the one of the new primary. Pods that are made together are for
- * different slots, as far as one pod cannot cover them.
+ * The scheduler knows the nodes with primaries, and not which slot has no heir. Right after a takeover it still counts
+ * the former primary, so the new primary's node seems as good as any other. Pods that are made together are for different
+ * slots, as far as one pod cannot cover them.
  *
  * @param primaries the node of the primary of each slot, after this pass.
  */

@@ -1,4 +1,5 @@
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
+import { isOutOfService } from '../../api/out-of-service.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
@@ -99,8 +100,9 @@ function nodesFor(set: SetWithMemory, { reports, nodeOf }: MemoryDeps): Readonly
     const { spec } = set.template
     const facts = nodeFacts(name, nodeOf(name))
     const forbidden = set.memory.matchingHolders && !mayRunOn(spec, facts)
-    const closed = !mayStartOn(spec, facts) || reports.silentFor(name) > timelyMs
-    return [name, { ...nodeView(report, reports), forbidden, closed }] as const
+    const outOfService = isOutOfService(facts.taints)
+    const closed = outOfService || !mayStartOn(spec, facts) || reports.silentFor(name) > timelyMs
+    return [name, { ...nodeView(report, reports), forbidden, outOfService, closed }] as const
   })
   return new Map(views.sort())
 }

@@ -2,7 +2,14 @@
  * The fence of a slot as its Lease should have it: who votes, and when a new term begins. The Lease of every primary on
  * stage has a fence if other nodes keep its memory and can hear it.
  */
-import { apiServerVoter, type Fence, mostVoters, nodeVoter, type Voter } from '../../../api/fence.ts'
+import {
+  apiServerVoter,
+  type Fence,
+  mostVoters,
+  nodeVoter,
+  type Voter,
+  withoutVoters,
+} from '../../../api/fence.ts'
 import type { SlotReport } from '../../../api/node-report.ts'
 import type { NodeView } from '../memory-view.ts'
 import { stepTowards } from './electorate.ts'
@@ -15,18 +22,21 @@ const mostHolders = mostVoters / 2 - 1
  * have its memory.
  *
  * @param holders nodes that the Lease names, the heir's first.
+ * @param now the present voters: the sentinel of an agent that starts, or whose checks fail, votes on.
  */
 export function wantedVoters(
-  nodes: ReadonlyMap<string, Pick<NodeView, 'ready' | 'vote'>>,
+  nodes: ReadonlyMap<string, Pick<NodeView, 'ready' | 'silent' | 'vote'>>,
   source: string | undefined,
   holders: readonly string[],
+  now: readonly Voter[] = [],
 ): readonly Voter[] {
   const vote = nodes.get(source ?? '')?.vote
   if (vote?.run === undefined) return []
   const voting = holders.flatMap(name => {
-    const holder = nodes.get(name)
-    const run = holder?.ready === true ? holder.vote?.run : undefined
-    return run === undefined || name === source ? [] : [nodeVoter(name, run)]
+    const { ready, silent, vote: { run } = {} } = nodes.get(name) ?? {}
+    if (run === undefined || name === source) return []
+    const voter = nodeVoter(name, run)
+    return ready || (!silent && now.includes(voter)) ? [voter] : []
   })
   return voting.length === 0 ? [] : [apiServerVoter(vote), ...voting.slice(0, mostHolders)].sort()
 }
@@ -37,6 +47,8 @@ export interface Wanted {
   readonly timeoutMs: number | undefined
   /** The word of the primary's sentinel. */
   readonly acknowledged: SlotReport['acknowledged']
+  /** Another pod is to have the slot, and the agent of the primary cannot be reached. */
+  readonly isUnwanted: boolean
   /** The voters have stated that the primary is silent, and it serves on: a statement counts for its term for ever. */
   readonly isRecovered: boolean
 }
@@ -47,16 +59,16 @@ export interface Wanted {
  * @param now the fence in its Lease.
  */
 export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undefined {
-  const { voters, timeoutMs, acknowledged, isRecovered } = wanted
+  const { voters, timeoutMs, acknowledged, isRecovered, isUnwanted } = wanted
   if (timeoutMs === undefined || voters.length === 0)
     return now === undefined || now.version === 0 ? now : withoutVoters(now)
   if (now === undefined) return firstOf(1, voters, timeoutMs)
   if (now.version === 0) return firstOf(now.term, voters, timeoutMs)
   if (now.timeoutMs !== timeoutMs || isRecovered) return firstOf(now.term + 1, voters, timeoutMs)
   const version = acknowledged?.term === now.term ? acknowledged.version : undefined
-  const { term, isArmed } = now
+  const { term, isArmed, isRevoked } = now
   return {
-    ...{ term, timeoutMs, isArmed: isArmed || (version ?? 0) > 0 },
+    ...{ term, timeoutMs, isArmed: isArmed || (version ?? 0) > 0, isRevoked: isRevoked || isUnwanted },
     ...stepTowards({ version: now.version, voters: now.voters, ...nextOf(now) }, voters, version),
   }
 }
@@ -65,12 +77,7 @@ export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undef
 export const fenceOfSuccessor = (fence: Fence | undefined): Fence | undefined => fence && withoutVoters(fence)
 
 const firstOf = (term: number, voters: readonly Voter[], timeoutMs: number): Fence => ({
-  ...{ term, version: 1, voters, timeoutMs, isArmed: false },
-})
-
-/** The term stays, so that voters answer no primary of an earlier one. */
-const withoutVoters = ({ term, timeoutMs }: Fence): Fence => ({
-  ...{ term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false },
+  ...{ term, version: 1, voters, timeoutMs, isArmed: false, isRevoked: false },
 })
 
 const nextOf = ({ next }: Fence) => (next === undefined ? {} : { next })
