@@ -24,6 +24,7 @@ import { oldMemory } from './invariants/old-memory.ts'
 import { otherSetsMemory } from './invariants/other-sets-memory.ts'
 import { servedSlots } from './invariants/served-slots.ts'
 import { slotMoved } from './invariants/slot-moved.ts'
+import { strandedStays } from './invariants/stranded-stays.ts'
 import { tooManyDeleted } from './invariants/too-many-deleted.ts'
 import { twoRun } from './invariants/two-run.ts'
 import { wrongSlot } from './invariants/wrong-slot.ts'
@@ -103,6 +104,7 @@ function rulesOf(ground: Ground, slack: number) {
   const lookForImpostors = impostorAnswers(ground, shelves.saved)
   const lookForOutages = longOutage(ground)
   const lookForMoves = slotMoved(ground)
+  const lookForStranded = strandedStays(ground)
   const saves = notSaved(ground, shelves.saved, slack)
   notConsented(ground, shelves.saved)
   tooManyDeleted(ground)
@@ -121,6 +123,7 @@ function rulesOf(ground: Ground, slack: number) {
       lookForImpostors(served, elapsed)
       lookForOutages(served, elapsed)
       lookForMoves()
+      lookForStranded(elapsed)
       saves.look()
     },
     unsaved: saves.unsaved,

@@ -15,6 +15,8 @@ export const boundsOf = (slack: number) => ({
    * `unreadySeconds` of its set.
    */
   outageMs: 31_000 * slack,
+  /** Maximum time for which a hot backup may be heir of no slot: 15 s, and two pauses if its like was replaced, ms. */
+  strandedMs: 180_000 * slack,
   /** Maximum delay of Leases at an agent that the operator waits for, ms. */
   lateMs: 5_000,
   /** Time between two checks, ms. */
