@@ -31,6 +31,8 @@ import type { Probe } from '../../../src/probe/probe.ts'
 import { originFault } from '../../../src/slot/decide/origin.ts'
 import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import { type Clones, createModelDriver } from './driver.ts'
+import type { Heartbeats } from './fence/heartbeats.ts'
+import { createVotingRequests } from './fence/requests.ts'
 import { createMemoryStore, type Shelf, type ShelfNews } from './generations.ts'
 import type { Kubelet } from './kubelet.ts'
 import { createModelSentinel, deathOf } from './sentinel.ts'
@@ -52,6 +54,7 @@ export interface AgentOptions {
   readonly time: VirtualTime
   readonly random: Random
   readonly kubelet: () => Kubelet
+  readonly heartbeats: Heartbeats
   /** Returns another machine if this one can reach it. */
   readonly reach: (address: string) =>
     | {
@@ -107,7 +110,10 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   // Time to install programs, connect to the sentinel, and read the copies on this node.
   await clock.sleep(random.next() * startMs, signal)
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
-  const sentinel = createModelSentinel(machine, time, clock, options.kubelet)
+  const sentinel = {
+    ...createModelSentinel(machine, time, clock, options.kubelet),
+    ...createVotingRequests(machine, time, party, options.heartbeats),
+  }
   const leaseOf = ({ namespace, name }: SlotKey) => {
     const lease = stores.leases.get(`${namespace}/${name}`)
     return lease && parseSlotLease(lease)
