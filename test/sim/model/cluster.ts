@@ -95,8 +95,8 @@ export interface Cluster {
   readonly heartbeats: Heartbeats
   /** Called for each news of a sentinel about primaries and votes. */
   readonly voted: ((machine: Machine, news: VotingNews) => void)[]
-  /** Called when a pod that its sentinel had stopped runs again. */
-  readonly resumed: ((machine: Machine, pod: PodOnNode) => void)[]
+  /** Called when a pod with memory begins to run, or runs again after it was stopped. */
+  readonly resumed: (() => void)[]
   /** Nothing reaches the API server, and its controllers do nothing. */
   isApiAway: boolean
   /** True time, ms, until which the garbage collector does nothing. */
@@ -163,8 +163,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     onNews: (machine, news) => {
       for (const listener of voted) listener(machine, news)
     },
-    onResumed: (machine, pod) => {
-      for (const listener of resumed) listener(machine, pod)
+    onResumed: () => {
+      for (const listener of resumed) listener()
     },
   })
 
@@ -272,8 +272,10 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
               reaches(there.machine, machine)
             return { machine: there.machine, shelf: there.volatile.shelf, news: there.volatile.news, answers }
           },
-          thawed: (pod, { slot, epoch: ofEpoch, generation }) =>
-            thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation }),
+          thawed: (pod, { slot, epoch: ofEpoch, generation }) => {
+            thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation })
+            for (const listener of resumed) listener()
+          },
           exits: (pod, app) => {
             const container = pod.containers.find(each => each.app === app)
             if (container !== undefined) cluster.killApp(pod.uid, container.name)
@@ -324,6 +326,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       time.resume(machine.kernel)
       if (agent !== undefined) time.resume(agent.party)
       heartbeats.changed()
+      for (const listener of resumed) listener()
     },
     powerOff(node) {
       const { machine } = node

@@ -9,7 +9,7 @@ import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import { servesUntil } from '../../../../src/slot/decide/fence/primary.ts'
 import { mayState } from '../../../../src/slot/decide/fence/voter.ts'
 import type { Party, VirtualTime } from '../virtual-time.ts'
-import { freeze, type Machine, type PodOnNode, reaches, unfreeze } from '../world.ts'
+import { freeze, type Machine, reaches, unfreeze } from '../world.ts'
 import { type Asked, askedBy, type Claim, judge, type Primary, type Vote } from './voting.ts'
 
 export interface Heartbeats {
@@ -29,7 +29,7 @@ interface Options {
   readonly random: Random
   readonly onNews: (machine: Machine, news: VotingNews) => void
   /** A pod that was stopped runs again. */
-  readonly onResumed: (machine: Machine, pod: PodOnNode) => void
+  readonly onResumed: () => void
 }
 
 /** Beats in a time-out. */
@@ -120,7 +120,7 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
     if (pod !== undefined && !mayServe && pod.frozen === undefined) freeze(pod, now)
     if (pod?.frozen !== undefined && mayServe) {
       unfreeze(pod, now)
-      onResumed(machine, pod)
+      onResumed()
     }
     return mayServe ? until : never
   }

@@ -25,6 +25,10 @@ export interface Violation {
     | 'SlotMoved'
     | 'TooManyDeleted'
     | 'NotSaved'
+    | 'TwoServe'
+    | 'ServesOn'
+    | 'StaysStopped'
+    | 'LateTakeover'
     | 'Crash'
   readonly at: number
   readonly what: string
