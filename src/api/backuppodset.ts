@@ -52,6 +52,10 @@ export type UpdateStrategy = (typeof updateStrategies)[number]
 export const crashLoopPolicies = ['Replace', 'Ignore'] as const
 export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 
+/** Whether a primary whose node is cut off stops by itself, so that another pod can take over at once. */
+export const fencings = ['Freeze', 'None'] as const
+export type Fencing = (typeof fencings)[number]
+
 /** How a hot backup keeps a primary's memory: restored and frozen in the pod, staged on its node, or not at all. */
 export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
 export const diskUses = ['Encrypted', 'None'] as const
@@ -94,6 +98,9 @@ export interface FailoverSpec {
   /** 0: never. */
   readonly unreadySeconds?: number
   readonly crashLoop?: CrashLoopPolicy
+  /** A duration such as `3s`: for so long a node with primaries may be silent. */
+  readonly nodeTimeout?: string
+  readonly fencing?: Fencing
   /** Makes the node's agent run the template's livenessProbe. */
   readonly liveness?: LivenessSpec
 }
@@ -214,6 +221,8 @@ export const defaults = Object.freeze({
   allowStateLoss: false,
   unreadySeconds: 30,
   crashLoop: 'Replace',
+  nodeTimeout: '3s',
+  fencing: 'Freeze',
   checkpoint: Object.freeze({
     interval: '10s',
     maxFreezePercent: 2,
@@ -251,6 +260,8 @@ export const limits = Object.freeze({
   wakeupTimeout: { min: 1, max: 300 },
   /** Seconds. */
   unreadySeconds: { min: 0, max: 86_400 },
+  /** Milliseconds. */
+  nodeTimeout: { min: 1_000, max: 60_000 },
   /** Characters. */
   schedulerName: { min: 1, max: 253 },
   /** Milliseconds. */

@@ -148,6 +148,10 @@ export const refusals = Object.freeze({
     'spec.template.spec.containers',
     `mount the volume outside ${holdPath}, and do not mount ${holdVolume}, or ${orWarm}: understudies use that path`,
   ),
+  NodeTimeoutOutOfRange: refuse(
+    'spec.failover.nodeTimeout',
+    'set failover.nodeTimeout to a duration from 1s to 60s',
+  ),
   IntervalOutOfRange: refuse(
     'spec.checkpoint.interval',
     'set checkpoint.interval to a duration from 200ms to 1h',

@@ -59,18 +59,32 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
   })
 }
 
-export function intervalOf(read: Reader, value: unknown): number {
-  const any = { min: 0, max: Number.MAX_SAFE_INTEGER }
-  const ms = read.measure(
-    'spec.checkpoint.interval',
-    value,
-    parseDuration,
-    any,
-    'a duration from 200ms to 1h',
+export const intervalOf = (read: Reader, value: unknown): number =>
+  durationOf(read, 'spec.checkpoint.interval', value, limits.interval, {
+    code: 'IntervalOutOfRange',
+    expected: 'a duration from 200ms to 1h',
+  })
+
+export const nodeTimeoutOf = (read: Reader, value: unknown): number =>
+  Math.round(
+    durationOf(read, 'spec.failover.nodeTimeout', value ?? defaults.nodeTimeout, limits.nodeTimeout, {
+      code: 'NodeTimeoutOutOfRange',
+      expected: 'a duration from 1s to 60s',
+    }),
   )
-  const { min, max } = limits.interval
+
+/** Returns the milliseconds of a duration; one out of bounds is refused and returned. */
+function durationOf(
+  read: Reader,
+  name: string,
+  value: unknown,
+  { min, max }: { readonly min: number; readonly max: number },
+  { code, expected }: { readonly code: Parameters<Reader['refuse']>[0]; readonly expected: string },
+): number {
+  const any = { min: 0, max: Number.MAX_SAFE_INTEGER }
+  const ms = read.measure(name, value, parseDuration, any, expected)
   if (typeof value === 'string' && parseDuration(value) !== undefined && (ms < min || ms > max))
-    read.refuse('IntervalOutOfRange')
+    read.refuse(code)
   return ms
 }
 

@@ -46,7 +46,7 @@ describe('parseSet', () => {
         antiAffinity: 'Preferred',
         updateStrategy: 'RollingUpdate',
         allowStateLoss: false,
-        failover: { unreadySeconds: 30, crashLoop: 'Replace' },
+        failover: { unreadySeconds: 30, crashLoop: 'Replace', nodeTimeoutMs: 3_000, fencing: 'Freeze' },
         template,
       },
     })
@@ -155,6 +155,8 @@ describe('parseSet', () => {
     ],
     ['spec.checkpoint.copies', { checkpoint: { copies: 9 } }, 'a whole number from 1 to 5'],
     ['spec.hotBackup.mode', { hotBackup: { mode: 'Live' } }, 'one of Frozen, Staged, Warm'],
+    ['spec.failover.fencing', { failover: { fencing: 'Kill' } }, 'one of Freeze, None'],
+    ['spec.failover.nodeTimeout', { failover: { nodeTimeout: 'soon' } }, 'a duration from 1s to 60s'],
     ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],
   ])('names %s and what it takes', (field, spec, message) => {
     const parsed = parse({ ...spec, template })
@@ -240,6 +242,7 @@ describe('parseSet', () => {
     HoldPathTaken: keeping({
       containers: [{ ...container, volumeMounts: [{ name: 'x', mountPath: '/.understudy' }] }],
     }),
+    NodeTimeoutOutOfRange: parse({ failover: { nodeTimeout: '900ms' }, template }),
     IntervalOutOfRange: parse({ checkpoint: { interval: '100ms' }, template }),
     StateLossWithoutCheckpoint: parse({ updateStrategy: { allowStateLoss: true }, template }),
     StateLossWithoutRoll: parse({ checkpoint: {}, updateStrategy: { allowStateLoss: true }, template }),

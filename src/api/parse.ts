@@ -6,6 +6,8 @@ import {
   choiceKeys,
   crashLoopPolicies,
   defaults,
+  type Fencing,
+  fencings,
   type GatePosition,
   gatePositions,
   limits,
@@ -20,7 +22,7 @@ import {
 } from './backuppodset.ts'
 import { type Refusal, refusalOf } from './errors.ts'
 import type { ParsedLiveness, ParsedMemory, ParsedPull, ParsedService } from './memory.ts'
-import { parseLiveness, parseMemory, parseService } from './parse-memory.ts'
+import { nodeTimeoutOf, parseLiveness, parseMemory, parseService } from './parse-memory.ts'
 import { parsePull, pullsState } from './parse-pull.ts'
 import { type Reader, reader } from './reader.ts'
 import { brokenRule, containerNames } from './template-rules.ts'
@@ -44,7 +46,12 @@ export interface ParsedSet {
   readonly updateStrategy: UpdateStrategy
   /** A roll may lose memory that cannot be restored in pods of the new template. */
   readonly allowStateLoss: boolean
-  readonly failover: { readonly unreadySeconds: number; readonly crashLoop: CrashLoopPolicy }
+  readonly failover: {
+    readonly unreadySeconds: number
+    readonly crashLoop: CrashLoopPolicy
+    readonly nodeTimeoutMs: number
+    readonly fencing: Fencing
+  }
   /** Undefined: no memory is kept, and hot backups are as in the paper. */
   readonly memory: ParsedMemory | undefined
   /** The app's own state is pulled over HTTP; never together with `memory`. */
@@ -182,4 +189,6 @@ const parseFailover = (read: Reader, failover: Fields): ParsedSet['failover'] =>
       crashLoopPolicies,
       defaults.crashLoop,
     ),
+    nodeTimeoutMs: nodeTimeoutOf(read, failover['nodeTimeout']),
+    fencing: read.oneOf('spec.failover.fencing', failover['fencing'], fencings, defaults.fencing),
   })

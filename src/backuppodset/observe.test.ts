@@ -41,7 +41,7 @@ it.each(['1970-01-01T00:00:00Z', '2099-01-01T00:00:00Z'])(
   async lastTransitionTime => {
     const clock = createFakeClock()
     const pods = createStore<Pod>({ indexes: podIndexes })
-    const set = makeSet({ failover: { unreadySeconds: 30, crashLoop: 'Replace' } })
+    const set = makeSet()
     let version = 0
     const podOf = (status: string, time: string): Pod => ({
       metadata: {

@@ -80,6 +80,11 @@ export const memoryRules = (): readonly Schema[] => [
     ),
   ),
   specRule(
+    'NodeTimeoutOutOfRange',
+    '!has(self.failover) || !has(self.failover.nodeTimeout) || ' +
+      "(duration(self.failover.nodeTimeout) >= duration('1s') && duration(self.failover.nodeTimeout) <= duration('60s'))",
+  ),
+  specRule(
     'IntervalOutOfRange',
     '!has(self.checkpoint) || !has(self.checkpoint.interval) || ' +
       "(duration(self.checkpoint.interval) >= duration('200ms') && duration(self.checkpoint.interval) <= duration('1h'))",

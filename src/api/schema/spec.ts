@@ -8,6 +8,7 @@ import {
   defaults,
   diskUses,
   type FailoverSpec,
+  fencings,
   gatePositions,
   type HotBackupSpec,
   holderChoices,
@@ -31,6 +32,8 @@ import { memoryRules } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { specRule } from './spec-rule.ts'
 import { templateSchema } from './template.ts'
+
+const durationPattern = '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$'
 
 const choosing = (transition: string) =>
   choice(
@@ -137,6 +140,19 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             crashLoopPolicies,
             defaults.crashLoop,
           ),
+          nodeTimeout: text(
+            'Only with checkpoint: how long the node of a primary may be silent, for example 3s; from 1s to 60s. The nodes with copies of its memory and the API server decide by it whether another pod takes over. Default 3s.',
+            {
+              default: defaults.nodeTimeout,
+              maxLength: 32,
+              pattern: durationPattern,
+            },
+          ),
+          fencing: choice(
+            'Only with checkpoint. Freeze: a primary that neither the nodes with its copies nor the API server can hear stops by itself, before another pod takes over; it resumes if it is heard again in time. None: it runs on, and another pod takes over when Kubernetes reports the loss of the node. Default Freeze.',
+            fencings,
+            defaults.fencing,
+          ),
           liveness: object<LivenessSpec>(
             {
               periodMilliseconds: integer(
@@ -177,7 +193,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             {
               default: defaults.checkpoint.interval,
               maxLength: 32,
-              pattern: '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$',
+              pattern: durationPattern,
             },
           ),
           maxFreezePercent: integer(
@@ -230,7 +246,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             {
               default: defaults.checkpoint.retain,
               maxLength: 32,
-              pattern: '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$',
+              pattern: durationPattern,
             },
           ),
           disk: choice(

@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { actionsOf, applied, makePod, makePods, makeSnapshot } from '../testing/snapshots.ts'
+import { actionsOf, applied, makePod, makePods, makeSet, makeSnapshot } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 
 const random = seededRandom(1)
@@ -38,7 +38,7 @@ describe('primaries that fail without going away', () => {
   })
 
   it('never does so with unreadySeconds 0', () => {
-    const failover = { unreadySeconds: 0, crashLoop: 'Ignore' } as const
+    const failover = { ...makeSet().failover, unreadySeconds: 0, crashLoop: 'Ignore' } as const
     const s = makeSnapshot(
       { ...oneOfEach, failover },
       withFirst(makePods(1, 1, 1), { ...unready, crashLooping: true }),

@@ -8,7 +8,7 @@ import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
-import { actionsOf } from '../testing/snapshots.ts'
+import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { failureOf } from './failing.ts'
 import { turnOf } from './turns.ts'
@@ -155,7 +155,7 @@ describe('a slot that somebody wants to go to another pod', () => {
   })
 
   describe('D7.handover-unready: is not lost to a failover while its primary stands still', () => {
-    const failover = { unreadySeconds: 4, crashLoop: 'Replace' } as const
+    const failover = { ...makeSet().failover, unreadySeconds: 4 }
     const wish = asked(begun({ failover }), 'p0')
     const before = played(wish, decide(wish, random), { comes: () => true })
     // The last generation is in transit: a gigabyte gets 13 + 25 + 5 s, and 5 s more to be resumed if the handover

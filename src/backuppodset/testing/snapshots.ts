@@ -24,7 +24,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     antiAffinity: 'Preferred',
     updateStrategy: 'RollingUpdate',
     allowStateLoss: false,
-    failover: { unreadySeconds: 30, crashLoop: 'Replace' },
+    failover: { unreadySeconds: 30, crashLoop: 'Replace', nodeTimeoutMs: 3_000, fencing: 'Freeze' },
     memory: undefined,
     pull: undefined,
     service: undefined,

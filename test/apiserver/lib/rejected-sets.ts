@@ -107,6 +107,16 @@ export const rejected: readonly [string, object, RegExp][] = [
     set({ spec: { failover: { crashLoop: 'Delete' } } }),
     /spec\.failover\.crashLoop.*supported values: "Replace", "Ignore"/,
   ],
+  [
+    'an unknown fencing',
+    set({ spec: { failover: { fencing: 'Kill' } } }),
+    /spec\.failover\.fencing.*supported values: "Freeze", "None"/,
+  ],
+  [
+    'a nodeTimeout that is too short',
+    set({ spec: { failover: { nodeTimeout: '900ms' } } }),
+    /spec\.failover\.nodeTimeout: .*set failover\.nodeTimeout to a duration from 1s to 60s/,
+  ],
   ['paused that is text', set({ spec: { paused: 'yes' } }), /spec\.paused.*must be of type boolean/],
   ['no template', { ...set(), spec: { replicas: 1 } }, /spec\.template: Required value/],
   ['no spec', { ...set(), spec: undefined }, /spec: Required value/],
