@@ -24,7 +24,7 @@ export interface Scenario {
   /** The template has probes. */
   readonly probes?: boolean
   /** How long a node with primaries may be silent, ms. Absent: primaries have no voters. */
-  readonly nodeTimeoutMs?: number
+  readonly nodeTimeoutMs?: number | undefined
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]

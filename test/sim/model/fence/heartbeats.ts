@@ -13,7 +13,7 @@ import { freeze, type Machine, reaches, unfreeze } from '../world.ts'
 import { type Asked, askedBy, type Claim, judge, type Primary, type Vote } from './voting.ts'
 
 export interface Heartbeats {
-  /** Call at the moment of every change of a machine, of a link between two, or of what a sentinel was asked. */
+  /** Call at the moment of each request to a sentinel, and of each change of a machine or of a link between two. */
   changed(): void
   /** Tells one listener the state of each primary and of each statement. */
   tell(machine: Machine, listener: (news: VotingNews) => void): void

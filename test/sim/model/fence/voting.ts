@@ -1,4 +1,4 @@
-/** What the sentinels of a machine know of primaries and votes. It outlives a sentinel, and ends with the boot. */
+/** The knowledge of a machine's sentinels of primaries and votes. It outlives a sentinel, and ends with the boot. */
 import { createHash } from 'node:crypto'
 import type { HeartbeatPeer, VoteRequest, VotingNews } from '../../../../src/agent/sentinel/client.ts'
 import type { Electorate, Voter } from '../../../../src/api/fence.ts'

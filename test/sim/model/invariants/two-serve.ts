@@ -12,7 +12,7 @@ import { type Ground, onLeases } from './ground.ts'
 export function twoServe(ground: Ground): () => void {
   const { cluster, violate, leaseOf, fates } = ground
   const { nodes, time, server } = cluster
-  /** The fence has to hold: no agent that works has been told of the pod's end. */
+  /** Nothing but the fence keeps the pod from serving: no agent that works knows of its end. */
   const isFenced = (node: ModelNode, uid: string) => !fates.isBroken(uid) || isCutOff(ground, node)
 
   const look = () => {
