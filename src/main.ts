@@ -154,6 +154,12 @@ program
   )
   .option('--peer-port <port>', 'port for other agents', natural(1), agentDefaults.peerPort)
   .option(
+    '--heartbeat-port <port>',
+    'UDP port for heartbeats of other nodes',
+    natural(1),
+    agentDefaults.heartbeatPort,
+  )
+  .option(
     '--health-port <port>',
     'port of /healthz and /readyz; 0: any free port',
     natural(0),

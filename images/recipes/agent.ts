@@ -59,7 +59,7 @@ export function agentConfig(version: string): ImageConfig {
     env: ['PATH=/usr/bin', 'NODE_ENV=production'],
     user: '0:0',
     workingDir: '/',
-    exposedPorts: ['9443/tcp', '9444/tcp', '9445/tcp'],
+    exposedPorts: ['9443/tcp', '9443/udp', '9444/tcp', '9445/tcp'],
     labels: labels('Understudy agent', { 'org.opencontainers.image.version': version }),
   }
 }

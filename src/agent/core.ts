@@ -2,6 +2,7 @@
  * The core of an agent: all code that decides and acts, without its platform. A node, a test and the simulation each give
  * it a platform.
  */
+import { AgentError } from '../api/agent-errors.ts'
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import type { SlotKey } from '../api/slot-key.ts'
 import { slotName } from '../checkpoint/manifest.ts'
@@ -12,18 +13,22 @@ import type { Machine } from '../slot/decide/machine-fit.ts'
 import { isKeptElsewhere } from './observe/elsewhere.ts'
 import { createObserver, type NodeState } from './observe/observe.ts'
 import type { Snapshot } from './observe/snapshot.ts'
+import type { ApiAnswer } from './report/api-answer.ts'
+import type { VotingNews } from './sentinel/client.ts'
 import { createDeaths, lostPagesWhat } from './state/deaths.ts'
+import { createFencing, type Fencing } from './state/fencing.ts'
 import { createHandoverPauses } from './state/handover-pauses.ts'
 import { createLazyPages } from './state/lazy-pages.ts'
 import { createPaces } from './state/paces.ts'
 import { createProbeSuspensions, type ProbeSuspensions } from './state/probe-suspensions.ts'
 import { createProgress } from './state/progress.ts'
 import { createUnderstudies } from './state/understudies.ts'
+import { type ApiVoter, createApiVoter } from './tasks/api-voter.ts'
 import { createEngine, type Engine } from './tasks/engine.ts'
 import { createPresent, type Present } from './tasks/present.ts'
 import { dropWatch, release } from './tasks/remains.ts'
 import type { NodeCapabilities, PodCapabilities, TaskContext } from './tasks/task-context.ts'
-import { createKeyedSignal } from './transfer/keyed-signal.ts'
+import { createKeyedSignal, type KeyedSignal } from './transfer/keyed-signal.ts'
 
 export interface Platform {
   readonly tools: NodeCapabilities
@@ -42,6 +47,8 @@ export interface Platform {
   readonly patch: PodCapabilities['patch']
   /** Publishes the report's slots. */
   readonly report: (slots: readonly SlotReport[]) => void
+  /** Asks the API server for an answer as a voter; absent: no sentinel here needs one. @throws KubeError. */
+  readonly askApi?: (timeoutMs: number, signal: AbortSignal) => Promise<ApiAnswer | undefined>
   /** Called with the slot of each new generation on this node. */
   readonly announced: (slot: SlotKey) => void
   /** The slot's generations on the disk of this node. */
@@ -55,7 +62,12 @@ export interface Platform {
   readonly defer?: (run: () => void) => void
 }
 
-export interface Core extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'run'> {
+export interface Core
+  extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'run'>,
+    Pick<Fencing, 'listens'>,
+    Pick<ApiVoter, 'answered'> {
+  /** From the sentinel. */
+  readonly onVoting: (news: VotingNews) => void
   /** Takes over the sentinel's watches at the start of an agent. */
   readonly recall: ReturnType<typeof createDeaths>['recall']
   /** Reads the caches. */
@@ -74,15 +86,16 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   const { node, store, clock, log, metrics } = tools
   const changed = () => engine.changed()
   const slots = createSlotMemory(changed, platform)
-  const pods = createPodMemory(changed, () => present, platform, signal)
+  const requests = createKeyedSignal()
+  const pods = createPodMemory(changed, () => present, requests, platform, signal)
   const observe = createObserver({
     ...{ node, ...stores, store, state, understudies: pods.understudies },
     ...(machine !== undefined && { machine }),
     proven: tools.restorableKinds.kinds,
     dead: pods.deaths.dead,
     handoverPauses: slots.handoverPauses,
+    fence: pods.fencing.view,
   })
-  const requests = createKeyedSignal()
   const present = createPresent(observe, requests.tell)
   const context: TaskContext = {
     ...{ ...tools, ...slots, ...pods, requests },
@@ -100,13 +113,26 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
     ...{ context, stores, signal, metrics, clock, random, log },
   })
+  const apiVoter = createApiVoter({
+    ...{ sentinel: tools.sentinel, guarded: pods.fencing.view.guarded, clock, log, signal },
+    ask: platform.askApi ?? (async () => undefined),
+  })
   return {
     ...engine,
     recall: pods.deaths.recall,
+    listens: pods.fencing.listens,
+    answered: apiVoter.answered,
+    onVoting(news) {
+      pods.fencing.onNews(news)
+      if (news.type === 'alone') apiVoter.alone(present.timeoutOf(news.name) ?? defaultTimeoutMs)
+    },
     observe,
     announce: slots.announce,
   }
 }
+
+/** For a primary whose Lease this agent has not read yet. */
+const defaultTimeoutMs = 3_000
 
 /** The parts that live as long as a slot has the same life on this node. */
 function createSlotMemory(changed: () => void, { tools, announced }: Platform) {
@@ -128,6 +154,7 @@ function createSlotMemory(changed: () => void, { tools, announced }: Platform) {
 function createPodMemory(
   changed: () => void,
   present: () => Present,
+  requests: KeyedSignal,
   { tools, patch, probes = createProbeSuspensions() }: Platform,
   signal: AbortSignal,
 ) {
@@ -161,5 +188,17 @@ function createPodMemory(
     ...{ clock, log },
   })
   const understudies = createUnderstudies(driver, changed, lazyPages.note)
-  return { ...probes, lazyPages, deaths, understudies }
+  const fencing = createFencing({
+    changed,
+    onFenced(uid, isFenced) {
+      metrics.fenced(fencing.view.fenced.size)
+      // A checkpoint waits for it.
+      requests.tell(uid)
+      const pod = present().podOf(uid)
+      if (pod === undefined || deaths.dead.has(uid)) return
+      if (isFenced) event(pod, 'Warning', 'Fenced', 'Fence', new AgentError('Fenced').message)
+      else event(pod, 'Normal', 'Unfenced', 'Fence', 'it runs again')
+    },
+  })
+  return { ...probes, lazyPages, deaths, understudies, fencing }
 }

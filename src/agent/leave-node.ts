@@ -42,7 +42,10 @@ export async function leaveNode(
   while (!ended.aborted && isToRetire(resources) !== false) {
     try {
       if (!status.retired)
-        await retire({ ...options, fs: hostProcFs, clock, random, cgroup: sentinelCgroup, signal: ended })
+        await retire({
+          ...{ ...options, fs: hostProcFs, clock, random, log },
+          ...{ cgroup: sentinelCgroup, signal: ended },
+        })
       status.retired = true
       status.checks = [left]
     } catch (error) {

@@ -9,6 +9,8 @@ export interface AgentOptions {
   readonly address: string
   readonly kubeconfig: string | undefined
   readonly peerPort: number
+  /** UDP port at which the sentinels of other nodes reach this node's. */
+  readonly heartbeatPort: number
   readonly healthPort: number
   readonly metricsPort: number
   /** Limit of the generations on this node, bytes: see `budgetOf`. */
@@ -34,6 +36,7 @@ export interface AgentOptions {
 
 export const defaults = {
   peerPort: 9443,
+  heartbeatPort: 9443,
   healthPort: 9444,
   metricsPort: 9445,
   memoryBudget: 512 * 1024 * 1024,

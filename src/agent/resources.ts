@@ -20,6 +20,7 @@ import { thisMachine } from './preflight/machine.ts'
 import { createNodeStatus, type NodeStatus } from './report/node-status.ts'
 import { ownNode } from './report/own-node.ts'
 import { createReportWriter, type ReportWriter } from './report/report.ts'
+import { createHeartbeatKey, type HeartbeatKey } from './transfer/heartbeat-key.ts'
 import { type Identity, loadIdentity } from './transfer/identity.ts'
 
 export interface Resources {
@@ -30,6 +31,7 @@ export interface Resources {
   /** For deaths and promotions: with connections of its own. */
   readonly urgentApi: Api
   readonly identity: Identity
+  readonly heartbeatKey: HeartbeatKey
   readonly caches: Caches
   readonly recorder: Recorder
   readonly report: ReportWriter
@@ -66,6 +68,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
   const urgentApi = createApi({ ...shared, connections: warm.urgent })
   const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
   const { node } = options
+  const heartbeatKey = createHeartbeatKey(node, identity.key)
   const owner = (signal: AbortSignal) => ownNode(api, node, signal)
   const report = createReportWriter({ api, node, owner, clock, log })
   const address = `${options.address}:${options.peerPort}`
@@ -76,7 +79,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
     ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder },
   })
   return {
-    ...{ options, log, metrics, api, urgentApi, identity, caches, recorder, report, status },
+    ...{ options, log, metrics, api, urgentApi, identity, heartbeatKey, caches, recorder, report, status },
     run: signal =>
       Promise.all([
         ...Object.values(caches.reflectors).map(reflector => reflector.run(signal)),

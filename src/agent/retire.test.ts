@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
+import { silentLog } from '../kube/log.ts'
 import { systemRandom } from '../kube/random.ts'
 import { refOf, statusOf } from './container/process.ts'
 import { retire } from './retire.ts'
@@ -28,7 +29,8 @@ async function setUp() {
     await rm(node.directory, { recursive: true, force: true })
   })
   const options = {
-    ...{ fs: hostFs, clock: systemClock, random: systemRandom, binaries, cgroup: 'understudy-of-nobody' },
+    ...{ fs: hostFs, clock: systemClock, random: systemRandom, log: silentLog, binaries },
+    cgroup: 'understudy-of-nobody',
     ...{ runDirectory: join(node.directory, 'run'), stateDirectory: node.directory },
     signal: AbortSignal.timeout(100_000),
   }

@@ -14,6 +14,7 @@ import { hostProcFs as fs } from './container/process.ts'
 import { type Core, createCore, type Platform } from './core.ts'
 import { sizeOfMemory } from './criu/memory-size.ts'
 import { sizeOfVolumes } from './criu/volumes-size.ts'
+import { listen } from './listen.ts'
 import { enterNode, type Node } from './node.ts'
 import { createInquiry } from './observe/inquiry.ts'
 import type { Snapshot } from './observe/snapshot.ts'
@@ -21,6 +22,7 @@ import { openPeers, type Peers } from './open-peers.ts'
 import type { AgentOptions } from './options.ts'
 import { findObstacles } from './preflight/obstacles/find.ts'
 import { lazyRestore } from './preflight/preflight.ts'
+import { askForAnswer } from './report/api-answer.ts'
 import { patchCondition } from './report/conditions.ts'
 import { type AgentMetrics, createAgentMetrics } from './report/metrics.ts'
 import { writeMissingRecords } from './report/missing-records.ts'
@@ -97,7 +99,7 @@ function tellBudgets({ metrics, status }: Resources, { store, disk }: Node, late
 }
 
 async function toolsOf(
-  { options, caches, identity, recorder, urgentApi, log }: Resources,
+  { options, caches, identity, heartbeatKey, recorder, urgentApi, log }: Resources,
   { driver, sentinel, store, programs, volatile }: Node,
   { peers, metrics, late }: { peers: Peers; metrics: AgentMetrics; late: Late },
   signal: AbortSignal,
@@ -108,6 +110,7 @@ async function toolsOf(
   return {
     ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client },
     sign: createSigner(identity.key),
+    heartbeatKey: heartbeatKey.with,
     inheritedConnections: createInheritedConnections({ inquiry, sever, clock, log, signal }),
     gates: createGates({ fs, clock }),
     restorableKinds: await loadRestorableKinds(join(volatile, 'proven'), programs.digest, log),
@@ -129,7 +132,7 @@ async function toolsOf(
 async function* nothing(): AsyncGenerator<never> {}
 
 function platformOf(
-  { caches, status, urgentApi, log }: Resources,
+  { options, caches, status, urgentApi, log }: Resources,
   { machine, records, tidy }: Node,
   { peers, late, ...given }: Pick<Platform, 'tools' | 'state'> & { peers: Peers; late: Late },
 ): Platform {
@@ -140,6 +143,12 @@ function platformOf(
       status.slots = slots
       status.publish()
     },
+    askApi: (timeoutMs, signal) =>
+      askForAnswer(
+        { api: urgentApi, node: options.node, clock, nowNs: process.hrtime.bigint },
+        timeoutMs,
+        signal,
+      ),
     announced(slot) {
       peers.server.announce(slot)
       late.keeper?.noted()
@@ -198,20 +207,29 @@ async function run(
   }: { core: Core; state: { able: boolean; sentinel: string }; peers: Peers; late: Late },
   signal: AbortSignal,
 ): Promise<void> {
-  const { caches, api, log } = resources
+  const { caches, api, options, heartbeatKey: key, report, status, log } = resources
   const { sentinel } = entered
   // Takes over the watches of an earlier agent before it makes new ones; then the deaths that no agent has heard of.
   core.recall(await sentinel.watches(signal))
   sentinel.onDeath(core.onDeath)
+  sentinel.onVoting(core.onVoting)
+  report.onAnswer(core.answered)
+  await sentinel.tellVotes(signal)
   core.begin(signal)
+  // A primary may need an answer of the API server at once.
+  const hearing = sentinel.run(signal)
   // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
   await keeper
     ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
     .catch((error: unknown) => log.warn({ err: error }, 'some generations on the disk are not loaded yet'))
   const parts = [
+    hearing,
     core.run(signal),
     keeper?.run(signal),
-    sentinel.run(signal),
+    listen(
+      { sentinel, port: options.heartbeatPort, key, core, status, present: () => state.sentinel, clock, log },
+      signal,
+    ),
     writeMissingRecords({ pods: caches.stores.pods.list, api, clock, log }, signal),
     prove(resources, entered, state, core.changed, signal),
     watchSentinel(resources, entered, state, core.changed, signal),

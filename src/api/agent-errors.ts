@@ -54,6 +54,14 @@ export const agentErrors = Object.freeze({
     'not all processes of the pod could be stopped in time',
     'look in the pod for processes in uninterruptible sleep (state D; slow storage is the usual cause), and for traced ones (state t)',
   ),
+  Fenced: entry(
+    'the primary is stopped until enough of its voters answer',
+    'no action needed: it resumes by itself; let its node reach the nodes that keep its copies on the port of heartbeats in their reports, or the API server',
+  ),
+  NoAnswers: entry(
+    'too few of the voters of the primary answer, so it is not fenced yet',
+    'let the nodes reach each other on the port of heartbeats in their reports; the agent tries again',
+  ),
   DumpFailed: entry(
     'CRIU could not save the memory of a container',
     'see the lines of its log that are quoted here; io_uring, devices and sockets of other pods are the usual causes',

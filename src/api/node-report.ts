@@ -114,6 +114,10 @@ export interface Heartbeats {
   readonly key: string
 }
 
+/** Returns the host of an agent's address, without the brackets of IPv6. */
+export const hostOf = ({ address }: Pick<NodeReportStatus, 'address'>): string =>
+  address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
+
 /** Bytes that generations use, and their budget. */
 export interface Budget {
   readonly bytes: number

@@ -100,7 +100,8 @@ async function dumpWith(
       failed.abort(error)
       await Promise.allSettled(all)
       // The stop may have taken effect despite the error, and a CRIU past its gate leaves stopped processes stopped.
-      if (!isAgentError(error, 'StopFailed')) await continueAnyway(deps, pod, { name, startedUnixNs })
+      if (!isAgentError(error, 'StopFailed', 'Fenced'))
+        await continueAnyway(deps, pod, { name, startedUnixNs })
       throw error
     })
     onStopped?.()

@@ -1,6 +1,7 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
+import { ofLeftGuarded, ofPeers, ofVotes } from './fence-tasks.ts'
 import { ofHolder } from './holder-tasks.ts'
 import { ofLeftOnStage, ofLosers, ofPrimary } from './primary-tasks.ts'
 import type { Task } from './task.ts'
@@ -11,7 +12,7 @@ export function desiredTasks(snapshot: Snapshot): Task[] {
   const pods = new Map(snapshot.pods.map(pod => [pod.uid, pod]))
   const primaries = new Set(snapshot.slots.map(({ holder }) => holder.uid))
   const slots = snapshot.slots.map(lease => ({ lease, name: slotName(lease) }))
-  const tasks: Task[] = []
+  const tasks: Task[] = [...ofPeers(snapshot), ...ofVotes(snapshot), ...ofLeftGuarded(snapshot)]
   for (const slot of slots) {
     const pod = pods.get(slot.lease.holder.uid)
     if (pod !== undefined) tasks.push(...ofPrimary(snapshot, slot, pod))

@@ -2,6 +2,7 @@ import { servingReasons } from '../../api/pod-contract.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import { ofGuarded } from './fence-tasks.ts'
 import type { Slot } from './slot-facts.ts'
 import { anotherIn, isOnStage, isPaused, isToEnd, nowhere, wayFrom } from './slot-facts.ts'
 import type { Task } from './task.ts'
@@ -32,7 +33,8 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
   return ofPrimaryOnStage(snapshot, slot, pod)
 }
 
-function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Task[] {
+function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] {
+  const { lease, name } = slot
   const { policy } = lease
   const ids = idsOf(pod)
   const about = { pod, lease }
@@ -46,8 +48,10 @@ function ofPrimaryOnStage(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
       lease,
       way,
     },
+    ...ofGuarded(snapshot, slot, pod),
   ]
-  if (pod.understudy || policy?.liveness !== undefined)
+  // A fenced primary is stopped, and passes no probe.
+  if ((pod.understudy || policy?.liveness !== undefined) && !snapshot.fence.fenced.has(pod.uid))
     tasks.push({
       type: 'probe',
       key: `probe/${pod.uid}`,

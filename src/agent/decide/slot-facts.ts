@@ -26,9 +26,11 @@ export function isAtStake(snapshot: Snapshot, lease: SlotLease): boolean {
   })
 }
 
-export const isOnStage = ({ stages }: Snapshot, lease: SlotLease, pod: PodView): boolean => {
+export const isOnStage = ({ stages, fence }: Snapshot, lease: SlotLease, pod: PodView): boolean => {
   const stage = stages.get(pod.uid)
-  return !pod.understudy || (stage?.state === 'OnStage' && stage.slot === slotName(lease))
+  // An agent that starts cannot look into a fenced pod, which was on stage before.
+  if (!pod.understudy || fence.fenced.has(pod.uid)) return true
+  return stage?.state === 'OnStage' && stage.slot === slotName(lease)
 }
 
 /** Whether this primary is to be stopped now, and not after its grace period. */

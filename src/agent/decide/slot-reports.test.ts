@@ -4,6 +4,7 @@ import type { Stored } from '../../checkpoint/store.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import {
   died,
+  fence,
   kept,
   lease,
   nameOf,
@@ -98,5 +99,53 @@ describe('D7.kept: what the node of the last primary says', () => {
     const onDisk = { generation: 4, takenAt: '' }
     expect(report({}, { ...none, isRead: () => false })).toMatchObject({ reason: 'DiskUnread' })
     expect(report({}, { ...none, onDisk: () => onDisk })).toMatchObject({ generation: 0, onDisk })
+  })
+})
+
+describe('fences', () => {
+  const nothing = { latest: () => undefined, progress: () => undefined }
+  const [first, second] = ['0123456789abcdef', 'fedcba9876543210']
+  const asked = (voters: readonly string[], over: Parameters<typeof lease>[0] = {}) =>
+    lease({ fence: { term: 3, version: 1, timeoutMs: 5_000, voters, isArmed: true }, ...over })
+
+  it('a voter says what it has stated, also when it is no holder any more', () => {
+    const slots = [asked([`a/${first}`], { node: 'b', holders: ['c'] })]
+    const said = (known: Parameters<typeof fence>[0]) =>
+      slotReportsOf(snapshot({ slots, fence: fence({ run: first, ...known }) }), nothing)
+    const silent = new Map([[nameOf(), 3]])
+    expect(said({ silent })).toMatchObject([{ role: 'holder', generation: 0, silentTerm: 3 }])
+    expect(said({}).map(({ silentTerm }) => silentTerm)).toEqual([undefined])
+    // In another run, its sentinel is another voter.
+    expect(said({ run: second })).toEqual([])
+  })
+
+  it('the node of a primary says what its sentinel has acknowledged', () => {
+    const said = (known: Parameters<typeof fence>[0]) =>
+      slotReportsOf(
+        snapshot({
+          slots: [asked([`b/${first}`])],
+          pods: [pod('p')],
+          fence: fence({ run: second, ...known }),
+        }),
+        nothing,
+      )[0]?.acknowledged
+    const guarded = (slot: string) => new Map([['uid-p', { term: 3, acknowledged: { slot, version: 1 } }]])
+    expect(said({ guarded: guarded(nameOf()) })).toEqual({ term: 3, version: 1 })
+    expect(said({ guarded: guarded(nameOf({ incarnation: 'fedcba98' })) })).toBeUndefined()
+    // An earlier agent has asked for it, and this one does not know for what.
+    expect(said({ guarded: new Map([['uid-p', { term: 3 }]]) })).toBeUndefined()
+  })
+
+  it('a fenced primary is on stage: its node does not offer what it has saved of it', () => {
+    const it = (known: Parameters<typeof fence>[0]) =>
+      snapshot({
+        slots: [asked([`b/${first}`])],
+        pods: [understudy('p')],
+        kept: new Map([[nameOf(), kept()]]),
+        fence: fence({ run: second, ...known }),
+      })
+    const usable = (known: Parameters<typeof fence>[0]) => slotReportsOf(it(known), nothing)[0]?.usable
+    expect(usable({})).toBe('Cold')
+    expect(usable({ fenced: new Set(['uid-p']) })).toBeUndefined()
   })
 })

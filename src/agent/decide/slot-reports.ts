@@ -6,6 +6,7 @@ import { isWanted } from '../../slot/decide/origin.ts'
 import { isDead } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import type { SlotProgress } from '../state/progress.ts'
+import { isVoter } from './fence-tasks.ts'
 import { anotherIn } from './slot-facts.ts'
 import { isHandedOver, usabilityOf } from './usability.ts'
 
@@ -35,14 +36,17 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
   // operator takes its silence on the slot for the end.
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
-  if (!isWanted(lease, node) && !mayHave) return undefined
+  // A voter says what it has stated, also when it is no holder any more.
+  if (!isWanted(lease, node) && !mayHave && !isVoter(snapshot, lease)) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, name, incarnation } = lease
+  const silentTerm = snapshot.fence.silent.get(slotName(lease))
   const common = {
     namespace,
     name,
     incarnation,
     generation: stored?.manifest.generation ?? 0,
+    ...(silentTerm !== undefined && { silentTerm }),
     ...(stored === undefined
       ? {}
       : {
@@ -79,8 +83,15 @@ function sourceOf(
     ...(snapshot.handoversPaused.has(slotName(lease)) && { handoverPaused: true }),
     ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
     ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
+    ...acknowledgedOf(snapshot, lease),
     ...leftOf(snapshot, lease, kept),
   }
+}
+
+function acknowledgedOf({ fence }: Snapshot, lease: SlotLease): Pick<SlotReport, 'acknowledged'> {
+  const { term, acknowledged } = fence.guarded.get(lease.holder.uid) ?? {}
+  if (term === undefined || acknowledged?.slot !== slotName(lease)) return {}
+  return { acknowledged: { term, version: acknowledged.version } }
 }
 
 /** The part of a report that only a node without the slot's primary has. */
@@ -144,6 +155,7 @@ function isOnStage(snapshot: Snapshot, lease: SlotLease): boolean {
   const pod = snapshot.pods.find(({ uid }) => uid === lease.holder.uid)
   if (pod === undefined || isDead(snapshot, pod, slotName(lease))) return false
   if (!pod.understudy) return anotherIn(snapshot, lease, pod) === undefined
+  if (snapshot.fence.fenced.has(pod.uid)) return true
   const stage = snapshot.stages.get(pod.uid)
   return stage?.slot === slotName(lease) && stage.state !== 'Frozen'
 }

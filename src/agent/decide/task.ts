@@ -1,4 +1,7 @@
 /** The tasks that a node's agent can have, as data. */
+import type { Fence } from '../../api/fence.ts'
+import type { Heartbeats } from '../../api/node-report.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
@@ -92,6 +95,46 @@ export type Task =
    * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
    */
   | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
+  | FenceTask
+
+/** Tasks that move no memory. They have no Lease, so that their failures are no failures to save or to restore. */
+type FenceTask = Common & { readonly lease?: undefined } & (
+    | {
+        /** A primary with voters: it may serve only while they answer. */
+        readonly type: 'guard'
+        readonly pod: PodView
+        /** Name of the slot with the incarnation. */
+        readonly slot: string
+        readonly fence: Fence
+      }
+    | {
+        /** A pod that the sentinel guards, although it may run without voters. */
+        readonly type: 'unguard'
+        readonly pod: PodView
+        /** The slot in question; undefined: no memory may run in the pod any more, and what is left of it ends first. */
+        readonly of: Pick<SlotKey, 'namespace' | 'name'> | undefined
+      }
+    /** Another node whose sentinel votes for a primary here, or is voted on here. */
+    | { readonly type: 'addPeer'; readonly peer: PeerNode }
+    | { readonly type: 'removePeer'; readonly node: string }
+    /** A slot of another node, for which this node is a voter. */
+    | { readonly type: 'vote'; readonly vote: Vote }
+    | { readonly type: 'unvote'; readonly slot: string }
+  )
+
+/** Another node, as its report says. */
+export interface PeerNode extends Heartbeats {
+  readonly node: string
+  readonly address: string
+}
+
+export interface Vote extends Pick<Fence, 'term' | 'timeoutMs'> {
+  /** Name of the slot with the incarnation. */
+  readonly slot: string
+  /** Node of the primary, and the run of its sentinel. */
+  readonly node: string
+  readonly run: string
+}
 
 export type TaskType = Task['type']
 

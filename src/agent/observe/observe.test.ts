@@ -6,7 +6,7 @@ import { restartsAnnotation, type SlotLease, slotLeaseBody } from '../../api/slo
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
-import { lease, policy } from '../testing/fake/snapshots.ts'
+import { fence, lease, policy } from '../testing/fake/snapshots.ts'
 import { createObserver, type World } from './observe.ts'
 
 const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()) =>
@@ -18,6 +18,7 @@ const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()
       proven: new Set<string>(),
       dead: new Map<string, string>(),
       handoverPauses: { isOn: () => false },
+      fence: fence(),
     },
     understudies: { stages: () => new Map(), spoiled: () => new Set() },
   })

@@ -9,7 +9,7 @@ import type { Store } from '../../kube/store.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 import { memoryOf } from './generations.ts'
 import { isMarked, viewOf } from './pod-view.ts'
-import type { Kept, PodView, Snapshot, StageView } from './snapshot.ts'
+import type { FenceView, Kept, PodView, Snapshot, StageView } from './snapshot.ts'
 
 export interface World {
   readonly node: string
@@ -33,6 +33,7 @@ export interface World {
     /** Whether the slot's primary, one of these pods, must not be stopped for a successor now. */
     isOn(lease: SlotLease, pods: readonly PodView[]): boolean
   }
+  readonly fence: FenceView
 }
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
@@ -83,6 +84,7 @@ export function createObserver(world: World): () => Snapshot {
       proven: world.proven,
       dead: world.dead,
       handoversPaused: new Set(paused.map(slotName)),
+      fence: world.fence,
     }
   }
 }

@@ -94,6 +94,28 @@ export interface Kept {
   readonly imageIds?: ReadonlyMap<string, string>
 }
 
+/** The promises and statements of this node's sentinel, as far as this agent knows them. */
+export interface FenceView {
+  /** Run of the sentinel as a voter; undefined: it neither votes nor is voted on. */
+  readonly run: string | undefined
+  /** Nodes with which the sentinel exchanges heartbeats. */
+  readonly peers: ReadonlySet<string>
+  /** By uid: pods that serve only while their voters answer. */
+  readonly guarded: ReadonlyMap<string, Guarded>
+  /** Uids of guarded pods that are stopped, because too few of their voters answer. */
+  readonly fenced: ReadonlySet<string>
+  /** Slots (`slotName`) for which the sentinel votes. */
+  readonly votes: ReadonlySet<string>
+  /** By slot: the latest term in which the sentinel has stated that the primary is silent. */
+  readonly silent: ReadonlyMap<string, number>
+}
+
+export interface Guarded {
+  readonly term: number
+  /** The slot and the version that the sentinel has acknowledged; absent: an earlier agent has asked for it. */
+  readonly acknowledged?: { readonly slot: string; readonly version: number }
+}
+
 /** The clone in an understudy of this node. */
 export interface StageView {
   /** `slotName` of its memory. */
@@ -132,4 +154,5 @@ export interface Snapshot {
   readonly dead: ReadonlyMap<string, string>
   /** Slots (`slotName`) whose primaries here must not be stopped for a successor for now: a handover has failed. */
   readonly handoversPaused: ReadonlySet<string>
+  readonly fence: FenceView
 }

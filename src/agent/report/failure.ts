@@ -25,6 +25,6 @@ export function reasonOf(error: unknown): { readonly reason: string; readonly me
   return { reason: 'Unexpected', message: `${name}; see the log of the agent` }
 }
 
-/** Errors that come with any end of a pod. */
+/** Errors that come with any end of a pod, and with a primary that is stopped because too few of its voters answer. */
 export const isEnd = (error: unknown): boolean =>
-  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled')
+  isAgentError(error, 'ProcessGone', 'NotRunning', 'DumpVoid', 'NotCalled', 'StillCalled', 'Fenced')

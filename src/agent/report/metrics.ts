@@ -28,6 +28,8 @@ export interface AgentMetrics {
   woke(verdict: string): void
   /** Gates of this node have refused so many more messages than before. */
   refusedAtGate(more: number): void
+  /** So many primaries here are stopped now, because too few of their voters answer. */
+  fenced(count: number): void
   failed(duty: string, reason: string): void
   tasks(counts: ReadonlyMap<string, number>): void
 }
@@ -101,6 +103,11 @@ const instruments = (registers: Registry[]) => ({
     help: 'Messages that gates on this node have refused: wrong, replayed or unreadable, from anywhere.',
     registers,
   }),
+  fenced: new Gauge({
+    name: 'understudy_fenced_primaries',
+    help: 'Primaries of this node that are stopped, because too few of their voters answer.',
+    registers,
+  }),
   failures: new Counter({
     name: 'understudy_agent_failures_total',
     help: 'Failures of tasks by duty (kind of task) and reason.',
@@ -150,6 +157,7 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
     deathTold: each => of.told.observe(each),
     refusedAtGate: more => of.refused.inc(more),
     woke: verdict => of.wakes.inc({ verdict }),
+    fenced: count => of.fenced.set(count),
     failed: (duty, reason) => of.failures.inc({ duty, reason }),
     tasks(counts) {
       of.tasks.reset()

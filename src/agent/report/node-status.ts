@@ -1,4 +1,4 @@
-import type { Budget, NodeCheck, SlotReport } from '../../api/node-report.ts'
+import type { Budget, Heartbeats, NodeCheck, SlotReport } from '../../api/node-report.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { ReportContent, ReportWriter } from './report.ts'
 
@@ -8,6 +8,8 @@ export interface NodeStatus {
   /** Undefined until it is known which memory this node keeps. */
   slots: readonly SlotReport[] | undefined
   machine: Machine
+  /** Undefined: the sentinel neither votes nor is voted on. */
+  heartbeats: Heartbeats | undefined
   /** Nothing of the agents is left on this node. */
   retired: boolean
   budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
@@ -24,6 +26,7 @@ export function createNodeStatus(
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait for the agent' }],
     slots: undefined,
     machine,
+    heartbeats: undefined,
     retired: false,
     budgets: () => ({}),
     publish: () =>
@@ -35,6 +38,7 @@ export function createNodeStatus(
         ready: status.checks.length > 0 && status.checks.every(({ ok }) => ok),
         slots: status.slots,
         retired: status.retired,
+        ...(status.heartbeats && { heartbeats: status.heartbeats }),
         ...status.budgets(),
       }),
   }

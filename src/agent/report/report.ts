@@ -15,6 +15,7 @@ import type { Log } from '../../kube/log.ts'
 import { cutTo } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import { mayBeKept } from '../../slot/decide/kept.ts'
+import { type ApiAnswer, answerOf } from './api-answer.ts'
 import type { NodeOwner } from './own-node.ts'
 
 export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
@@ -29,6 +30,8 @@ export interface ReportWriter {
   run(signal: AbortSignal): Promise<void>
   /** The API server has this agent's slots. */
   readonly slotsTold: boolean
+  /** Calls the listener for every write of the whole report that the API server has taken. */
+  onAnswer(listener: (answer: ApiAnswer) => void): void
 }
 
 export interface ReportWriterOptions {
@@ -40,6 +43,8 @@ export interface ReportWriterOptions {
    */
   readonly owner?: ((signal: AbortSignal) => Promise<NodeOwner | undefined>) | undefined
   readonly clock: Clock
+  /** Monotonic clock of the node, ns. Default: `process.hrtime.bigint`. */
+  readonly nowNs?: () => bigint
   readonly log: Log
   /** Milliseconds between two writes of mere progress. Default 5 s. */
   readonly everyMs?: number
@@ -50,6 +55,8 @@ export interface ReportWriterOptions {
 /** Creates the only writer of this node's report. */
 export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   const { api, node, clock, log, everyMs = 5_000, signOfLifeMs = 10_000 } = options
+  const { nowNs = process.hrtime.bigint } = options
+  const listeners = new Set<(answer: ApiAnswer) => void>()
   let wanted: ReportContent | undefined
   let written: ReportContent | undefined
   let writtenAt = Number.NEGATIVE_INFINITY
@@ -63,15 +70,18 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
       slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }
-    const patch = (said: readonly SlotReport[] | undefined) => {
+    const patch = async (said: readonly SlotReport[] | undefined) => {
       // A merge patch leaves fields alone that it does not name.
       const status = { ...common, ...(said && listed(said)) }
-      return api.patch(
+      const sentNs = nowNs()
+      const report = await api.patch(
         nodeReports,
         { name: node },
         { type: 'merge', body: { status } },
         { subresource: 'status', signal, timeoutMs: requestTimeoutMs },
       )
+      const answer = answerOf(report, sentNs)
+      if (answer !== undefined) for (const listener of listeners) listener(answer)
     }
     try {
       await patch(slots)
@@ -127,6 +137,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     get slotsTold() {
       return written?.slots !== undefined
     },
+    onAnswer: listener => void listeners.add(listener),
     update(content) {
       // Called at every change of any pod. Most changes do not affect the report, and a write that is due stays due.
       if (wanted !== undefined && isEqual(wanted, content)) return
@@ -208,7 +219,13 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
  */
 function listed(slots: readonly SlotReport[]) {
   const rank = (slot: SlotReport) =>
-    slot.role === 'source' ? 0 : slot.usable !== undefined ? 1 : mayBeKept(slot) ? 2 : 3
+    slot.role === 'source' || slot.silentTerm !== undefined
+      ? 0
+      : slot.usable !== undefined
+        ? 1
+        : mayBeKept(slot)
+          ? 2
+          : 3
   const isWhole = slots.length <= reportLimits.slots
   const sorted = isWhole ? slots : [...slots].sort((a, b) => rank(a) - rank(b))
   const room = sorted.slice(0, reportLimits.slots)

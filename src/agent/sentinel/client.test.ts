@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { createFakeClock, systemClock } from '../../kube/clock.ts'
-import { createSentinelClient, type Death } from './client.ts'
+import { createSentinelClient, type Death, type VotingNews } from './client.ts'
 import { field } from './line.ts'
 import { type Script, startScriptedSentinel } from './testing/scripted-sentinel.ts'
 
@@ -35,6 +35,14 @@ const spawnRequest = {
   log: '/run/with space',
   files: [{ fd: 200, path: '/a:b', mode: 'd' }],
   arguments: ['/bin/x', '', 'ä\n'],
+} as const
+
+const guardRequest = {
+  ...{ name: 'uid-p', slot: 'default.web-0.0123abcd', term: 4, version: 2, timeoutMs: 5_000 },
+  voters: ['API/0123456789abcdef', 'b/fedcba9876543210'],
+  next: ['c/0000000000000001'],
+  netns: { pid: 10, start: 20 },
+  cgroups: ['kubepods/pod1'],
 } as const
 
 describe('client of the sentinel', () => {
@@ -106,6 +114,60 @@ describe('client of the sentinel', () => {
   ])('%s', async (reply, code) => {
     const { client } = await setUp((_, send) => send(reply))
     expect(await codeOf(client.watch('a', { pid: 1, start: 2 }))).toBe(code)
+  })
+
+  test.each([
+    ['refused reason=fenced', 'Fenced'],
+    ['refused reason=no-answers', 'NoAnswers'],
+    ['refused reason=another-slot', 'SentinelRefused'],
+  ])('a refusal with a reason of its own: %s', async (reply, code) => {
+    const { client } = await setUp((_, send) => send(reply))
+    expect(await codeOf(client.guard(guardRequest))).toBe(code)
+  })
+
+  test('voters are sent one by one, and the sentinel has their time-out to ask them', async () => {
+    const clock = createFakeClock()
+    let answer = () => {}
+    const { client, sentinel } = await setUp((_, reply) => {
+      answer = () => reply('ok')
+    }, clock)
+    const outcome = codeOf(client.guard(guardRequest))
+    expect((await sentinel.request('primary')).fields).toEqual([
+      ...[['name', 'uid-p'] as const, ['slot', 'default.web-0.0123abcd'] as const],
+      ...[['epoch', '4'] as const, ['timeout', '5000'] as const, ['version', '2'] as const],
+      ...[['voter', 'API/0123456789abcdef'] as const, ['voter', 'b/fedcba9876543210'] as const],
+      ['next', 'c/0000000000000001'],
+      ...[['netns', '10'] as const, ['start', '20'] as const, ['cgroup', 'kubepods/pod1'] as const],
+    ])
+    await clock.untilSleepers(1)
+    await clock.advance(14_999)
+    answer()
+    expect(await outcome).toBe('fulfilled')
+  })
+
+  test('news of voters are heard again after each connection', async () => {
+    const { client, sentinel } = await setUp(({ word }, reply) => {
+      if (word === 'votes') sentinel.send('- stops name=p epoch=4\n- alone name=p epoch=4\n')
+      if (word === 'votes') sentinel.send('- silent slot=s epoch=3\n- serves name=q epoch=1\n')
+      reply('ok')
+    })
+    const news: VotingNews[] = []
+    client.onVoting(each => void news.push(each))
+    const stop = new AbortController()
+    const running = client.run(stop.signal)
+    await sentinel.request('votes')
+    sentinel.hangUp()
+    await sentinel.request('votes', 1)
+    await client.tellVotes()
+    expect(news.slice(0, 4)).toEqual([
+      { type: 'stops', name: 'p', term: 4 },
+      { type: 'alone', name: 'p', term: 4 },
+      { type: 'silent', slot: 's', term: 3 },
+      { type: 'serves', name: 'q', term: 1 },
+    ])
+    expect(news.length).toBeGreaterThanOrEqual(8)
+    stop.abort()
+    await running
   })
 
   test('a tree that is gone already has been killed', async () => {

@@ -1,5 +1,5 @@
 // Long because it is the client of every verb of the sentinel.
-import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import { AgentError, type AgentErrorCode, isAgentError } from '../../api/agent-errors.ts'
 import type { Fence } from '../../api/fence.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -141,6 +141,8 @@ export interface SentinelClient {
   /**
    * Sends SIGSTOP to all processes of the cgroups until no new process is found. The sentinel itself resumes them at
    * the deadline and when this client's connection ends, unless the stop is kept.
+   *
+   * @throws AgentError Fenced: the pod may not serve now, and is stopped already.
    */
   stop(
     request: StopRequest,
@@ -187,6 +189,8 @@ export interface SentinelClient {
   /**
    * Lets a pod serve only while its voters answer. When this resolves, the sentinel has acknowledged the version, and will
    * ask these voters also after its own restart.
+   *
+   * @throws AgentError NoAnswers after `timeoutMs`: too few of the voters answer, and nothing has changed.
    */
   guard(request: GuardRequest, signal?: AbortSignal): Promise<void>
   /** The pod serves without voters from now on, or is gone. A name that is not guarded is no error. */
@@ -205,7 +209,10 @@ export interface SentinelClient {
   vote(request: VoteRequest, signal?: AbortSignal): Promise<void>
   /** A statement that was made stays, and is not told again. */
   unvote(slot: string, signal?: AbortSignal): Promise<void>
-  /** Has the listeners told of the state of each primary and of each statement. */
+  /**
+   * Has the listeners told of the state of each primary and of each statement, before it resolves. A sentinel of an earlier
+   * version has none.
+   */
   tellVotes(signal?: AbortSignal): Promise<void>
   /** Calls the listener for all news of the sentinel while `run` runs. Returns a function that removes it. */
   onVoting(listener: (news: VotingNews) => void): () => void
@@ -226,6 +233,9 @@ export interface SentinelClientOptions {
 const promptMs = 10_000
 
 const reconnectMs = 200
+
+/** Refusals that have a reason of their own in the catalogue. */
+const refusals: Readonly<Record<string, AgentErrorCode>> = { fenced: 'Fenced', 'no-answers': 'NoAnswers' }
 
 /**
  * Creates a client of the sentinel. Every method connects if there is no connection, and fails with AgentError
@@ -278,7 +288,8 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
   const expectReply = (line: Line, verb: string, ...words: readonly string[]): Line => {
     if (words.includes(line.word)) return line
     if (line.word === 'gone') throw new AgentError('ProcessGone', verb)
-    throw new AgentError('SentinelRefused', `${verb}: ${line.word} ${field(line, 'reason') ?? ''}`.trim())
+    const reason = field(line, 'reason') ?? ''
+    throw new AgentError(refusals[reason] ?? 'SentinelRefused', `${verb}: ${line.word} ${reason}`.trim())
   }
   const ask = async (
     verb: string,
@@ -418,7 +429,8 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         ...processFields('netns', netns),
         ...cgroups.map((cgroup): Field => ['cgroup', cgroup]),
       ]
-      await ask('primary', fields, ['ok'], signal)
+      // The sentinel waits for answers of the voters first.
+      await ask('primary', fields, ['ok'], signal, promptMs + timeoutMs)
     },
     async unguard(name, signal) {
       await ask('unprimary', [['name', name]], ['ok'], signal)
@@ -444,7 +456,9 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       await ask('unvote', [['slot', slot]], ['ok'], signal)
     },
     async tellVotes(signal) {
-      await ask('votes', [], ['ok'], signal)
+      await ask('votes', [], ['ok'], signal).catch((error: unknown) => {
+        if (!isAgentError(error, 'SentinelRefused')) throw error
+      })
     },
     onVoting(listener) {
       voting.add(listener)
@@ -460,6 +474,7 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
           const link = await connection()
           // The sentinel repeats deaths that no client has heard of to a client that asks for the watches.
           await client.watches(signal)
+          await client.tellVotes(signal)
           await unlessAborted(link.closed, signal)
         } catch (error) {
           if (signal.aborted) return

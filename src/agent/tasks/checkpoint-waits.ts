@@ -17,6 +17,7 @@ export type CheckpointWaits = Pick<
   | 'podOf'
   | 'policyOf'
   | 'isKeptElsewhere'
+  | 'fencing'
   | 'store'
   | 'clock'
 >
@@ -32,14 +33,29 @@ export const policyOf = (
  * stops the pod, which can make it unready, and the end of the task would abort that checkpoint.
  */
 export async function untilServing(
-  { requests, podOf, progress }: CheckpointWaits,
+  work: CheckpointWaits,
   { pod, lease }: TaskOf<'checkpoint'>,
   signal: AbortSignal,
 ): Promise<void> {
+  const { requests, podOf, progress } = work
   for (;;) {
+    await untilUnfenced(work, { pod, lease }, signal)
     const now = podOf(pod.uid)
     if (now === undefined || isServing(now)) return
     progress.failed(slotName(lease), 'NotAnswering', 'its pod is not ready, so the agent saves nothing of it')
+    await requests.wait(pod.uid, signal)
+  }
+}
+
+/** Waits while the primary is stopped because too few of its voters answer. */
+export async function untilUnfenced(
+  { fencing, requests, progress }: Pick<TaskContext, 'fencing' | 'requests' | 'progress'>,
+  { pod, lease }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease'>,
+  signal: AbortSignal,
+): Promise<void> {
+  while (fencing.isFenced(pod.uid)) {
+    const { code, message } = new AgentError('Fenced')
+    progress.failed(slotName(lease), code, message)
     await requests.wait(pod.uid, signal)
   }
 }

@@ -121,7 +121,8 @@ export function createEngine(options: EngineOptions): Engine {
     if (ended === undefined || ended.aborted) return
     present.look()
     const { snapshot } = present
-    for (const uid of deaths.known()) if (!present.pods.has(uid)) leave(uid, ended)
+    const known = [...deaths.known(), ...snapshot.fence.guarded.keys()]
+    for (const uid of known) if (!present.pods.has(uid)) leave(uid, ended)
     if (isBeginning) {
       tasks.want(desiredTasks(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
       return
@@ -133,6 +134,7 @@ export function createEngine(options: EngineOptions): Engine {
     const slots = new Set(snapshot.slots.map(slotName))
     progress.keepOnly(slots)
     options.paces.keepOnly(slots)
+    context.fencing.keepOnly(slots)
     const { active } = tasks
     report(
       slotReportsOf(snapshot, {

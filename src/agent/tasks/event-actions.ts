@@ -16,4 +16,10 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   redirect: 'Redirect',
   wake: 'Wake',
   watchGate: 'Watch',
+  guard: 'Fence',
+  unguard: 'Fence',
+  addPeer: 'Fence',
+  removePeer: 'Fence',
+  vote: 'Fence',
+  unvote: 'Fence',
 }

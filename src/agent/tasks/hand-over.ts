@@ -2,13 +2,17 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
+import { untilUnfenced } from './checkpoint-waits.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 
 type HandOverContext = SaveContext &
-  Pick<TaskContext, 'sentinel' | 'lazyPages' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'>
+  Pick<
+    TaskContext,
+    'sentinel' | 'lazyPages' | 'fencing' | 'requests' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'
+  >
 
 /**
  * Stops a primary for the successor that its Lease names, and saves its memory once more: later changes would be lost.
@@ -17,7 +21,7 @@ type HandOverContext = SaveContext &
  * The sentinel keeps the time, too. Once the agent has reported the stop, an operator counts on it, so an agent that
  * exits leaves the primary stopped.
  *
- * @throws AgentError HandoverExpired, the errors of a save, the signal's reason.
+ * @throws AgentError HandoverExpired, Fenced, the errors of a save, the signal's reason.
  */
 export async function handOver(
   work: HandOverContext,
@@ -27,6 +31,7 @@ export async function handOver(
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = task
   const slot = slotName(lease)
+  await untilUnfenced(work, task, signal)
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
   await work.lazyPages.whole(pod.uid, signal)
@@ -55,7 +60,9 @@ export async function handOver(
     await clock.sleep(leftMs(), signal)
     throw expired()
   } catch (error) {
-    if (!signal.aborted) handoverPauses.begin(task, clock.monotonic() - stoppedAt)
+    // A primary that was fenced first has not been stopped for its successor.
+    if (!signal.aborted && !isAgentError(error, 'Fenced'))
+      handoverPauses.begin(task, clock.monotonic() - stoppedAt)
     throw error
   } finally {
     // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.

@@ -3,6 +3,7 @@ import { checkpoint } from './checkpoint.ts'
 import { discard } from './discard.ts'
 import { fetch } from './fetch.ts'
 import { freeze } from './freeze.ts'
+import { guard, unguard } from './guard.ts'
 import { handOver } from './hand-over.ts'
 import { probe } from './probe.ts'
 import { promote } from './promote.ts'
@@ -11,6 +12,7 @@ import { replicate } from './replicate.ts'
 import { stopPrimary } from './stop-primary.ts'
 import type { TaskContext } from './task-context.ts'
 import { verifyRestore } from './verify-restore.ts'
+import { addPeer, removePeer, unvote, vote } from './voters.ts'
 import { wake } from './wake.ts'
 import { watchGate } from './watch-gate.ts'
 import { watchPrimary } from './watch-primary.ts'
@@ -56,5 +58,17 @@ export function perform(
       return watchGate(work, task, signal, succeeded)
     case 'wake':
       return wake(work, task, signal)
+    case 'guard':
+      return guard(work, task, signal)
+    case 'unguard':
+      return unguard(work, task, signal)
+    case 'addPeer':
+      return addPeer(work, task, signal)
+    case 'removePeer':
+      return removePeer(work, task, signal)
+    case 'vote':
+      return vote(work, task, signal)
+    case 'unvote':
+      return unvote(work, task, signal)
   }
 }

@@ -19,6 +19,8 @@ export interface Present {
   slotHeldBy(uid: string): string | undefined
   /** The policy of a slot; undefined: it is unknown, or the slot is gone. */
   policyOf(slot: SlotKey): SlotPolicy | undefined
+  /** How long the voters of this pod's slot wait for heartbeats, ms; undefined: it has none. */
+  timeoutOf(uid: string): number | undefined
   /** Whether the primary with this uid is to be stopped at once; see `isToEnd`. */
   isToEnd(uid: string): boolean
   /** Name of the slot that this pod holds, or held; for the record. */
@@ -60,6 +62,7 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
     podOf: uid => pods.get(uid),
     slotHeldBy: uid => held.get(uid),
     policyOf: slot => snapshot.slots.find(lease => slotName(lease) === slotName(slot))?.policy,
+    timeoutOf: uid => leaseOf(uid)?.fence?.timeoutMs,
     isToEnd(uid) {
       const [pod, lease] = [pods.get(uid), leaseOf(uid)]
       return pod !== undefined && lease !== undefined && isToEnd(snapshot, lease, pod)

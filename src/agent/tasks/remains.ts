@@ -60,27 +60,32 @@ export const unwatch = (
   signal?: AbortSignal,
 ): Promise<void> => unlessRefused(sentinel.unwatch(name, signal))
 
-/** First processes of the pod's running containers. A container that is down does not hide the others. */
+/**
+ * First processes of the pod's running containers, and their cgroups. A container that is down does not hide the others.
+ */
 export async function runningOf(
   { driver }: Pick<TaskContext, 'driver'>,
   pod: PodView,
   signal: AbortSignal,
-): Promise<{ readonly watch: string; readonly init: ProcessRef }[]> {
+): Promise<{ readonly watch: string; readonly init: ProcessRef; readonly cgroups: readonly string[] }[]> {
   const found = await Promise.all(
     pod.containers
       .filter(({ containerId }) => containerId !== undefined)
       .map(async container => {
         try {
-          return (await driver.locate(targetOf({ ...pod, containers: [container] }), signal)).containers
+          // In a fenced pod, the first process of an understudy is stopped, too, and cannot say where its app is.
+          const target = { ...targetOf({ ...pod, containers: [container] }), promoted: false }
+          return (await driver.locate(target, signal)).containers
         } catch (error) {
           if (isAgentError(error, 'NotRunning', 'ProcessGone')) return []
           throw error
         }
       }),
   )
-  return found.flat().map(({ name, containerId, init }) => ({
+  return found.flat().map(({ name, containerId, init, cgroups }) => ({
     watch: watchName({ uid: pod.uid, container: name, containerId }),
     init,
+    cgroups,
   }))
 }
 

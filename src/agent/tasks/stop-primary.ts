@@ -6,6 +6,7 @@ import { endTree } from '../criu/tree.ts'
 import { nowhere } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import type { Watched } from '../sentinel/client.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
@@ -83,12 +84,26 @@ export async function endPod(
  * for that grace period.
  */
 export async function endGone(
-  { sentinel, inquiry, log }: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  work: Pick<TaskContext, 'sentinel' | 'fencing' | 'inquiry' | 'log'>,
   uid: string,
   signal: AbortSignal,
 ): Promise<void> {
+  const { sentinel, fencing } = work
   const watches = await watchesOf(sentinel, uid, signal)
-  if (watches.length === 0) return
+  const isGuarded = fencing.view.guarded.has(uid)
+  if (watches.length > 0 || isGuarded) await endWatchesOf(work, uid, watches, signal)
+  if (!isGuarded) return
+  // Only now: a fenced primary resumes.
+  await sentinel.unguard(uid, signal)
+  fencing.unguarded(uid)
+}
+
+async function endWatchesOf(
+  { sentinel, inquiry, log }: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  uid: string,
+  watches: readonly Watched[],
+  signal: AbortSignal,
+): Promise<void> {
   // A pod that has only lost its labels no longer belongs to Understudy, and keeps running.
   if (!(await inquiry.isHere(uid, signal))) {
     // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.

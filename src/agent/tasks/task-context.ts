@@ -20,6 +20,7 @@ import type { PodCondition } from '../report/conditions.ts'
 import type { AgentMetrics } from '../report/metrics.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
 import type { Deaths } from '../state/deaths.ts'
+import type { Fencing } from '../state/fencing.ts'
 import type { HandoverPauses } from '../state/handover-pauses.ts'
 import type { LazyPages } from '../state/lazy-pages.ts'
 import type { Paces } from '../state/paces.ts'
@@ -27,6 +28,7 @@ import type { Progress } from '../state/progress.ts'
 import type { RestorableKinds } from '../state/restorable-kinds.ts'
 import type { Understudies } from '../state/understudies.ts'
 import type { PeerClient } from '../transfer/client.ts'
+import type { HeartbeatKey } from '../transfer/heartbeat-key.ts'
 import type { KeyedSignal } from '../transfer/keyed-signal.ts'
 import type { InheritedConnections } from './inherited-connections.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
@@ -46,6 +48,13 @@ export type TaskSentinel = Pick<
   | 'keep'
   | 'isDone'
   | 'continue'
+  | 'guard'
+  | 'unguard'
+  | 'answered'
+  | 'addPeer'
+  | 'removePeer'
+  | 'vote'
+  | 'unvote'
 >
 
 /** Capabilities that live as long as the agent. Only these differ between a node and a model of one. */
@@ -56,6 +65,8 @@ export interface NodeCapabilities {
   readonly inquiry: Inquiry
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
+  /** Returns the key of heartbeats that this node shares with a peer; undefined: the peer's key is none. */
+  readonly heartbeatKey: HeartbeatKey['with']
   /** Signs the manifest of a generation that this node has saved. */
   readonly sign?: (manifest: Manifest) => Manifest
   /** Connections that reach a successor through a dead primary. */
@@ -109,6 +120,7 @@ export interface PodCapabilities {
   /** Memory in transit into apps that already run. */
   readonly lazyPages: LazyPages
   readonly deaths: Deaths
+  readonly fencing: Fencing
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
   /** The pod as it is now. */

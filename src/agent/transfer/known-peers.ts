@@ -1,5 +1,5 @@
 /** Finds peers by the reports of their nodes. */
-import type { NodeReport, NodeReportStatus } from '../../api/node-report.ts'
+import { hostOf, type NodeReport, type NodeReportStatus } from '../../api/node-report.ts'
 
 type Report = Pick<NodeReport, 'metadata'> & {
   readonly status?: Pick<NodeReportStatus, 'fingerprint' | 'address'>
@@ -15,13 +15,12 @@ export function nodeBehind(
 ): string | undefined {
   const found = reports.filter(({ status }) => status?.fingerprint === fingerprint)
   const [report] = found
-  return found.length === 1 && hostOf(report?.status) === address ? report?.metadata.name : undefined
+  return found.length === 1 && addressOf(report) === address ? report?.metadata.name : undefined
 }
 
 /** True if a report has this address. */
 export const isPeerAddress = (reports: readonly Report[], address: string): boolean =>
-  reports.some(({ status }) => hostOf(status) === address)
+  reports.some(report => addressOf(report) === address)
 
-/** Returns the address at which an agent listens and from which it connects; undefined if the report has none. */
-const hostOf = (status: Report['status']): string | undefined =>
-  status?.address.replace(/:\d+$/, '').replace(/^\[(.*)\]$/, '$1')
+/** Returns the address at which an agent listens and from which it connects; undefined if there is no report of it. */
+const addressOf = (report: Report | undefined): string | undefined => report?.status && hostOf(report.status)

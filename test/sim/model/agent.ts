@@ -80,7 +80,7 @@ const nothing = () => undefined
 const metrics: AgentMetrics = {
   ...{ saved: nothing, received: nothing, shipped: nothing, restored: nothing, arrived: nothing },
   ...{ notLazy: nothing, pagesLost: nothing, promoted: nothing, deathTold: nothing, woke: nothing },
-  ...{ refusedAtGate: nothing, failed: nothing, tasks: nothing },
+  ...{ refusedAtGate: nothing, failed: nothing, tasks: nothing, fenced: nothing },
 }
 
 const startMs = 1_000
@@ -171,6 +171,7 @@ function toolsOf(
   const { machine, api, kubelet } = options
   return {
     ...{ ...given, node: machine.name, metrics, clock, log },
+    heartbeatKey: () => undefined,
     inquiry: createInquiry({ api, node: machine.name, election: operatorElection, clock }),
     inheritedConnections: { begin: () => undefined },
     gates: {

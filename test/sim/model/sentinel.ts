@@ -190,6 +190,9 @@ export function createModelSentinel(
           if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container, 'agent')
       return { count: 1 }
     },
+    // No sentinel of the model votes.
+    ...{ guard: answer, unguard: answer, addPeer: answer, removePeer: answer, vote: answer, unvote: answer },
+    answered: async () => false,
   }
 }
 

@@ -5,6 +5,7 @@ import type { AgentErrorCode } from '../../../api/agent-errors.ts'
 import type { ProcessRef } from '../../container/process.ts'
 import type { Clone } from '../../criu/memory-driver.ts'
 import type { Obstacle } from '../../preflight/obstacles/obstacle.ts'
+import type { GuardRequest, HeartbeatPeer, VoteRequest } from '../../sentinel/client.ts'
 import type { Predecessor } from '../../tasks/inherited-connections.ts'
 
 /** The memory and the processes of a node's pods, its redirects and stops. They survive agents. */
@@ -46,6 +47,7 @@ export interface FakeMemory {
   readonly obstacles: Map<string, readonly Obstacle[]>
   /** Arrivals of pages, by uid of the pod: resolves when all have arrived, rejects as the driver would. */
   readonly coming: Map<string, Promise<void>>
+  readonly voters: FakeVoters
   /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
   readonly busy: Set<string>
   /** Total size of the layers and volumes of a pod. */
@@ -67,6 +69,17 @@ export interface FakeWatch {
   readonly lastsMs?: number | undefined
   readonly isClosed: boolean
   readonly died: boolean
+}
+
+/** Requests about fences, by name. */
+export interface FakeVoters {
+  /** False while too few voters answer. */
+  answer: boolean
+  readonly guarded: Map<string, GuardRequest>
+  /** Pods that are not guarded any more, and whether their app ran then. */
+  readonly unguarded: { readonly name: string; readonly isRunning: boolean }[]
+  readonly peers: Map<string, HeartbeatPeer>
+  readonly votes: Map<string, VoteRequest>
 }
 
 export async function createFakeMemory(): Promise<FakeMemory> {
@@ -92,6 +105,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     obstacles: new Map(),
     coming: new Map(),
     busy: new Set(),
+    voters: { answer: true, guarded: new Map(), unguarded: [], peers: new Map(), votes: new Map() },
     volumeBytes: 0,
     memoryBytes: 0,
     frozenSeconds: 0.001,

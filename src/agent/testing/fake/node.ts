@@ -75,6 +75,7 @@ function toolsOf(
     node,
     driver: fakeDriver(memory),
     sentinel: fakeSentinel(memory),
+    heartbeatKey: ({ key }) => (key === 'none' ? undefined : key),
     inquiry: fakeInquiry(cluster, node),
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },

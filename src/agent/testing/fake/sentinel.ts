@@ -65,5 +65,19 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
       for (const [uid] of memory.running) if (pidOf(uid) === pid) memory.running.delete(uid)
       return { count: 1 }
     },
+    guard: async request => {
+      if (!memory.voters.answer) throw new AgentError('NoAnswers')
+      memory.voters.guarded.set(request.name, request)
+    },
+    unguard: async name => {
+      const isRunning = memory.running.has(name)
+      memory.voters.unguarded.push({ name, isRunning })
+      memory.voters.guarded.delete(name)
+    },
+    answered: async () => false,
+    addPeer: async peer => void memory.voters.peers.set(peer.name, peer),
+    removePeer: async name => void memory.voters.peers.delete(name),
+    vote: async request => void memory.voters.votes.set(request.slot, request),
+    unvote: async slot => void memory.voters.votes.delete(slot),
   }
 }

@@ -5,7 +5,7 @@ import { slotName } from '../../../checkpoint/manifest.ts'
 import type { Stored } from '../../../checkpoint/store.ts'
 import { manifestOf } from '../../../checkpoint/testing/generation.ts'
 import type { Task } from '../../decide/task.ts'
-import type { ContainerView, Kept, PodView, Snapshot } from '../../observe/snapshot.ts'
+import type { ContainerView, FenceView, Kept, PodView, Snapshot } from '../../observe/snapshot.ts'
 
 export const container = (over: Partial<ContainerView> = {}): ContainerView => ({
   name: 'app',
@@ -122,6 +122,18 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   proven: new Set(),
   dead: new Map(),
   handoversPaused: new Set(),
+  fence: fence(),
+  ...over,
+})
+
+/** A sentinel that knows nothing yet. */
+export const fence = (over: Partial<FenceView> = {}): FenceView => ({
+  run: undefined,
+  peers: new Set(),
+  guarded: new Map(),
+  fenced: new Set(),
+  votes: new Set(),
+  silent: new Map(),
   ...over,
 })
 
