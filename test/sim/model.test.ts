@@ -59,7 +59,7 @@ it('a cluster that is over leaves nothing behind, for the next hundred thousand'
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const liveAndDie = async () => {
-    const cluster = createCluster(modelPlatform(), 1, 3)
+    const cluster = createCluster(modelPlatform(), { seed: 1, nodes: 3, heartbeatPort: undefined })
     cluster.createSet(specOf(quiet))
     cluster.startOperator(0)
     await cluster.time.runUntil(20_000)

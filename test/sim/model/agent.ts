@@ -1,7 +1,9 @@
 /** The agent of one machine: all real code that decides and acts, over a driver and a sentinel of the model. */
 
 import { createCore, type Platform } from '../../../src/agent/core.ts'
+import { listen } from '../../../src/agent/listen.ts'
 import { createInquiry } from '../../../src/agent/observe/inquiry.ts'
+import { askForAnswer } from '../../../src/agent/report/api-answer.ts'
 import { patchCondition } from '../../../src/agent/report/conditions.ts'
 import type { AgentMetrics } from '../../../src/agent/report/metrics.ts'
 import { createReportWriter } from '../../../src/agent/report/report.ts'
@@ -9,7 +11,13 @@ import type { NodeCapabilities } from '../../../src/agent/tasks/task-context.ts'
 import type { PeerClient } from '../../../src/agent/transfer/client.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import { operatorElection } from '../../../src/api/election.ts'
-import { type NodeReport, nodeReports, parseReport, type SlotReport } from '../../../src/api/node-report.ts'
+import {
+  type Heartbeats,
+  type NodeReport,
+  nodeReports,
+  parseReport,
+  type SlotReport,
+} from '../../../src/api/node-report.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { SlotLease } from '../../../src/api/slot-lease.ts'
 import { groupSelector, parseSlotLease } from '../../../src/api/slot-lease.ts'
@@ -31,7 +39,7 @@ import type { Probe } from '../../../src/probe/probe.ts'
 import { originFault } from '../../../src/slot/decide/origin.ts'
 import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import { type Clones, createModelDriver } from './driver.ts'
-import type { Heartbeats } from './fence/heartbeats.ts'
+import type { Heartbeats as HeartbeatModel } from './fence/heartbeats.ts'
 import { createVotingRequests } from './fence/requests.ts'
 import { createMemoryStore, type Shelf, type ShelfNews } from './generations.ts'
 import type { Kubelet } from './kubelet.ts'
@@ -54,7 +62,9 @@ export interface AgentOptions {
   readonly time: VirtualTime
   readonly random: Random
   readonly kubelet: () => Kubelet
-  readonly heartbeats: Heartbeats
+  readonly beats: HeartbeatModel
+  /** Absent: the sentinel neither votes nor is voted on. */
+  readonly heartbeatPort: number | undefined
   /** Returns another machine if this one can reach it. */
   readonly reach: (address: string) =>
     | {
@@ -92,8 +102,9 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const { machine, volatile, party, api, time, random, signal } = options
   const clock = time.clockOf(party)
   // An agent does not know its copies before it has looked; until then the report keeps the previous agent's content.
-  const node: { slots: readonly SlotReport[] | undefined; able: boolean } = { slots: undefined, able: false }
-  const report = createReportWriter({ api, node: machine.name, clock, log })
+  const node: NodeReported = { slots: undefined, able: false, heartbeats: undefined }
+  const nowNs = () => BigInt(Math.round(clock.monotonic() * 1e6))
+  const report = createReportWriter({ api, node: machine.name, clock, nowNs, log })
   const publish = () =>
     report.update({
       ...{ version: '1', address: machine.address, fingerprint: machine.fingerprint, kernel: '6', criu: '4' },
@@ -101,6 +112,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       checks: [{ name: 'canary', ok: node.able, message: '' }],
       ready: node.able,
       slots: node.slots,
+      ...(node.heartbeats && { heartbeats: node.heartbeats }),
     })
   const { stores, reflectors } = openCaches(options, clock)
   publish()
@@ -112,7 +124,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const store = createMemoryStore(volatile.shelf, clock, options.nextName)
   const sentinel = {
     ...createModelSentinel(machine, time, clock, options.kubelet),
-    ...createVotingRequests(machine, time, party, options.heartbeats),
+    ...createVotingRequests(machine, time, party, options.beats),
   }
   const leaseOf = ({ namespace, name }: SlotKey) => {
     const lease = stores.leases.get(`${namespace}/${name}`)
@@ -133,7 +145,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     ...{ tools, stores, random },
     state: {
       get sentinel() {
-        return String(machine.boot)
+        return `${machine.boot}.${machine.voting.restarts}`
       },
       get able() {
         return node.able
@@ -144,6 +156,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
       node.slots = slots
       publish()
     },
+    askApi: (timeoutMs, given) => askForAnswer({ api, node: machine.name, clock, nowNs }, timeoutMs, given),
     announced: slot => volatile.news.tell(slotName(slot)),
     sweepPods: async () => undefined,
     defer: run => time.after(party, 0, run),
@@ -152,6 +165,11 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   core.recall(await sentinel.watches(signal))
   machine.listener = watch => time.after(party, 0, () => core.onDeath(deathOf(time, watch)))
   for (const watch of machine.watches.values()) if (watch.diedAt !== undefined) machine.listener(watch)
+  sentinel.onVoting(core.onVoting)
+  report.onAnswer(core.answered)
+  // An agent that finds no sentinel starts one.
+  while (!machine.voting.isUp) await clock.sleep(100, signal)
+  if (options.heartbeatPort !== undefined) await sentinel.tellVotes(signal)
   core.begin(signal)
   // Time to restore the state that outlived the boot from the disk; deaths are reported meanwhile.
   await clock.sleep(random.next() * recallMs, signal)
@@ -160,7 +178,26 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     publish()
     core.changed()
   })
-  await Promise.all([core.run(signal), ...running])
+  const listening =
+    options.heartbeatPort === undefined
+      ? undefined
+      : listen(
+          {
+            ...{ sentinel, core, clock, log, port: options.heartbeatPort },
+            key: { publicKey: machine.fingerprint },
+            status: Object.assign(node, { publish }),
+            present: () => platform.state.sentinel,
+          },
+          signal,
+        )
+  await Promise.all([core.run(signal), listening, ...running])
+}
+
+/** The content of a report that changes. */
+interface NodeReported {
+  slots: readonly SlotReport[] | undefined
+  able: boolean
+  heartbeats: Heartbeats | undefined
 }
 
 function toolsOf(
@@ -171,7 +208,8 @@ function toolsOf(
   const { machine, api, kubelet } = options
   return {
     ...{ ...given, node: machine.name, metrics, clock, log },
-    heartbeatKey: () => undefined,
+    // A secret of these two machines.
+    heartbeatKey: ({ key }) => [machine.fingerprint, key].sort().join(' '),
     inquiry: createInquiry({ api, node: machine.name, election: operatorElection, clock }),
     inheritedConnections: { begin: () => undefined },
     gates: {

@@ -104,6 +104,13 @@ export interface Cluster {
   end(): Promise<void>
 }
 
+export interface ClusterOptions {
+  readonly seed: number
+  readonly nodes: number
+  /** UDP port of the sentinels; undefined: none of them votes. */
+  readonly heartbeatPort: number | undefined
+}
+
 const wakeKeys = [new Uint8Array(32).fill(7)] as const
 export const setRef = { namespace: 'default', name: 'web' }
 /** Kubernetes' timings, shortened: they only have to be longer than every operation of a healthy cluster. */
@@ -111,7 +118,10 @@ export const nodeGraceMs = 12_000
 const evictionMs = 25_000
 const collectMs = 3_000
 
-export function createCluster({ time, server, apiOf }: Platform, seed: number, nodeCount: number): Cluster {
+export function createCluster(
+  { time, server, apiOf }: Platform,
+  { seed, nodes: nodeCount, heartbeatPort }: ClusterOptions,
+): Cluster {
   const random = seededRandom(seed)
   const master = time.createParty('control-plane')
   const failures: unknown[] = []
@@ -255,7 +265,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       node.agent = launch(`agent-${machine.name}-${names}`, link, (party, signal) => {
         party.wallOffsetMs = machine.kernel.wallOffsetMs
         return runModelAgent({
-          ...{ machine, party, time, random, nextName, signal, heartbeats },
+          ...{ machine, party, time, random, nextName, signal },
+          ...{ beats: heartbeats, heartbeatPort },
           volatile: node.volatile,
           api: apiOf({ party, link, random }),
           kubelet: () => {

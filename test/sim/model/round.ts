@@ -88,7 +88,10 @@ export async function runRound(
   const { stackTraceLimit } = Error
   // A round cancels thousands of waits, each with an error. Its stack helps only the reader of a log.
   if (log === undefined) Error.stackTraceLimit = 0
-  const cluster = createCluster(platform, scenario.seed, scenario.nodes)
+  const cluster = createCluster(platform, {
+    ...{ seed: scenario.seed, nodes: scenario.nodes },
+    heartbeatPort: scenario.nodeTimeoutMs === undefined ? undefined : 20_001,
+  })
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
   for (const { machine } of cluster.nodes) machine.graves = scenario.graves ?? true

@@ -6,6 +6,7 @@ import type { TaskContext } from '../../../src/agent/tasks/task-context.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import { pidOf } from './driver.ts'
+import type { VotingRequests } from './fence/requests.ts'
 import type { Kubelet } from './kubelet.ts'
 import type { VirtualTime } from './virtual-time.ts'
 import { type Container, halt, letRun, type Machine, type PodOnNode, type Stop, type Watch } from './world.ts'
@@ -74,7 +75,7 @@ export function letLost(machine: Machine, time: VirtualTime): void {
 
 const probedMs = 500
 
-type Sentinel = TaskContext['sentinel'] & Pick<SentinelClient, 'undoRedirect'>
+type Sentinel = Omit<TaskContext['sentinel'], keyof VotingRequests> & Pick<SentinelClient, 'undoRedirect'>
 
 export function createModelSentinel(
   machine: Machine,
@@ -156,6 +157,7 @@ export function createModelSentinel(
       await answer()
       if (machine.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       const pod = machine.pods.get(cgroups[0] ?? '')
+      if (pod?.frozen !== undefined) throw new AgentError('Fenced')
       const apps = (pod?.containers ?? []).flatMap(({ up, app }) =>
         pod !== undefined && up && app !== undefined && halt(pod, app, time.now()) ? [app] : [],
       )
@@ -190,9 +192,6 @@ export function createModelSentinel(
           if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container, 'agent')
       return { count: 1 }
     },
-    // No sentinel of the model votes.
-    ...{ guard: answer, unguard: answer, addPeer: answer, removePeer: answer, vote: answer, unvote: answer },
-    answered: async () => false,
   }
 }
 

@@ -87,7 +87,7 @@ describe('heartbeats of the simulation', () => {
     const { time, machines, begin, guard, serves } = clusterOf(1)
     for (const machine of machines.slice(1)) machine.partitioned = true
     await begin()
-    const guarded = expect(guard()).rejects.toThrow('no-answers')
+    const guarded = expect(guard()).rejects.toThrow('too few')
     await time.runUntil(4_000)
     await guarded
     expect(serves()).toBe(true)

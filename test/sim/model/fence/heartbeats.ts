@@ -194,13 +194,7 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
 
   return {
     changed: settle,
-    tell({ voting }, listener) {
-      for (const { uid, current, serves } of voting.primaries.values())
-        if (current !== undefined)
-          listener({ type: serves ? 'serves' : 'stops', name: uid, term: current.claim.term })
-      for (const { slot, stated } of voting.votes.values())
-        if (stated !== undefined) listener({ type: 'silent', slot, term: stated })
-    },
+    tell,
     end(machine) {
       machine.voting.isUp = false
       settle()
@@ -210,8 +204,10 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
         if (primary.current === undefined) machine.voting.primaries.delete(uid)
       }
     },
-    begin({ voting }) {
+    begin(machine) {
+      const { voting } = machine
       voting.isUp = true
+      voting.restarts += 1
       for (const { current } of voting.primaries.values()) {
         current?.claim.sentAt.clear()
         current?.claim.refused.clear()
@@ -220,12 +216,21 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
       // It listens from now on.
       for (const vote of voting.votes.values()) vote.heardAt = time.now()
       settle()
+      for (const listener of voting.listeners) tell(machine, listener)
     },
   }
 }
 
 /** Its sentinel runs. */
 const isAwake = ({ up, kernel, voting }: Machine): boolean => up && !kernel.paused && voting.isUp
+
+function tell({ voting }: Machine, listener: (news: VotingNews) => void): void {
+  for (const { uid, current, serves } of voting.primaries.values())
+    if (current !== undefined)
+      listener({ type: serves ? 'serves' : 'stops', name: uid, term: current.claim.term })
+  for (const { slot, stated } of voting.votes.values())
+    if (stated !== undefined) listener({ type: 'silent', slot, term: stated })
+}
 
 const votersOf = ({ voting }: Machine, claim: Claim): ReadonlySet<Voter> => {
   const all = [...voting.primaries.values()].flatMap(askedBy)

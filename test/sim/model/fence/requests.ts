@@ -51,12 +51,13 @@ export function createVotingRequests(
     async guard(request, signal) {
       await answer()
       const wrong = misfit(machine.voting, request)
-      if (wrong !== undefined) throw new AgentError('SentinelRefused', `primary: ${wrong}`)
+      if (wrong !== undefined) throw new AgentError('SentinelRefused', `primary: refused ${wrong}`)
       const pod = machine.pods.get(request.cgroups[0] ?? '')
       if (pod === undefined || pod.killed) throw new AgentError('ProcessGone', 'primary')
       const refusal = await unlessAborted(begin(machine, time, heartbeats, request), signal)
       await answer()
-      if (refusal !== undefined) throw new AgentError('SentinelRefused', `primary: ${refusal}`)
+      if (refusal === 'no-answers') throw new AgentError('NoAnswers')
+      if (refusal !== undefined) throw new AgentError('SentinelRefused', `primary: refused ${refusal}`)
     },
     async unguard(name) {
       await answer()

@@ -58,6 +58,8 @@ export interface Voting {
   readonly run: string
   /** The process of the sentinel runs. */
   isUp: boolean
+  /** How many processes it has had before. */
+  restarts: number
   port: number | undefined
   readonly peers: Map<string, HeartbeatPeer>
   /** By pod. */
@@ -76,6 +78,7 @@ export interface Voting {
 export const createVoting = (machine: string, boot: number): Voting => ({
   run: createHash('sha256').update(`${machine} ${boot}`).digest('hex').slice(0, 16),
   isUp: true,
+  restarts: 0,
   port: undefined,
   peers: new Map(),
   primaries: new Map(),
