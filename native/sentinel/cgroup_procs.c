@@ -86,6 +86,18 @@ static bool each_below(int directory, int depth, bool (*meet)(void *context, pid
 	return all;
 }
 
+bool cgroup_any(char *const *paths)
+{
+	int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool any = false;
+
+	for (; root >= 0 && *paths && !any; paths++)
+		any = faccessat(root, *paths, F_OK, 0) == 0;
+	if (root >= 0)
+		close(root);
+	return any;
+}
+
 bool cgroup_each(const char *path, bool (*meet)(void *context, pid_t pid), void *context)
 {
 	int root = open(CGROUP_ROOT, O_RDONLY | O_DIRECTORY | O_CLOEXEC), directory, error;

@@ -87,7 +87,7 @@ void client_send(struct client *client, const struct message *message)
 {
 	ssize_t n = 0;
 
-	if (client->source.fd < 0)
+	if (!client || client->source.fd < 0)
 		return;
 	if (client->out_length == 0) {
 		n = send(client->source.fd, message->text, message->length, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -102,13 +102,18 @@ void client_send(struct client *client, const struct message *message)
 		keep(client, message->text + n, message->length - (size_t)n);
 }
 
+struct client *client_of(struct sentinel *sentinel, const struct asker *asker)
+{
+	struct client *client = sentinel->clients;
+
+	while (client && client->serial != asker->serial)
+		client = client->next;
+	return client;
+}
+
 void client_send_to_asker(struct sentinel *sentinel, const struct asker *asker, const struct message *message)
 {
-	for (struct client *client = sentinel->clients; client; client = client->next)
-		if (client->serial == asker->serial) {
-			client_send(client, message);
-			return;
-		}
+	client_send(client_of(sentinel, asker), message);
 }
 
 void clients_tell(struct sentinel *sentinel, const struct message *message)

@@ -23,12 +23,14 @@ struct client {
 /* Accepts the connections of a listening socket from now on. False with errno. */
 bool clients_accept(struct sentinel *sentinel, int listener);
 
-/* Sends a finished message. Drops a client that does not read its messages. */
+/* Sends a finished message. Drops a client that does not read its messages. NULL: it is gone. */
 void client_send(struct client *client, const struct message *message);
 void client_send_to_asker(struct sentinel *sentinel, const struct asker *asker, const struct message *message);
 /* Sends a message to all connections that receive events. */
 void clients_tell(struct sentinel *sentinel, const struct message *message);
 
+/* Returns the client that waits for a deferred reply; NULL if its connection is gone. */
+struct client *client_of(struct sentinel *sentinel, const struct asker *asker);
 struct asker asker_of(const struct client *client, const struct request *request);
 
 /* Sends a reply that consists of one word. `reason` NULL: none. */

@@ -5,6 +5,7 @@ import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotNetwork, createNetwork, type Network } from './testing/network.ts'
 import { type Client, processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
+import { api, apiRun } from './testing/voters.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
@@ -32,6 +33,10 @@ describe.skipIf(cannotNetwork !== undefined).each([
   const introduce = async (one: Node, name: string, { port, run }: Node) => {
     const reply = await one.client.ask('peer', { name, address: '127.0.0.1', port, run, key })
     expect(reply.word).toBe('ok')
+  }
+  const answered = async (client: Client) => {
+    const sent = String(process.hrtime.bigint())
+    expect((await client.ask('answered', { name: 'pod', epoch: 1, run: apiRun, sent })).word).toBe('ok')
   }
   const primary = (client: Client, voter: string, network: Network, over: Values = {}) => {
     const { pid, start } = processOf(network.pod.sandbox.pid)
@@ -100,11 +105,22 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await serve(network)
     await using one = await startSentinel(program)
     const a = await join(one)
-    expect((await primary(a.client, 'api-server', network)).word).toBe('ok')
+    const acknowledged = primary(a.client, api, network)
+    await a.client.line(({ word }) => word === 'alone')
+    // Until then it has no voters, and no operator counts on them.
+    expect(ask(network)).toBe('word word')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
+    expect(ask(network)).toBe('word word')
+    // Other voters have not answered yet.
+    expect((await primary(a.client, api, network, { version: 2, next: `API/${'b'.repeat(16)}` })).word).toBe(
+      'ok',
+    )
     expect(ask(network)).toBe('- -')
     const sent = String(process.hrtime.bigint())
-    expect((await a.client.ask('answered', { name: 'pod', epoch: 1, sent })).word).toBe('ok')
-    expect(ask(network)).toBe('word word')
+    await a.client.ask('answered', { name: 'pod', epoch: 1, run: 'b'.repeat(16), sent })
+    await answered(a.client)
+    await eventually(() => expect(ask(network)).toBe('word word'))
   })
 
   test('D8.switch: after a restart of the sentinel, packets pass as before', async () => {
@@ -113,8 +129,10 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using one = await startSentinel(program)
     const { directory } = one
     const a = await join(one)
-    await primary(a.client, 'api-server', network, { timeout: 60_000 })
-    await a.client.ask('answered', { name: 'pod', epoch: 1, sent: String(process.hrtime.bigint()) })
+    const acknowledged = primary(a.client, api, network, { timeout: 60_000 })
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
     process.kill(one.pid, 'SIGKILL')
     await one.exit
     await using next = await startSentinel(program, { directory })
@@ -128,7 +146,10 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using one = await startSentinel(program)
     const a = await join(one)
     const { pid, start } = processOf(process.pid)
-    const { word, values } = await primary(a.client, 'api-server', network, { netns: pid, start })
+    const acknowledged = primary(a.client, api, network, { netns: pid, start })
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    const { word, values } = await acknowledged
     expect([word, values['reason']]).toEqual(['failed', expect.stringContaining('not permitted')])
   })
 })

@@ -6,16 +6,22 @@
 #include "clock.h"
 #include "voting.h"
 
-static const char api_server[] = "api-server";
+/* No node has this name. */
+static const char api_server[] = "API";
+
+bool voter_is_api_server(const struct voter *voter)
+{
+	return strcmp(voter->node, api_server) == 0;
+}
 
 bool run_is(const struct voter *voter, const struct peer *peer)
 {
-	return voter->node && voter->run == peer->run && strcmp(voter->node, peer->name) == 0;
+	return voter->run == peer->run && strcmp(voter->node, peer->name) == 0;
 }
 
 static bool same(const struct voter *a, const struct voter *b)
 {
-	return a->run == b->run && !a->node == !b->node && (!a->node || strcmp(a->node, b->node) == 0);
+	return a->run == b->run && strcmp(a->node, b->node) == 0;
 }
 
 void electorate_free(struct primary *primary)
@@ -26,20 +32,18 @@ void electorate_free(struct primary *primary)
 	primary->sets[0].count = primary->sets[1].count = 0;
 }
 
-/* Adds a voter to a set, `NODE/RUN` or `api-server`. */
+/* Adds a voter to a set, `NODE/RUN`. */
 static bool add(struct primary *primary, struct voters *set, const char *text)
 {
 	const char *slash = strrchr(text, '/');
 	struct voter voter = { .node = NULL };
 	size_t at = 0;
 
-	if (strcmp(text, api_server) != 0) {
-		if (!slash || slash == text || !parse_run(slash + 1, &voter.run))
-			return false;
-		voter.node = strndup(text, (size_t)(slash - text));
-		if (!voter.node)
-			return false;
-	}
+	if (!slash || slash == text || !parse_run(slash + 1, &voter.run))
+		return false;
+	voter.node = strndup(text, (size_t)(slash - text));
+	if (!voter.node)
+		return false;
 	while (at < primary->voter_count && !same(&primary->voters[at], &voter))
 		at++;
 	if (at < primary->voter_count) {
@@ -105,12 +109,9 @@ static bool write_set(const struct primary *primary, const struct voters *set, c
 		const struct voter *voter = &primary->voters[set->list[i]];
 		char node[3 * NAME_BYTES + 1];
 
-		if (!voter->node)
-			fprintf(file, " %s=%s", key, api_server);
-		else if (value_encode(voter->node, node, sizeof node))
-			fprintf(file, " %s=%s/%016" PRIx64, key, node, voter->run);
-		else
+		if (!value_encode(voter->node, node, sizeof node))
 			return false;
+		fprintf(file, " %s=%s/%016" PRIx64, key, node, voter->run);
 	}
 	return true;
 }
@@ -124,10 +125,17 @@ bool primary_write(const struct primary *primary, FILE *file)
 	fprintf(file, "1 primary name=%s slot=%s epoch=%" PRId64 " version=%" PRId64 " timeout=%" PRId64, name, slot, primary->epoch,
 		primary->version, primary->timeout_ns / NS_PER_MS);
 	if (primary->gone)
-		return fprintf(file, " voter=%s gone=1\n", api_server) > 0;
+		return fprintf(file, " voter=%s/%016d gone=1\n", api_server, 0) > 0;
 	if (!write_set(primary, &primary->sets[0], "voter", file) || !write_set(primary, &primary->sets[1], "next", file))
 		return false;
 	if (primary->deadman)
 		fprintf(file, " netns=%d start=%" PRIu64, (int)primary->deadman->process.pid, primary->deadman->process.start);
+	for (char **cgroup = primary->freeze ? primary->freeze->hold.cgroups : NULL; cgroup && *cgroup; cgroup++) {
+		char path[3 * CGROUP_BYTES + 1];
+
+		if (!value_encode(*cgroup, path, sizeof path))
+			return false;
+		fprintf(file, " cgroup=%s", path);
+	}
 	return fputc('\n', file) != EOF;
 }

@@ -17,7 +17,7 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     // The two do not have the same key.
     await introduce(a, b)
     await b.ask('peer', { name: 'a', address: '127.0.0.1', port: a.port, run: a.run, key: 'f'.repeat(64) })
-    await a.ask('primary', primary([voter(b)]))
+    const refused = a.ask('primary', primary([voter(b)]))
     await b.ask('vote', vote(a))
     const socket = createSocket('udp4')
     const heads = [Buffer.from('USHB'), Buffer.from([1]), Buffer.from([1])]
@@ -30,7 +30,57 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     await new Promise<void>(resolve => socket.close(() => resolve()))
     await b.event('silent', { epoch: 1 })
     expect(a.client.lines.filter(({ word }) => word === 'serves')).toEqual([])
+    expect(await refused).toBe('refused no-answers')
     expect(await b.ask('hello')).toBe('ok')
+  })
+
+  test('D8.flood: what comes from no address of a peer takes no room in the buffer', async () => {
+    await using b = await startNode('b')
+    const peer = { name: 'a', port: 1, run: 'a'.repeat(16), key }
+    /** Bytes that wait for the sentinel, which does not read. */
+    const waiting = () => {
+      const port = `:${b.port.toString(16).toUpperCase().padStart(4, '0')} `
+      const line = readFileSync('/proc/net/udp6', 'utf8')
+        .split('\n')
+        .find(text => text.includes(port))
+      return Number.parseInt(line?.trim().split(/\s+/)[4]?.split(':')[1] ?? '', 16)
+    }
+    /** Sends some datagrams from an address. Each arrives before the call that sends it returns. */
+    const flood = async (type: 'udp4' | 'udp6', from: string, to: string) => {
+      const socket = createSocket(type)
+      await new Promise<void>(resolve => socket.bind(0, from, () => resolve()))
+      for (let i = 0; i < 20; i += 1)
+        await new Promise<unknown>(resolve => socket.send(randomBytes(100), b.port, to, resolve))
+      await new Promise<void>(resolve => socket.close(() => resolve()))
+    }
+    process.kill(b.sentinel.pid, 'SIGSTOP')
+    await flood('udp4', '127.0.0.1', '127.0.0.1')
+    expect(waiting()).toBe(0)
+    process.kill(b.sentinel.pid, 'SIGCONT')
+    for (const [address, type, other, to] of [
+      ['127.0.0.2', 'udp4', '127.0.0.3', '127.0.0.1'],
+      ['::1', 'udp6', '::1', '::1'],
+    ] as const) {
+      expect(await b.ask('peer', { ...peer, address })).toBe('ok')
+      process.kill(b.sentinel.pid, 'SIGSTOP')
+      if (other !== address) await flood(type, other, to)
+      expect(waiting()).toBe(0)
+      await flood(type, address, to)
+      expect(waiting()).toBeGreaterThan(0)
+      process.kill(b.sentinel.pid, 'SIGCONT')
+      await vi.waitFor(() => expect(waiting()).toBe(0))
+    }
+    // The address of the peer is ::1 now.
+    process.kill(b.sentinel.pid, 'SIGSTOP')
+    await flood('udp4', '127.0.0.2', '127.0.0.1')
+    expect(waiting()).toBe(0)
+    process.kill(b.sentinel.pid, 'SIGCONT')
+    expect(await b.ask('unpeer', { name: 'a' })).toBe('ok')
+    expect(readFileSync(join(b.sentinel.directory, 's.votes'), 'utf8')).not.toContain(key)
+    process.kill(b.sentinel.pid, 'SIGSTOP')
+    await flood('udp6', '::1', '::1')
+    expect(waiting()).toBe(0)
+    process.kill(b.sentinel.pid, 'SIGCONT')
   })
 
   test('D8.replay: a beat that comes twice is answered once, and its answer can be checked', async () => {

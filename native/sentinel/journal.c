@@ -23,11 +23,12 @@ enum {
 
 /* The only journal of the process. `left`: processes of an earlier sentinel that still have to resume. */
 static struct {
-	int fd;
+	int fd, earlier; /* `earlier`: during a rewrite, the file so far; else -1 */
+	char path[4096], scratch[4096];
 	struct processes left;
 	int64_t next;
-	bool empty;
-} journal = { .fd = -1 };
+	bool empty, failed;
+} journal = { .fd = -1, .earlier = -1 };
 
 static bool read_left(void)
 {
@@ -51,13 +52,14 @@ static bool read_left(void)
 
 bool journal_open(const char *socket)
 {
-	char path[4096];
+	size_t size = sizeof journal.path;
 
-	if ((size_t)snprintf(path, sizeof path, "%s.stopped", socket) >= sizeof path) {
+	if ((size_t)snprintf(journal.path, size, "%s.stopped", socket) >= size ||
+	    (size_t)snprintf(journal.scratch, size, "%s.stopped.new", socket) >= size) {
 		errno = ENAMETOOLONG;
 		return false;
 	}
-	journal.fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	journal.fd = open(journal.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (journal.fd < 0 || !read_left())
 		return false;
 	journal.empty = journal.left.count == 0;
@@ -73,18 +75,48 @@ void journal_note(struct process process)
 	char line[LINE_BYTES];
 	int length = snprintf(line, sizeof line, "%d %" PRIu64 "\n", (int)process.pid, process.start);
 
-	if (write(journal.fd, line, (size_t)length) != length)
+	if (write(journal.fd, line, (size_t)length) != length) {
 		log_failure("the journal of stops", errno);
+		journal.failed = true;
+	}
 	journal.empty = false;
 }
 
-void journal_clear(void)
+bool journal_clear(void)
 {
-	if (journal.empty || journal.left.count > 0)
-		return;
-	if (ftruncate(journal.fd, 0) != 0)
+	if (journal.left.count > 0)
+		return false;
+	if (!journal.empty && ftruncate(journal.fd, 0) != 0)
 		log_failure("the journal of stops", errno);
 	journal.empty = true;
+	return true;
+}
+
+bool journal_begin(void)
+{
+	int fd = open(journal.scratch, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0) {
+		log_failure("the journal of stops", errno);
+		return false;
+	}
+	journal.earlier = journal.fd;
+	journal.fd = fd;
+	journal.failed = false;
+	for (size_t i = 0; i < journal.left.count; i++)
+		journal_note(journal.left.list[i]);
+	return true;
+}
+
+void journal_end(void)
+{
+	bool complete = !journal.failed && rename(journal.scratch, journal.path) == 0;
+
+	/* The file so far has too much in it, not too little. */
+	close(complete ? journal.earlier : journal.fd);
+	if (!complete)
+		journal.fd = journal.earlier;
+	journal.earlier = -1;
 }
 
 static void settle(size_t index)
@@ -92,11 +124,27 @@ static void settle(size_t index)
 	journal.left.list[index] = journal.left.list[--journal.left.count];
 }
 
-void journal_leave(pid_t pid)
+bool journal_take(struct process process)
 {
+	bool had = false;
+
 	for (size_t i = journal.left.count; i-- > 0;)
-		if (journal.left.list[i].pid == pid)
+		if (journal.left.list[i].pid == process.pid && journal.left.list[i].start == process.start) {
 			settle(i);
+			had = true;
+		}
+	return had;
+}
+
+void journal_leave(struct process process)
+{
+	if (!processes_add(&journal.left, process))
+		log_failure("the journal of stops", ENOMEM);
+}
+
+bool journal_has_left(void)
+{
+	return journal.left.count > 0;
 }
 
 int64_t journal_due(int64_t now)

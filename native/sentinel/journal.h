@@ -19,11 +19,24 @@ bool journal_open(const char *socket);
 /* Records a process. Call it before stopping the process. */
 void journal_note(struct process process);
 
-/* Empties the record: no process is stopped any more. */
-void journal_clear(void);
+/* Empties the record: no process is stopped any more. False if some of an earlier sentinel still have to resume. */
+bool journal_clear(void);
 
-/* Drops a process of the earlier sentinel, because a new stop covers it now and has its own end. */
-void journal_leave(pid_t pid);
+/*
+ * Rewrite the record. It has then what the caller notes between these two, and what an earlier sentinel has left. It appears
+ * complete or not at all. journal_begin() returns false if that is not possible; the record stays as it is then.
+ */
+bool journal_begin(void);
+void journal_end(void);
+
+/* Drops a process of the earlier sentinel, because a new stop covers it now and has its own end. False if it is none. */
+bool journal_take(struct process process);
+
+/* Takes a process that a tracer holds; journal_due() resumes it when the tracer has detached. */
+void journal_leave(struct process process);
+
+/* True if processes of an earlier sentinel still have to resume. */
+bool journal_has_left(void);
 
 /* Resumes the processes of an earlier sentinel. Returns the time of the next call. */
 int64_t journal_due(int64_t now);

@@ -8,7 +8,17 @@
 #include <unistd.h>
 
 #include "number.h"
+#include "peer_filter.h"
 #include "voting.h"
+
+/* The limit of the node for other programs does not apply to root. */
+static bool make_room(int fd)
+{
+	static const int bytes = RECEIVE_BYTES;
+
+	return setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0 ||
+	       setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes) == 0;
+}
 
 void heartbeats_verb(struct client *client, const struct request *request)
 {
@@ -29,7 +39,9 @@ void heartbeats_verb(struct client *client, const struct request *request)
 
 		own.sin6_port = htons((uint16_t)port);
 		voting->source.fd = fd;
-		if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0 ||
+		/* Before it can receive anything. */
+		peer_filter(voting);
+		if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0 || !make_room(fd) ||
 		    bind(fd, (struct sockaddr *)&own, sizeof own) != 0 ||
 		    !loop_add(&client->sentinel->loop, &voting->source, EPOLLIN)) {
 			client_reply_error(client, request, "cannot receive heartbeats", errno);
@@ -154,6 +166,7 @@ void peer_verb(struct client *client, const struct request *request)
 	}
 	peer->address = told.address;
 	memcpy(peer->key, told.key, sizeof peer->key);
+	peer_filter(voting);
 	if (voting_save(voting))
 		client_reply(client, request, "ok", NULL);
 	else
@@ -172,7 +185,12 @@ void unpeer_verb(struct client *client, const struct request *request)
 			free(gone);
 			break;
 		}
-	client_reply(client, request, "ok", NULL);
+	peer_filter(voting);
+	/* The next sentinel must not know its key either. */
+	if (!gone || voting_save(voting))
+		client_reply(client, request, "ok", NULL);
+	else
+		client_reply_error(client, request, "cannot write down the end of a peer", errno);
 }
 
 void peers_forget(struct voting *voting)

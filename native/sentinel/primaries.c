@@ -22,20 +22,25 @@ int64_t primaries_interval(const struct voting *voting, const struct peer *peer)
 	return shortest;
 }
 
-static void news_of(const struct primary *primary, struct message *message)
+static void news_of(const struct primary *primary, const char *word, struct message *message)
 {
-	message_begin(message, "-", primary->serves ? "serves" : "stops");
+	message_begin(message, "-", word);
 	message_text(message, "name", primary->name);
 	message_number(message, "epoch", primary->epoch);
 	message_end(message);
 }
 
-static void tell(struct voting *voting, const struct primary *primary)
+static void tell(struct voting *voting, const struct primary *primary, const char *word)
 {
 	struct message message;
 
-	news_of(primary, &message);
+	news_of(primary, word, &message);
 	clients_tell(voting->sentinel, &message);
+}
+
+static const char *state_of(const struct primary *primary)
+{
+	return primary->serves ? "serves" : "stops";
 }
 
 void primaries_tell(const struct voting *voting, struct client *client)
@@ -45,8 +50,14 @@ void primaries_tell(const struct voting *voting, struct client *client)
 
 		if (primary->gone)
 			continue;
-		news_of(primary, &message);
-		client_send(client, &message);
+		if (!primary->pending) {
+			news_of(primary, state_of(primary), &message);
+			client_send(client, &message);
+		}
+		if (primary->next_alone) {
+			news_of(primary, "alone", &message);
+			client_send(client, &message);
+		}
 	}
 }
 
@@ -55,27 +66,73 @@ int64_t primary_until(const struct primary *primary)
 	return serves_until(primary->sets, primary->set_count, primary->sent, primary->timeout_ns);
 }
 
+static bool asks_api_server(const struct primary *primary)
+{
+	for (size_t i = 0; i < primary->voter_count; i++)
+		if (voter_is_api_server(&primary->voters[i]))
+			return true;
+	return false;
+}
+
+/* An answer of the API server costs a write, so it is wanted only when the latest sufficient answers are half over. */
+static int64_t alone_due(struct voting *voting, struct primary *primary, int64_t now)
+{
+	int64_t from = primary_until(primary) - primary->timeout_ns / 3 + 1;
+
+	if (!asks_api_server(primary) || now < from) {
+		primary->next_alone = 0;
+		return asks_api_server(primary) ? from : INT64_MAX;
+	}
+	if (now >= primary->next_alone) {
+		tell(voting, primary, "alone");
+		primary->next_alone = now + primary->timeout_ns / 6;
+	}
+	return primary->next_alone;
+}
+
+/* Packets pass before the processes run, and the processes stop after packets pass no more. Returns the time of the next call. */
+static int64_t enforce(struct voting *voting, struct primary *primary, int64_t now)
+{
+	struct deadman *deadman = primary->deadman;
+	int64_t end = primary_until(primary), step = primary->timeout_ns / BEATS;
+
+	if (now < end) {
+		/* Not at each answer: the end moves on by this much from beat to beat. */
+		if (deadman && (deadman->until <= now || end - deadman->until >= step))
+			deadman_renew(deadman, end);
+		if (primary->freeze)
+			freeze_thaw(primary->freeze, primary->name);
+		return end;
+	}
+	/* Other voters have to answer than when it was renewed. */
+	if (deadman && deadman->until > now)
+		deadman_renew(deadman, now);
+	return primary->freeze ? freeze_due(voting->sentinel, primary->freeze, primary->name, now) : INT64_MAX;
+}
+
 int64_t primaries_due(struct voting *voting, int64_t now)
 {
-	int64_t next = INT64_MAX;
+	int64_t next = pending_due(voting, now);
 
 	for (struct primary *primary = voting->primaries; primary; primary = primary->next) {
-		int64_t end;
+		int64_t times[2] = { INT64_MAX, INT64_MAX };
+		bool serves = now < primary_until(primary);
 
 		if (primary->gone)
 			continue;
-		end = primary_until(primary);
-		if (primary->serves != (now < end)) {
-			primary->serves = !primary->serves;
-			log_line(primary->serves ? "info" : "warn", primary->serves ? "a primary serves" : "a primary has too few answers",
-				 ",\"name\":\"%s\",\"epoch\":%" PRId64, log_safe(primary->name), primary->epoch);
-			tell(voting, primary);
+		if (!primary->pending) {
+			if (primary->serves != serves) {
+				primary->serves = serves;
+				log_line(serves ? "info" : "warn", serves ? "a primary serves" : "a primary has too few answers",
+					 ",\"name\":\"%s\",\"epoch\":%" PRId64, log_safe(primary->name), primary->epoch);
+				tell(voting, primary, state_of(primary));
+			}
+			times[0] = enforce(voting, primary, now);
 		}
-		/* Not at each answer: the end moves on by this much from beat to beat. */
-		if (primary->deadman && now < end && end - primary->deadman->until >= primary->timeout_ns / BEATS)
-			deadman_renew(primary->deadman, end);
-		if (primary->serves && end < next)
-			next = end;
+		times[1] = alone_due(voting, primary, now);
+		for (size_t i = 0; i < 2; i++)
+			if (times[i] < next)
+				next = times[i];
 	}
 	return next;
 }

@@ -11,7 +11,7 @@
 
 #include "cgroup_procs.h"
 #include "clock.h"
-#include "journal.h"
+#include "hold.h"
 #include "log.h"
 #include "number.h"
 #include "spawn.h"
@@ -19,11 +19,6 @@
 enum {
 	/* A signal takes a moment to reach other processors; an uninterruptible wait can last any time. */
 	SETTLE_NS = 250 * NS_PER_MS,
-	/* Most processes stop within the first ticks. */
-	SHORT_TICK_NS = NS_PER_MS / 10,
-	SHORT_TICKS_NS = 2 * NS_PER_MS,
-	TICK_NS = NS_PER_MS / 2,
-	ROUNDS_AT_ONCE = 8,
 };
 
 /* EXPIRED: resumed at the deadline. DONE: resumed when the work was done for which they were stopped. */
@@ -35,16 +30,14 @@ struct stop {
 	struct asker asker;
 	bool kept; /* the stop outlives its connection and lasts until the deadline */
 	char *name;
-	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
 	char **gates; /* ends with NULL; files to create when all processes have stopped */
 	char **unless; /* ends with NULL; files whose existence means that the client has more work to do */
 	char **empty; /* ends with NULL; directories that must be empty, because no dump saves their files */
 	size_t awaited; /* number of spawns after which the processes resume automatically; 0: never */
 	bool by_hand; /* some of the work went wrong, so the client decides when to resume */
 	struct processes ending; /* processes to check for a pending SIGTERM */
-	struct processes excluded, seen; /* `seen` also has processes that were stopped before, with start 0 */
-	size_t stopped;
-	int64_t deadline, began, last, settle_until, ended;
+	struct hold hold;
+	int64_t deadline, settle_until, ended;
 };
 
 static struct stop *find(struct sentinel *sentinel, const char *name)
@@ -55,13 +48,6 @@ static struct stop *find(struct sentinel *sentinel, const char *name)
 	return NULL;
 }
 
-static void free_list(char **list)
-{
-	for (size_t i = 0; list && list[i]; i++)
-		free(list[i]);
-	free(list);
-}
-
 static void forget(struct sentinel *sentinel, struct stop *stop)
 {
 	for (struct stop **at = &sentinel->stops; *at; at = &(*at)->next)
@@ -70,109 +56,21 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 			break;
 		}
 	free(stop->name);
-	free_list(stop->cgroups);
-	free_list(stop->gates);
-	free_list(stop->unless);
-	free_list(stop->empty);
+	list_free(stop->gates);
+	list_free(stop->unless);
+	list_free(stop->empty);
 	processes_free(&stop->ending);
-	processes_free(&stop->excluded);
-	processes_free(&stop->seen);
+	hold_end(&stop->hold);
+	list_free(stop->hold.cgroups);
 	free(stop);
-	if (!sentinel->stops)
-		journal_clear();
 }
 
-static void tell_to_stop(struct stop *stop, struct process process)
-{
-	int64_t now = monotonic_ns();
-
-	if (process_signal(process, SIGSTOP) != 0)
-		return;
-	if (stop->stopped++ == 0)
-		stop->began = now;
-	stop->last = now;
-}
-
-/*
- * Called for each process of a round. False with E2BIG if there are too many, with EBUSY at a process that must not be
- * disturbed.
- */
-static bool meet(void *context, pid_t pid)
-{
-	struct stop *stop = context;
-	struct process_stat stat;
-	struct process process;
-
-	if (processes_have(&stop->excluded, pid) || processes_have(&stop->seen, pid) || !process_stat(pid, &stat) ||
-	    stat.state == 'Z' || stat.state == 'X')
-		return true;
-	/*
-	 * The CRIU of a dead sentinel may still work on this process. The kernel would report a signal to CRIU, which
-	 * takes a signal that it has not sent itself for the end of the process, and leaves its own code (the parasite)
-	 * in it.
-	 */
-	if (stat.state == 't') {
-		errno = EBUSY;
-		return false;
-	}
-	process = (struct process){ .pid = pid, .start = stat.start };
-	journal_leave(pid);
-	/* Another program stopped this process for its own reason, so we must not resume it. */
-	if (stat.state == 'T')
-		process.start = 0;
-	if (!processes_add(&stop->seen, process)) {
-		errno = E2BIG;
-		return false;
-	}
-	if (process.start) {
-		journal_note(process);
-		tell_to_stop(stop, process);
-	}
-	return true;
-}
-
-static size_t still_running(const struct stop *stop)
-{
-	size_t running = 0;
-
-	for (size_t i = 0; i < stop->seen.count; i++)
-		running += stop->seen.list[i].start && !process_stopped(stop->seen.list[i]);
-	return running;
-}
-
-/*
- * Runs rounds until one meets no new process although all processes met before had stopped. Having sent the signal is
- * not enough: a process in the middle of a fork stops after it, and its child does not exist yet. Returns 0 or an
- * errno.
- */
-static int stop_more(struct stop *stop, bool *complete)
-{
-	*complete = false;
-	for (int round = 0; round < ROUNDS_AT_ONCE && !*complete; round++) {
-		bool standing = still_running(stop) == 0;
-		size_t before = stop->seen.count;
-
-		for (size_t i = 0; stop->cgroups[i]; i++)
-			if (!cgroup_each(stop->cgroups[i], meet, stop))
-				return errno;
-		*complete = standing && stop->seen.count == before;
-	}
-	return 0;
-}
-
-/*
- * Sends SIGCONT even if it was sent before: a CRIU that found a task stopped leaves it stopped at its end, even if the
- * task was resumed in the meantime.
- */
 static void let_go(struct stop *stop)
 {
 	/* All spawns of the stop have ended: another program stopped the processes that are stopped now. */
 	if (stop->state == STOP_DONE)
 		return;
-	/* The last one first: a parent should not find its children still stopped. */
-	for (size_t i = stop->seen.count; i-- > 0;)
-		if (stop->seen.list[i].start)
-			process_signal(stop->seen.list[i], SIGCONT);
+	hold_release(&stop->hold);
 	if (stop->state != STOP_EXPIRED)
 		stop->ended = monotonic_ns();
 }
@@ -200,9 +98,9 @@ static void settled(struct sentinel *sentinel, struct stop *stop)
 
 	stop->state = STOP_HELD;
 	message_begin(&message, stop->asker.id, "stopped");
-	message_number(&message, "count", (int64_t)stop->stopped);
-	message_number(&message, "skew_us", (stop->last - stop->began) / NS_PER_US);
-	message_number(&message, "unsettled", (int64_t)still_running(stop));
+	message_number(&message, "count", (int64_t)stop->hold.signalled);
+	message_number(&message, "skew_us", (stop->hold.last - stop->hold.began) / NS_PER_US);
+	message_number(&message, "unsettled", (int64_t)hold_running(&stop->hold));
 	message_end(&message);
 	client_send_to_asker(sentinel, &stop->asker, &message);
 }
@@ -278,6 +176,7 @@ void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *nam
 		return;
 	let_go(stop);
 	stop->state = STOP_DONE;
+	hold_end(&stop->hold);
 }
 
 static bool read_pids(const struct request *request, const char *key, struct processes *set)
@@ -292,20 +191,6 @@ static bool read_pids(const struct request *request, const char *key, struct pro
 			return false;
 	}
 	return true;
-}
-
-/* Returns the values of a key; NULL if memory is short. */
-static char **read_list(const struct request *request, const char *key)
-{
-	char **list = calloc(request->count + 1, sizeof *list);
-	size_t count = 0;
-
-	for (size_t i = 0; list && i < request->count; i++)
-		if (strcmp(request->fields[i].key, key) == 0 && !(list[count++] = strdup(request->fields[i].value))) {
-			free_list(list);
-			return NULL;
-		}
-	return list;
 }
 
 /* Takes a list that may be NULL. */
@@ -358,17 +243,18 @@ void stop_verb(struct client *client, const struct request *request)
 	}
 	stop->next = sentinel->stops;
 	sentinel->stops = stop;
+	hold_begin(sentinel, &stop->hold);
 	stop->name = strdup(name);
 	stop->asker = asker_of(client, request);
-	stop->cgroups = read_list(request, "cgroup");
-	stop->gates = read_list(request, "go");
-	stop->unless = read_list(request, "unless");
-	stop->empty = read_list(request, "empty");
+	stop->hold.cgroups = list_read(request, "cgroup");
+	stop->gates = list_read(request, "go");
+	stop->unless = list_read(request, "unless");
+	stop->empty = list_read(request, "empty");
 	stop->awaited = (size_t)awaited;
 	/* A spawn that has ended already cannot have done its work. */
 	stop->by_hand = spawns_during(sentinel, client->serial, name) != stop->awaited;
-	for (size_t i = 0; stop->cgroups && stop->cgroups[i]; i++)
-		if (!cgroup_path_is_inside(stop->cgroups[i]))
+	for (size_t i = 0; stop->hold.cgroups && stop->hold.cgroups[i]; i++)
+		if (!cgroup_path_is_inside(stop->hold.cgroups[i]))
 			wrong = "bad-cgroup";
 	if (!are_absolute(stop->gates))
 		wrong = "bad-go";
@@ -376,18 +262,24 @@ void stop_verb(struct client *client, const struct request *request)
 		wrong = "bad-unless";
 	if (!are_absolute(stop->empty))
 		wrong = "bad-empty";
-	if (!read_pids(request, "exclude", &stop->excluded))
+	if (!read_pids(request, "exclude", &stop->hold.excluded))
 		wrong = "bad-exclude";
 	if (!read_pids(request, "ending", &stop->ending))
 		wrong = "bad-ending";
-	if (wrong || !stop->name || !stop->cgroups || !stop->gates || !stop->unless || !stop->empty) {
+	if (wrong || !stop->name || !stop->hold.cgroups || !stop->gates || !stop->unless || !stop->empty) {
 		forget(sentinel, stop);
 		client_reply(client, request, "refused", wrong ? wrong : "memory");
 		return;
 	}
-	stop->began = stop->last = monotonic_ns();
-	awake_while(&sentinel->awake, true, stop->began);
-	error = stop_more(stop, &complete);
+	/* A dump would not save what the primary does, but what it was stopped in. */
+	if (holds_fence_any(sentinel, stop->hold.cgroups)) {
+		forget(sentinel, stop);
+		client_reply(client, request, "refused", "fenced");
+		return;
+	}
+	stop->hold.began = stop->hold.last = monotonic_ns();
+	awake_while(&sentinel->awake, true, stop->hold.began);
+	error = hold_more(&stop->hold, &complete);
 	if (error) {
 		let_go(stop);
 		forget(sentinel, stop);
@@ -397,8 +289,8 @@ void stop_verb(struct client *client, const struct request *request)
 			client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
-	stop->deadline = stop->began + deadline_ms * NS_PER_MS;
-	stop->settle_until = stop->began + SETTLE_NS;
+	stop->deadline = stop->hold.began + deadline_ms * NS_PER_MS;
+	stop->settle_until = stop->hold.began + SETTLE_NS;
 	if (complete) {
 		open_gates(stop);
 		settled(sentinel, stop);
@@ -427,7 +319,7 @@ void continue_verb(struct client *client, const struct request *request)
 	if (!at_work)
 		let_go(stop);
 	message_begin(&message, request->id, "continued");
-	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->began) / NS_PER_US);
+	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->hold.began) / NS_PER_US);
 	message_number(&message, "expired", stop->state == STOP_EXPIRED);
 	message_end(&message);
 	if (!at_work)
@@ -473,7 +365,7 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 		let_go(stop);
 		if (!is_over(stop))
 			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
-				 log_safe(stop->name), stop->stopped);
+				 log_safe(stop->name), stop->hold.signalled);
 		forget(sentinel, stop);
 	}
 }
@@ -494,7 +386,7 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 		 * A cgroup that is removed by now had no processes left. The gate makes the spawn wait for a process
 		 * that is traced by now.
 		 */
-		if (stop->state == STOP_SETTLING && (stop_more(stop, &complete) != 0 || complete || now >= stop->settle_until)) {
+		if (stop->state == STOP_SETTLING && (hold_more(&stop->hold, &complete) != 0 || complete || now >= stop->settle_until)) {
 			open_gates(stop);
 			settled(sentinel, stop);
 		}
@@ -507,10 +399,10 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 			let_go(stop);
 			stop->state = STOP_EXPIRED;
 			log_line("warn", "continued what was stopped for too long", ",\"name\":\"%s\",\"count\":%zu",
-				 log_safe(stop->name), stop->stopped);
+				 log_safe(stop->name), stop->hold.signalled);
 		}
 		if (stop->state == STOP_SETTLING) {
-			int64_t tick = now - stop->began < SHORT_TICKS_NS ? SHORT_TICK_NS : TICK_NS;
+			int64_t tick = hold_tick(&stop->hold, now);
 
 			if (now + tick < next)
 				next = now + tick;

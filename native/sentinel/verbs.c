@@ -44,9 +44,9 @@ static const struct verb {
 	{ "heartbeats", "port!", heartbeats_verb },
 	{ "peer", "name! address! port! run! key!", peer_verb },
 	{ "unpeer", "name!", unpeer_verb },
-	{ "primary", "name! slot! epoch! version! timeout! voter+ next* netns? start? gone?", primary_verb },
+	{ "primary", "name! slot! epoch! version! timeout! voter+ next* netns? start? cgroup* gone?", primary_verb },
 	{ "unprimary", "name!", unprimary_verb },
-	{ "answered", "name! epoch! sent!", answered_verb },
+	{ "answered", "name! epoch! run! sent!", answered_verb },
 	{ "vote", "slot! epoch! node! run! timeout! refused?", vote_verb },
 	{ "unvote", "slot!", unvote_verb },
 	{ "votes", "", votes_verb },
@@ -84,13 +84,18 @@ void verb_run(struct client *client, const struct request *request)
 bool verb_process(struct client *client, const struct request *request, const char *pid_key, const char *start_key,
 		  struct process *process)
 {
+	const char *since = request_value(request, start_key);
 	int64_t pid, start;
 
+	if (!since) {
+		client_reply(client, request, "refused", "missing-start");
+		return false;
+	}
 	if (!parse_number(request_value(request, pid_key), PID_MAX, &pid) || pid == 0) {
 		client_reply(client, request, "refused", strcmp(pid_key, "pid") == 0 ? "bad-pid" : strcmp(pid_key, "netns") == 0 ? "bad-netns" : "bad-target");
 		return false;
 	}
-	if (!parse_number(request_value(request, start_key), INT64_MAX, &start)) {
+	if (!parse_number(since, INT64_MAX, &start)) {
 		client_reply(client, request, "refused", "bad-start");
 		return false;
 	}

@@ -9,8 +9,6 @@
 #include "voting.h"
 
 enum {
-	/* The kernel keeps no more datagrams than this for a socket. */
-	WAITING_MAX = 1024,
 	RETRY_NS = 100 * NS_PER_MS,
 };
 

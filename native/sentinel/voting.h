@@ -7,6 +7,7 @@
 
 #include "client.h"
 #include "deadman.h"
+#include "freeze.h"
 #include "heartbeat.h"
 #include "quorum.h"
 
@@ -15,6 +16,15 @@ enum { BEATS = 12 };
 
 /* GONE_MAX: primaries that have ended; a late request must not restore their earlier voters. */
 enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, GONE_MAX = 512, VOTES_MAX = 2048 };
+
+/*
+ * Room for datagrams that wait while this process does not run. The kernel doubles the number, and a datagram takes 512 to
+ * 2,304 bytes of it. So three of all peers fit, and no more than WAITING_MAX.
+ */
+enum { RECEIVE_BYTES = 1024 * 1024, WAITING_MAX = 2 * RECEIVE_BYTES / 512 };
+
+/* Cgroups of a pod. */
+enum { CGROUPS_MAX = 32, CGROUP_BYTES = 1024 };
 
 /* Another node of the cluster whose sentinel votes for a primary here, or has a primary for which this one votes. */
 struct peer {
@@ -29,12 +39,17 @@ struct peer {
 };
 
 struct voter {
-	char *node; /* NULL: the API server */
+	char *node; /* or the API server */
 	uint64_t run;
 	bool refused; /* it has stated that the primary of this epoch is silent */
 };
 
-/* A pod here that has a slot. The name of a slot contains its incarnation. */
+/*
+ * A pod here that has a slot. The name of a slot contains its incarnation.
+ *
+ * In a new epoch it is pending until its voters have answered: the request has no reply until then, so that the primary of a
+ * healthy cluster is never stopped at the beginning. A pending primary has no consequences.
+ */
 struct primary {
 	struct primary *next;
 	char *name, *slot;
@@ -46,7 +61,13 @@ struct primary {
 	struct voters sets[2];
 	bool serves;
 	bool gone; /* the pod is no more; it has no voters */
+	bool pending;
+	struct asker asker; /* of a pending one */
+	int64_t give_up; /* when the request of a pending one is refused */
+	int64_t next_alone; /* when to tell again that it has too few answers of nodes; 0: it has enough */
+	struct process netns; /* pid 0: none */
 	struct deadman *deadman; /* NULL: its packets pass in any case */
+	struct freeze *freeze; /* NULL: its processes run in any case */
 };
 
 /* A slot whose primary is on another node, in an epoch in which this node is a voter. */
@@ -112,6 +133,22 @@ int64_t primaries_due(struct voting *voting, int64_t now);
 int64_t votes_due(struct voting *voting, int64_t now);
 bool primary_asks(const struct primary *primary, const struct peer *peer);
 int64_t primary_until(const struct primary *primary);
+/* Acknowledges pending primaries that have answers, and gives up those that have none. Returns the time of the next call. */
+int64_t pending_due(struct voting *voting, int64_t now);
+/* Makes a primary pending for the client; the latest request about a slot counts. */
+void pending_begin(struct client *client, const struct request *request, struct primary *told);
+/* Gives up the request about this pod. */
+void pending_end(struct voting *voting, const char *name, const char *reason);
+/* Returns the primary in force of a slot, also when it is gone, or of a pod. */
+struct primary *primary_find(struct voting *voting, const char *slot);
+struct primary *primary_of_pod(struct voting *voting, const char *name);
+size_t primaries_count(const struct primary *primary, bool gone);
+void primary_unlink(struct voting *voting, struct primary *primary);
+void primary_free(struct primary *primary);
+/* Returns why the primary does not fit what this sentinel has acknowledged; NULL: it fits. */
+const char *primary_misfit(struct voting *voting, const struct primary *told);
+/* Puts a primary into force, in place of its earlier version. Returns NULL, or what has failed, with errno. */
+const char *primary_acknowledge(struct voting *voting, struct primary *told);
 /* Takes the answer of a voter to what was sent then. */
 void primary_take(struct primary *primary, size_t voter, int64_t sent);
 /* Returns how often the primaries here send beats to this node, ns; INT64_MAX: never. */
@@ -137,5 +174,6 @@ bool vote_write(const struct vote *vote, FILE *file);
 /* Values of requests. */
 bool parse_run(const char *text, uint64_t *run);
 bool run_is(const struct voter *voter, const struct peer *peer);
+bool voter_is_api_server(const struct voter *voter);
 
 #endif

@@ -6,7 +6,8 @@ import { type Client, type Line, type Sentinel, startSentinel, type Values } fro
 
 /** Long enough for a busy machine: a pause of this length ends a test. */
 export const timeout = 1_500
-export const api = 'api-server'
+export const apiRun = 'a'.repeat(16)
+export const api = `API/${apiRun}`
 
 /** A node of the cluster, as its sentinel sees itself. */
 export interface Node {
@@ -18,6 +19,8 @@ export interface Node {
   /** Waits for an event that no earlier call has returned. */
   event(word: string, about: Values): Promise<Line>
   ask(verb: string, values?: Values): Promise<string>
+  /** Tells that the API server has answered now, and returns the reply. */
+  answered(over?: Values): Promise<string>
 }
 
 export async function startNode(name: string, directory?: string): Promise<Node & AsyncDisposable> {
@@ -28,6 +31,10 @@ export async function startNode(name: string, directory?: string): Promise<Node 
   const client = await sentinel.connect()
   await client.ask('votes')
   const { values } = await client.ask('heartbeats', { port: 0 })
+  const ask = async (verb: string, wanted?: Values) => {
+    const { word, values: told } = await client.ask(verb, wanted)
+    return told['reason'] === undefined ? word : `${word} ${told['reason']}`
+  }
   return {
     ...{ name, sentinel, client, port: Number(values['port']), run: values['run'] ?? '' },
     event: (word, about) =>
@@ -36,13 +43,14 @@ export async function startNode(name: string, directory?: string): Promise<Node 
           line.word === word &&
           Object.entries(about).every(([key, value]) => line.values[key] === String(value)),
       ),
-    ask: async (verb, wanted) => {
-      const { word, values: told } = await client.ask(verb, wanted)
-      return told['reason'] === undefined ? word : `${word} ${told['reason']}`
-    },
+    ask,
+    answered: over => ask('answered', { name: 'pod', epoch: 1, run: apiRun, sent: now(), ...over }),
     [Symbol.asyncDispose]: () => sentinel[Symbol.asyncDispose](),
   }
 }
+
+/** The time of the monotonic clock, as the sentinel reads it. */
+const now = (): string => String(process.hrtime.bigint())
 
 export const key = randomBytes(32).toString('hex')
 export const voter = ({ name, run }: Node): string => `${name}/${run}`

@@ -188,7 +188,8 @@ export interface SentinelClient {
   removePeer(name: string, signal?: AbortSignal): Promise<void>
   /**
    * Lets a pod serve only while its voters answer. When this resolves, the sentinel has acknowledged the version, and will
-   * ask these voters also after its own restart.
+   * ask these voters also after its own restart. In a new term that waits for enough answers. It is refused while another
+   * pod of the slot is guarded.
    *
    * @throws AgentError NoAnswers after `timeoutMs`: too few of the voters answer, and nothing has changed.
    */
