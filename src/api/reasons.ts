@@ -30,6 +30,8 @@ export const reasons = {
   podsCrashLooping: 'PodsCrashLooping',
   /** Primaries of a slot fail one after the other, each soon after its takeover. */
   replacementsPaused: 'ReplacementsPaused',
+  /** Most nodes with primaries are silent at once, so no pod takes over by votes. */
+  operatorBlind: 'OperatorBlind',
   /** A cold backup waits at a gate that the operator cannot open. */
   gateUnreachable: 'GateUnreachable',
   /** The operator has never had a complete list of a resource that sets with memory need. */

@@ -3,6 +3,7 @@ import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
+import { heldSlots } from '../slot/decide/fence/verdict.ts'
 import { pulledReadiness } from '../slot/http-state/status.ts'
 import { checkpointReadiness } from '../slot/report/readiness.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
@@ -119,6 +120,9 @@ function degradedOf(facts: PassFacts, waiting: UpdateWord | undefined): Wanted {
 /** Returns the first problem of a set that needs a person; undefined if there is none. */
 function problemOf(facts: PassFacts, waiting: UpdateWord | undefined): UpdateWord | undefined {
   if (facts.failure !== undefined) return { reason: reasons.actionFailed, message: facts.failure }
+  const { memory, monotonicNow = 0 } = facts
+  const held = memory ? heldSlots({ memory, monotonicNow }) : []
+  if (held.length > 0) return { reason: reasons.operatorBlind, message: heldWord(held) }
   const pauses = pausesOf(facts.failovers ?? [], facts.now).filter(({ slot }) =>
     facts.pods.some(pod => pod.kind === 'primary' && pod.slot === slot && !pod.ready),
   )
@@ -133,6 +137,9 @@ function problemOf(facts: PassFacts, waiting: UpdateWord | undefined): UpdateWor
     return { reason: reasons.gateUnreachable, message: shortly(facts.gates) }
   return waiting?.reason === reasons.updateWouldLoseState ? waiting : undefined
 }
+
+const heldWord = (slots: readonly number[]): string =>
+  `slot ${slots.slice(0, 10).join(', ')}${slots.length > 10 ? ' and others' : ''}: the node of the primary is silent, but so are most nodes with primaries; no pod takes over by votes until fewer are silent, and for 30 s after`
 
 const pauseWord = ({ slot, times, reason, until }: Pause): string =>
   `slot ${slot}: ${times} primaries in a row failed soon after their takeover (last: ${reason}); the next takeover is possible from ${new Date(until).toISOString()}`

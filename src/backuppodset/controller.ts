@@ -23,6 +23,7 @@ import { createStateBudget } from '../slot/http-state/budget.ts'
 import type { PullMetrics } from '../slot/http-state/metrics.ts'
 import { createPulled } from '../slot/http-state/pulled.ts'
 import { createReports } from '../slot/observe/reports.ts'
+import { createStorm } from '../slot/observe/storm.ts'
 import type { WriteBehind } from '../state-store/write-behind.ts'
 import type { ActDeps } from './act-context.ts'
 import { type FollowedStores, follow } from './follow.ts'
@@ -136,14 +137,15 @@ function createParts(options: SetControllerOptions) {
   const setbacks = createSetbacks(clock)
   const retirementDelay = createRetirementDelay(clock)
   const reports = createReports(options.reports, clock)
+  const storm = createStorm(reports, clock)
   const unlabelledPods = createUnlabelledPods({
     ...{ api, clock, log, isDeleted },
     changed: key => queue.add(key),
   })
   const ofPods = [setbacks, retirementDelay, pendingDeletions]
-  follow(options, queue, { records, unlabelledPods, reports, ofPods })
+  follow(options, queue, { records, unlabelledPods, reports, storm, ofPods })
   return {
-    ...{ terms, records, pulled, reports, unlabelledPods },
+    ...{ terms, records, pulled, reports, storm, unlabelledPods },
     ...{ pendingDeletions, setbacks, retirementDelay },
     inFlightPromotions: createInFlightPromotions(() => clock.sleep(wakePatienceMs)),
   }
@@ -154,7 +156,7 @@ type Parts = ReturnType<typeof createParts>
 /** Returns the dependencies of passes. */
 function reconcileDepsOf(options: SetControllerOptions, parts: Parts): ReconcileDeps {
   const { api, urgentApi, sets, pods, consistency, queue, recorder, metrics, clock, random } = options
-  const { terms, records, reports, retirementDelay, unlabelledPods, setbacks } = parts
+  const { terms, records, reports, storm, retirementDelay, unlabelledPods, setbacks } = parts
   const isDeleted = parts.pendingDeletions.has
   const notify: ActDeps['notify'] = (set, notices) => {
     const regarding = referenceTo(backupPodSets, set)
@@ -169,7 +171,7 @@ function reconcileDepsOf(options: SetControllerOptions, parts: Parts): Reconcile
     readings: createReadings(),
     memory: {
       ...{ leases: options.leases, reports, nodeOf: options.nodes.get, clock, isDeleted, retirementDelay },
-      permitted: options.permitted,
+      ...{ storm, permitted: options.permitted },
     },
     services: { services: options.services, slices: options.slices },
     revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },

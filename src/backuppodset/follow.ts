@@ -5,6 +5,7 @@ import type { Queue } from '../kube/queue.ts'
 import type { ControllerRevision, EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
 import type { Reports } from '../slot/observe/reports.ts'
+import type { Storm } from '../slot/observe/storm.ts'
 import type { Records } from './records.ts'
 import type { SetRecord } from './set-record.ts'
 import { setsOf, type Trigger, triggers } from './triggers.ts'
@@ -26,6 +27,7 @@ export interface Followers {
   readonly records: Records<Pick<SetRecord, 'lostPrimaries'>>
   readonly unlabelledPods: Pick<UnlabelledPods, 'note'>
   readonly reports: Pick<Reports, 'note'>
+  readonly storm: Pick<Storm, 'noteLease' | 'noteReport'>
   /** Memory of this process about pods, by uid. Each entry ends with its pod, after all others have seen that. */
   readonly ofPods: readonly { forget(uid: string): void }[]
 }
@@ -34,14 +36,16 @@ export interface Followers {
 export function follow(
   stores: FollowedStores,
   queue: Pick<Queue, 'add'>,
-  { records, unlabelledPods, reports, ofPods }: Followers,
+  { records, unlabelledPods, reports, storm, ofPods }: Followers,
 ): void {
   stores.pods.subscribe(change => {
     for (const key of setsOf(change)) records.at(key)?.lostPrimaries.note(change)
     unlabelledPods.note(change)
     if (change.type === 'deleted') for (const each of ofPods) each.forget(change.object.metadata.uid)
   })
+  stores.leases.subscribe(storm.noteLease)
   stores.reports.subscribe(reports.note)
+  stores.reports.subscribe(storm.noteReport)
 
   const trigger = <T extends KubeObject>(
     store: Store<T>,

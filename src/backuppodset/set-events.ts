@@ -73,6 +73,8 @@ function wordsOf(action: Action): string {
       return `write the Lease of slot ${action.lease.slot}`
     case 'writePolicy':
       return `write the policy into the Lease of slot ${action.slot}`
+    case 'stateSilence':
+      return 'state in the report of a node that its primaries are silent'
     case 'deleteSlot':
       return `delete the Lease of slot ${action.slot}`
     case 'giveUp':

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import type { NodeReportStatus } from '../api/node-report.ts'
+import { type NodeReportStatus, type SlotReport, silencesAnnotation } from '../api/node-report.ts'
 import type { Change } from '../kube/store.ts'
 import { makeObject } from '../kube/testing/fake-api.ts'
 import { makePodObject, makeReport, makeSlotReport } from '../slot/testing/objects.ts'
@@ -74,5 +74,22 @@ it('of a report, progress can wait; what a node can do concerns every set that w
     ['default/bps', {}],
     ['a/memory'],
     ['b/other'],
+  ])
+})
+
+it('a vote, or another voter, is urgent for the sets of the slots that it concerns', () => {
+  const slot = makeSlotReport({ namespace: 'a', name: 'web-0' })
+  const other = makeSlotReport({ namespace: 'a', name: 'blue-0' })
+  const before = makeReport('n1', { slots: [slot, other] })
+  const votes = (slots: readonly SlotReport[], metadata = before.metadata) =>
+    triggers
+      .report(updated(before, { ...makeReport('n1', { slots }), metadata }), { list: () => [] })
+      .flatMap(([key, how]) => (how?.priority === 10 ? [key] : []))
+  expect(votes([{ ...slot, silentTerm: 1 }, other])).toEqual(['a/web'])
+  expect(votes([slot, { ...other, acknowledged: { term: 1, version: 2 } }])).toEqual(['a/blue'])
+  expect(votes([{ ...slot, generation: 2 }, other])).toEqual([])
+  expect(votes([slot, other], { ...before.metadata, annotations: { [silencesAnnotation]: '1' } })).toEqual([
+    'a/web',
+    'a/blue',
   ])
 })

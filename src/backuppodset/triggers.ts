@@ -9,7 +9,7 @@ import { controllersIn } from '../kube/owner.ts'
 import type { AddOptions } from '../kube/queue.ts'
 import type { Namespace, Pod } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
-import { setsIn, setsNamedIn } from '../slot/observe/reports.ts'
+import { setsIn, setsNamedIn, votesIn } from '../slot/observe/reports.ts'
 import { isDeath } from './lost-primaries.ts'
 
 /** The arguments of `Queue.add`: a set's key, and when and how urgently its pass is due. */
@@ -39,6 +39,7 @@ export const triggers = {
       .filter(({ metadata }) => metadata.namespace === object.metadata.name)
       .map(set => [keyOf(set)]),
   report: (change: Change<NodeReport>, sets: Sets): readonly Trigger[] => [
+    ...[...votesIn(change)].map((key): Trigger => [key, { priority: urgent }]),
     ...[...setsIn(change)].map(
       ([key, { urgent: isUrgent }]): Trigger => [key, isUrgent ? {} : { afterMs: progressMs }],
     ),

@@ -48,7 +48,8 @@ export function updateNotices(
 
 function degradedNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): SetEvent[] {
   const now = wordOf(status, conditionTypes.degraded)
-  if (now?.reason !== reasons.replacementsPaused) return []
+  const told: readonly string[] = [reasons.replacementsPaused, reasons.operatorBlind]
+  if (now === undefined || !told.includes(now.reason)) return []
   if (wordOf(previous, conditionTypes.degraded)?.message === now.message) return []
   return [{ type: 'Warning', reason: now.reason, action: 'Promote', note: now.message }]
 }

@@ -12,8 +12,9 @@ import { makeReport } from '../slot/testing/objects.ts'
 import { createStageController } from './stage-label.ts'
 
 let version = 0
-const report = (ready: boolean, updatedAt = '1970-01-01T00:00:00Z'): NodeReport => {
+const report = (ready: boolean, told?: string): NodeReport => {
   version += 1
+  const updatedAt = told ?? new Date(version).toISOString()
   const { metadata, status } = makeReport('n1', { ready, updatedAt })
   return { metadata: { ...metadata, resourceVersion: `${version}` }, status }
 }

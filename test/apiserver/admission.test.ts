@@ -5,7 +5,7 @@ import { run } from '../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
-import { type NodeReportStatus, nodeReports } from '../../src/api/node-report.ts'
+import { type NodeReportStatus, nodeReports, silencesAnnotation } from '../../src/api/node-report.ts'
 import { numberedSlotLeaseBody } from '../../src/api/numbered-slot.ts'
 import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
@@ -307,6 +307,22 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     'the operator takes a label of a node away',
     patch('operator', '/api/v1/nodes/n1', { metadata: { labels: { zone: null } } }),
   ],
+  [
+    'the operator allows a node another key',
+    patch('operator', ownReport, {
+      metadata: { annotations: { 'backup.example.com/new-key': 'cd'.repeat(32) } },
+    }),
+  ],
+  [
+    'the operator takes the owner of a report away',
+    patch('operator', ownReport, {
+      metadata: { ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: 'n2', uid: 'u' }] },
+    }),
+  ],
+  [
+    'an agent takes a statement of the API server back',
+    patch('agent of n1', ownReport, { metadata: { annotations: { [silencesAnnotation]: '0' } } }),
+  ],
   ['a user makes a primary', patch('edit', pod('web-n1'), { metadata: { labels: { type: 'primary' } } })],
   [
     'a user gives a pod a role',
@@ -411,6 +427,10 @@ const allowed: readonly (readonly [string, Attempt])[] = [
     }),
   ],
   ['an agent makes an event', create('agent of n1', eventsPath, event('understudy-agent', 'n1'))],
+  [
+    'the operator states that a node is silent',
+    patch('operator', ownReport, { metadata: { annotations: { [silencesAnnotation]: '1' } } }),
+  ],
   [
     'the operator makes a primary',
     patch('operator', pod('web-n1'), {

@@ -1,3 +1,4 @@
+import { isFencedOff } from '../../slot/decide/fence/verdict.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
@@ -20,6 +21,7 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
+    if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost' }]
     const reason = failureOf(s, pod)
     return reason === undefined ? [] : [{ pod, reason }]
   })

@@ -1,5 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import { untilEnded } from '../../slot/decide/ending.ts'
+import { untilVerdict } from '../../slot/decide/fence/verdict.ts'
 import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
@@ -61,6 +62,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilDeparture(s),
       untilDeath(s),
       untilEnded(s),
+      untilVerdict(s),
       untilTried(s),
       untilRetirement(s),
       untilUnpublished(s),

@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players, vacantLeases } from '../../slot/decide/assignments.ts'
+import { dueStatements } from '../../slot/decide/fence/verdict.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import type { Action, Tier } from '../plan.ts'
@@ -48,12 +49,14 @@ export function convergeWithMemory(
   const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
+  const statements = dueStatements(s)
   const covering = {
     hot,
     understudies: left(hot),
     relays: hot.filter(pod => relays.includes(pod) && !converted.has(pod.uid)),
   }
   const tiers: Tier[] = [
+    ...(statements.length > 0 ? [{ tier: 'assignments', aside: true, actions: statements } as const] : []),
     ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions },
     {

@@ -5,7 +5,7 @@ import { latecomerOf, msUntilEnded, msUntilGivenUp } from '../../slot/decide/end
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
 import { match } from '../../slot/decide/match.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import type { Candidate, LossReason, LostPrimary } from '../../slot/decide/snapshot.ts'
+import { type Candidate, isOver, type LossReason, type LostPrimary } from '../../slot/decide/snapshot.ts'
 import { callable, candidatesOf, nodesWith, promotion, slowRank } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -59,15 +59,15 @@ export function takeovers(
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
     if (msUntilReplaced(s, pod.slot, reason) > 0) {
-      if (reason === 'Died') replaced.add(pod)
+      if (isOver(reason)) replaced.add(pod)
       continue
     }
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
     if (slot !== undefined && successor !== undefined) {
-      if (call(slot, successor, role, reason === 'Died' ? undefined : pod)) replaced.add(pod)
-    } else if (reason === 'Died') {
+      if (call(slot, successor, role, isOver(reason) ? undefined : pod)) replaced.add(pod)
+    } else if (isOver(reason)) {
       // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
-      // does not come back.
+      // does not come back. Neither does a primary whose voters answer it no more.
       if (slot === undefined) filling.newLives.push({ ...role, startsEmpty: 'Gone' })
       else makeFor(slot, role)
       replaced.add(pod)
@@ -109,7 +109,7 @@ function matched(
     ...failing.map(({ pod: { slot = -1 }, reason }) => {
       const options = callable(s, memory.slots.get(slot), candidates)
       // A primary that still runs is not given up for a start that takes seconds.
-      return [slot, reason === 'Died' ? options : options.filter(({ rank }) => rank < slowRank)] as const
+      return [slot, isOver(reason) ? options : options.filter(({ rank }) => rank < slowRank)] as const
     }),
     ...open.map(slot => [slot.lease.slot, callable(s, slot, candidates)] as const),
   ])
@@ -160,7 +160,8 @@ function madeFor(s: Snapshot, tools: Tools, slot: SlotMemory): Action {
 const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason): LostPrimary => {
   const known = s.lost.get(slot)
   if (known?.name === pod.name) return known
-  const lost = { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: s.monotonicNow }
+  const statedAt = reason === 'NodeLost' ? s.memory?.slots.get(slot)?.votes?.statedAt : undefined
+  const lost = { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: statedAt ?? s.monotonicNow }
   return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
 }
 

@@ -217,7 +217,7 @@ describe('losers', () => {
 
 const slotReport = (over: Partial<SlotReport> = {}) => makeSlotReport({ usable: 'Staged', ...over })
 const report = (version: number, slots: readonly SlotReport[]): NodeReport => {
-  const { metadata, ...rest } = makeReport('n1', { slots })
+  const { metadata, ...rest } = makeReport('n1', { slots, updatedAt: new Date(version).toISOString() })
   return { ...rest, metadata: { ...metadata, resourceVersion: `${version}` } }
 }
 

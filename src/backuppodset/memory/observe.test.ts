@@ -97,6 +97,7 @@ async function viewed(
     clock,
     isDeleted: () => false,
     claims: { of: () => claims },
+    storm: { heldForMs: () => 0 },
     permitted: 'everywhere',
     since: told,
     handoverTimes: { requestedAt: () => undefined },
@@ -106,7 +107,11 @@ async function viewed(
   view()
   if (speaksMs !== undefined) {
     await clock.advance(speaksMs)
-    for (const object of store.list()) reported.note({ type: 'updated', object, old: object, initial: false })
+    for (const { status, ...old } of store.list())
+      reported.note({
+        ...{ type: 'updated', old, initial: false },
+        object: { ...old, ...(status && { status }) },
+      })
     view()
   }
   await clock.advance(laterMs - (speaksMs ?? 0))

@@ -9,6 +9,7 @@ import { observeSlot, type SlotDeps } from '../../slot/observe/observe-slot.ts'
 import type { Since } from '../../slot/observe/since.ts'
 import { foreignSlotsOf, slotLeasesOf } from '../../slot/observe/slot-leases.ts'
 import { stageOf } from '../../slot/observe/stage.ts'
+import type { Storm } from '../../slot/observe/storm.ts'
 import { diskCaveats } from '../../slot/report/disk.ts'
 import { holderCaveats } from '../../slot/report/holders.ts'
 import type { ClaimReader } from './claim-reader.ts'
@@ -30,6 +31,7 @@ export interface MemoryDeps extends SlotDeps, MemoryRecord {
   /** Undefined: there is no such node, or not yet. An agent that reports from it has no labels and taints then. */
   readonly nodeOf: (name: string) => Node | undefined
   readonly permitted: Permitted
+  readonly storm: Pick<Storm, 'heldForMs'>
 }
 
 /**
@@ -65,6 +67,8 @@ export function observeMemory(
     copies: set.memory.copies,
     giveUpAfterMs: set.memory.giveUpAfterMs,
     retainMs: set.memory.retainMs,
+    nodeTimeoutMs: set.failover.fencing === 'None' ? undefined : set.failover.nodeTimeoutMs,
+    heldMs: deps.storm.heldForMs(),
     nodes,
     foreign: foreignSlotsOf(deps.leases, set),
     refused,

@@ -98,6 +98,7 @@ function play(s: Snapshot, action: Action, comes: Answers['comes'], after: Playe
     case 'deleteRevision':
       after.revisions = after.revisions.filter(({ name }) => name !== action.revision.name)
       break
+    case 'stateSilence':
     case 'wake':
     case 'restore':
     case 'adopt':

@@ -58,6 +58,7 @@ export const makeMemoryDeps = (leases: Store<Lease>, clock: Clock): NonNullable<
   clock,
   isDeleted: () => false,
   permitted: 'everywhere',
+  storm: { heldForMs: () => 0 },
   retirementDelay: createRetirementDelay(clock),
 })
 

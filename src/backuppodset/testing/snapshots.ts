@@ -79,6 +79,8 @@ export const viewIn = ({ pods }: Snapshot, pod: Candidate): PodView => ({
 
 export const actionsOf = (plan: Plan): readonly Action[] => plan.tiers.flatMap(tier => tier.actions)
 
+const started = { ready: true, unreadySince: undefined }
+
 /** Returns the state of the cluster after all actions of the plan, with every pod healthy. */
 export function applied(s: Snapshot, plan: Plan): Snapshot {
   const pods = new Map(s.pods.map(pod => [pod.uid, pod]))
@@ -100,18 +102,12 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
           kind: action.to,
           slot: action.role?.slot,
           epoch: action.role?.epoch ?? action.pod.epoch,
-          ready: true,
-          unreadySince: undefined,
+          ...started,
           gate: action.pod.gate === 'none' ? 'none' : 'open',
         })
         break
       case 'wake':
-        pods.set(action.pod.uid, {
-          ...viewIn(s, action.pod),
-          gate: 'open',
-          ready: true,
-          unreadySince: undefined,
-        })
+        pods.set(action.pod.uid, { ...viewIn(s, action.pod), ...started, gate: 'open' })
         break
       case 'delete':
         pods.delete(action.pod.uid)
@@ -123,6 +119,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'retire':
       case 'writeSlot':
       case 'writePolicy':
+      case 'stateSilence':
       case 'deleteSlot':
       case 'applyService':
       case 'applyEndpoints':

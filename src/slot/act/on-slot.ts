@@ -7,6 +7,7 @@ import { convert, wake } from './convert.ts'
 import type { Outcome } from './outcome.ts'
 import { promote } from './promote.ts'
 import { retire } from './relabel.ts'
+import { stateSilence } from './state-silence.ts'
 import { requireGone } from './still-gone.ts'
 import { requireUnready } from './still-unready.ts'
 import { deleteLease, writeLease, writePolicy } from './write-lease.ts'
@@ -33,6 +34,9 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
       await writePolicy(context, ref, action.version, action.policy)
       break
     }
+    case 'stateSilence':
+      await stateSilence(context, action)
+      break
     case 'deleteSlot':
       if (action.ends) await requireGone(context, action.ends)
       await deleteLease(context, action.slot, action.lease)

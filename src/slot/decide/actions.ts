@@ -104,6 +104,15 @@ export type SlotAction =
       /** The set no longer has a place for the slot, or has one again. */
       readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
     }
+  /** The API server states that the primaries of a node are silent, if the node's agent has not written since. */
+  | {
+      readonly type: 'stateSilence'
+      readonly node: string
+      /** The report of the node, as it was read. */
+      readonly report: { readonly uid: string; readonly resourceVersion: string }
+      /** The number of its statements, with this one. */
+      readonly silences: number
+    }
   /** Changes nothing in the Lease of a slot but its policy. */
   | {
       readonly type: 'writePolicy'

@@ -5,6 +5,8 @@ import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
 import { stepsBehind } from './age.ts'
 import { newestOf, toldOf } from './copy-age.ts'
+import { verdictOf } from './fence/verdict.ts'
+import { fenceOfSuccessor, nextFence, wantedVoters } from './fence/voters.ts'
 import type { Handover } from './handover.ts'
 import { type AssignOptions, assign } from './heirs.ts'
 import { endOf, isKeptOf, keptNow } from './knowledge.ts'
@@ -119,6 +121,7 @@ export function assignments(
       ...(handovers !== undefined && { handovers }),
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
+      ...fenceOf(s, memory, present, goesOn, cover?.holders),
     }
     if (present !== undefined && isEqual(lease, present.lease)) return []
     // The present primary is being replaced by this pod, and serves until this pod can.
@@ -138,6 +141,26 @@ export function assignments(
       },
     ]
   })
+}
+
+function fenceOf(
+  s: SlotSnapshot,
+  { nodes, nodeTimeoutMs }: MemoryView,
+  present: SlotMemory | undefined,
+  goesOn: boolean,
+  holders: readonly string[] = [],
+): Pick<NumberedSlotLease, 'fence'> {
+  if (present === undefined) return {}
+  const { lease, source } = present
+  const fence = goesOn
+    ? nextFence(lease.fence, {
+        voters: wantedVoters(nodes, lease.node, holders),
+        timeoutMs: nodeTimeoutMs,
+        acknowledged: source?.acknowledged,
+        isRecovered: verdictOf(s, present).type === 'RecoverInPlace',
+      })
+    : fenceOfSuccessor(lease.fence)
+  return fence === undefined ? {} : { fence }
 }
 
 /**

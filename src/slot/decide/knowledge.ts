@@ -21,7 +21,7 @@ export interface Answer {
 }
 
 /** Returns the copies that could be restored, on their own node or on a node that fetches them. */
-export const usableOf = (slot: SlotMemory | undefined): readonly Copy[] =>
+export const usableOf = (slot: Pick<SlotMemory, 'copies'> | undefined): readonly Copy[] =>
   slot?.copies.filter(({ report }) => report.usable !== undefined) ?? []
 
 /** True if no node has memory of the slot, and no node is left to ask. No other cause ends a incarnation by itself. */

@@ -1,3 +1,4 @@
+import type { Voter } from '../../api/fence.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
@@ -111,6 +112,22 @@ export interface SlotMemory {
    * reported since that they have ended.
    */
   readonly fetching?: readonly string[]
+  /** Absent: its Lease has no voters. */
+  readonly votes?: Votes | undefined
+}
+
+/** The statements about the primary of a slot in the present term, as this process knows them. */
+export interface Votes {
+  /** The voters that have stated silence. */
+  readonly silent: ReadonlySet<Voter>
+  /** Monotonic ms at which this process first saw this term. */
+  readonly termSeenAt: number
+  /** Monotonic ms at which this process first saw the statement of a node in this term; undefined: there is none. */
+  readonly statedAt: number | undefined
+  /** The agent of the primary's node has written a `nodeTimeout` after that, or later. */
+  readonly isHeard: boolean
+  /** Ms for which this process has seen no write of that agent, by its own clock alone. */
+  readonly unheardMs: number
 }
 
 export interface Unasked {
@@ -153,6 +170,19 @@ export interface NodeView {
   readonly signer?: string | undefined
   /** The machine as far as memory depends on it; undefined if not reported yet. */
   readonly machine?: Machine | undefined
+  readonly vote?: NodeVote | undefined
+}
+
+/** The facts about a node that votes need: its sentinel, and its report, by which the API server votes. */
+export interface NodeVote {
+  /** The run of its sentinel; undefined: that neither votes nor is voted on. */
+  readonly run: string | undefined
+  /** Uid of the report. */
+  readonly uid: string
+  /** Version of the report. */
+  readonly resourceVersion: string
+  /** How often the API server has stated that the primaries of the node are silent. */
+  readonly silences: number
 }
 
 /** A reason with its message. */
@@ -167,6 +197,10 @@ export interface MemoryView {
   readonly copies: number
   /** A slot without primary gives up memory that is kept after this time, ms. Undefined: never. */
   readonly giveUpAfterMs?: number | undefined
+  /** How long a node with primaries may be silent, ms; absent: no slot has voters. */
+  readonly nodeTimeoutMs?: number | undefined
+  /** Ms for which nothing is decided by votes, because most nodes are silent at once, or were a moment ago. Absent: 0. */
+  readonly heldMs?: number
   /** How long the memory of slots is kept for which the set has no place, ms; absent: not at all. */
   readonly retainMs?: number
   /** Every node with an agent, by name. */

@@ -55,7 +55,18 @@ export interface LostPrimary {
   readonly seenAt: number
 }
 
-export type LossReason = 'PodDeleted' | 'PodFinished' | 'Died' | 'Unready' | 'CrashLoop' | 'Replaced'
+export type LossReason =
+  | 'PodDeleted'
+  | 'PodFinished'
+  | 'Died'
+  /** Its node is silent, and its voters have made sure that it does not serve. */
+  | 'NodeLost'
+  | 'Unready'
+  | 'CrashLoop'
+  | 'Replaced'
+
+/** The primary does not serve any more and does not come back, whatever its pod says. */
+export const isOver = (reason: LossReason): boolean => reason === 'Died' || reason === 'NodeLost'
 
 /** Everything that the rules of slots read. */
 export interface SlotSnapshot {

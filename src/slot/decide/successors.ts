@@ -4,6 +4,7 @@ import type { Origin, Role, SlotActionOf } from './actions.ts'
 import { isNewerTold, stepsBehind } from './age.ts'
 import { newestOf, takenAt, toldOf } from './copy-age.ts'
 import { mayTake } from './errands.ts'
+import { fenceOfSuccessor } from './fence/voters.ts'
 import { isKept } from './kept.ts'
 import { fitsMemory } from './kinds.ts'
 import { isKeptOf, usableOf } from './knowledge.ts'
@@ -169,8 +170,9 @@ export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLea
 type Promotion = SlotActionOf<'promote'>
 
 export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
-  const { atLeast: _, ...lease } = slot.lease
+  const { atLeast: _, fence: before, ...lease } = slot.lease
   const atLeast = leastFor(slot, s)
+  const fence = fenceOfSuccessor(before)
   return {
     type: 'promote',
     pod,
@@ -178,6 +180,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
     lease: {
       ...lease,
       ...(atLeast && { atLeast }),
+      ...(fence && { fence }),
       holder: { name: pod.name, uid: pod.uid },
       epoch: role.epoch,
       node: pod.node,

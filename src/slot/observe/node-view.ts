@@ -1,7 +1,7 @@
 import type { NodeReport } from '../../api/node-report.ts'
 import type { NodeView } from '../decide/memory-view.ts'
 import { awayMs } from './observe-slot.ts'
-import { type Reports, staleMs } from './reports.ts'
+import { type Reports, staleMs, voteIn } from './reports.ts'
 
 /** Returns what a node's report says about all slots of the node. */
 export function nodeView(report: NodeReport, reports: Reports): NodeView {
@@ -17,6 +17,7 @@ export function nodeView(report: NodeReport, reports: Reports): NodeView {
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
     machine: report.status,
     signer: report.status?.signs === true ? report.status.fingerprint : undefined,
+    vote: voteIn(report),
     diskTrouble: report.status?.disk?.reason,
   }
 }

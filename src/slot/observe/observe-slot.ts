@@ -14,6 +14,7 @@ import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
 import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
 import type { stageOf } from './stage.ts'
+import { votesOf } from './votes.ts'
 
 export interface SlotDeps {
   readonly reports: Reports
@@ -91,6 +92,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     handoverRequestedAt: deps.handoverTimes.requestedAt(lease),
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     copies,
+    votes: votesOf(lease, pass.told, deps, since),
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
     unasked: unaskedOf(lease, answers, {
       isVacant: isAsked,

@@ -1,7 +1,10 @@
-import type { NodeReport, SlotReport } from '../../api/node-report.ts'
-import { splitNumber } from '../../api/slot-key.ts'
+import { type NodeReport, type SlotReport, silencesAnnotation } from '../../api/node-report.ts'
+import { type SlotKey, splitNumber } from '../../api/slot-key.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { isEqual } from '../../kube/equal.ts'
 import type { Change, Store } from '../../kube/store.ts'
+import type { NodeVote } from '../decide/memory-view.ts'
+import { natural } from './candidate.ts'
 
 /** Index of node reports by the sets whose slots they name, `namespace/set`. */
 export const bySlotSet = 'slotSet'
@@ -25,8 +28,14 @@ export interface Reports {
     setKey: string,
   ): readonly { readonly node: string; readonly slot: SlotReport; readonly seenAt: number }[]
   all(): readonly NodeReport[]
-  /** Ms since the report last changed. */
+  /** Ms since the agent last wrote, also by the time in a report that is older than this process. */
   silentFor(node: string): number
+  /** Ms for which this process has seen no write of the agent, by its own clock alone. */
+  unheardFor(node: string): number
+  /** True if this process has seen the agent write after this moment, monotonic ms. */
+  hasWrittenSince(node: string, at: number): boolean
+  /** Undefined: the node has no report. */
+  voteOf(node: string): NodeVote | undefined
   /** True if the agent has reported, and has been silent for longer than `staleMs` since. */
   isSilent(node: string): boolean
   /** Ms since the node was last seen able to keep memory; if it never was, since its first report. */
@@ -38,17 +47,23 @@ export interface Reports {
 export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
   const lastNews = new Map<string, number>()
   const lastAble = new Map<string, number>()
+  /** By node: when this process saw a report of its agent, and whether it was written in that moment. */
+  const heard = new Map<string, { readonly at: number; readonly isWrite: boolean }>()
   // By node and incarnation of the slot: its present generation, and since when this process has seen that.
   const seen = new Map<string, Map<string, { readonly generation: number; readonly at: number }>>()
   return {
-    note({ type, object, initial }) {
+    note({ type, object, old, initial }) {
       const node = object.metadata.name
       if (type === 'deleted') {
         lastNews.delete(node)
         lastAble.delete(node)
         seen.delete(node)
+        heard.delete(node)
         return
       }
+      // The operator writes annotations of reports itself.
+      if (old !== undefined && isWrittenBefore(old, object)) return
+      heard.set(node, { at: clock.monotonic(), isWrite: !initial })
       // A report from before our start may be old; only then does its own timestamp count.
       const age = initial ? Math.max(0, clock.now() - (Date.parse(object.status?.updatedAt ?? '') || 0)) : 0
       const at = clock.monotonic() - age
@@ -81,18 +96,67 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
       return at !== undefined && clock.monotonic() - at > staleMs
     },
     unableFor: node => clock.monotonic() - (lastAble.get(node) ?? Number.NEGATIVE_INFINITY),
+    unheardFor: node => clock.monotonic() - (heard.get(node)?.at ?? Number.NEGATIVE_INFINITY),
+    hasWrittenSince(node, at) {
+      const last = heard.get(node)
+      return last?.isWrite === true && last.at > at
+    },
+    voteOf(node) {
+      const report = store.get(node)
+      return report && voteIn(report)
+    },
     knows: node => store.get(node)?.status?.slotsKnown,
     silentFor: node => clock.monotonic() - (lastNews.get(node) ?? Number.NEGATIVE_INFINITY),
   }
 }
 
-const slotsOf = (report: NodeReport): readonly SlotReport[] => report.status?.slots ?? []
-const incarnationOf = ({ namespace, name, incarnation }: SlotReport) => `${namespace}/${name}/${incarnation}`
+const isWrittenBefore = (old: NodeReport, { status }: NodeReport): boolean =>
+  old.status?.updatedAt === status?.updatedAt
+
+export const voteIn = ({
+  metadata: { uid, resourceVersion, annotations },
+  status,
+}: NodeReport): NodeVote => ({
+  run: status?.heartbeats?.run,
+  ...{ uid, resourceVersion },
+  silences: natural(annotations?.[silencesAnnotation]) ?? 0,
+})
+
+export const slotsOf = (report: NodeReport): readonly SlotReport[] => report.status?.slots ?? []
+export const incarnationOf = ({ namespace, name, incarnation }: SlotKey): string =>
+  `${namespace}/${name}/${incarnation}`
 
 /** Undefined: the slot is not of a set. */
 function setKeyOf({ namespace, name }: SlotReport): string | undefined {
   const numbered = splitNumber(name)
   return numbered && `${namespace}/${numbered.base}`
+}
+
+/** Returns the sets with a slot about whose primary this report says something else than before. */
+export function votesIn(change: Change<NodeReport>): ReadonlySet<string> {
+  const wordsOf = (report: NodeReport | undefined) =>
+    new Map(
+      (report ? slotsOf(report) : []).map(slot => [
+        incarnationOf(slot),
+        { set: setKeyOf(slot), word: wordOf(slot) },
+      ]),
+    )
+  const before = wordsOf(change.old)
+  const after = wordsOf(change.type === 'deleted' ? undefined : change.object)
+  const isSameVoter = isEqual(votingIn(change.old), votingIn(change.object))
+  const changed = [...after]
+    .filter(([slot, { word }]) => !isSameVoter || before.get(slot)?.word !== word)
+    .flatMap(([, { set }]) => set ?? [])
+  return new Set(changed)
+}
+
+const wordOf = ({ silentTerm, acknowledged }: SlotReport): string =>
+  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version}`
+
+/** As in `NodeVote`, without the version of the report. */
+const votingIn = (report: NodeReport | undefined) => {
+  const { resourceVersion: _, ...vote } = report ? voteIn(report) : { resourceVersion: '' }
+  return vote
 }
 
 /** Returns the sets for which a report changed something; `urgent` if more than the generation changed. */

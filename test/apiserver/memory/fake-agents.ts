@@ -30,6 +30,10 @@ export interface FakeAgents extends AsyncDisposable {
   readonly emptied: Set<string>
   /** Reasons why these nodes write nothing to their disks. */
   readonly diskTrouble: Map<string, string>
+  /** Nodes that are cut off: their agents write nothing. */
+  readonly cutOff: Set<string>
+  /** Nodes about whose primaries the sentinels of other nodes state that they are silent. */
+  readonly unheard: Set<string>
   /** Further data about the machines in the nodes' reports. */
   readonly machines: Map<string, Partial<Machine>>
   /** Every condition that put a pod on stage, in order: `pod epoch`. */
@@ -44,13 +48,14 @@ export async function startFakeAgents(
   api: Api,
   namespace: string,
   nodes: readonly string[],
+  { votes = false }: { readonly votes?: boolean } = {},
 ): Promise<FakeAgents> {
   const stop = new AbortController()
   const failing = new Set<string>()
   const mute = new Set<string>()
   const deaf = new Set<string>()
   const useless = new Set<string>()
-  const emptied = new Set<string>()
+  const [emptied, cutOff, unheard] = [new Set<string>(), new Set<string>(), new Set<string>()]
   const machines = new Map<string, Partial<Machine>>()
   const diskTrouble = new Map<string, string>()
   const stages: string[] = []
@@ -106,7 +111,8 @@ export async function startFakeAgents(
   }
 
   const slotReport = (node: string, lease: NumberedSlotLease): SlotReport[] => {
-    const { name, slot, incarnation } = lease
+    const { name, slot, incarnation, fence } = lease
+    const { term = 0, version = 0 } = (votes && fence) || {}
     const requests = deaf.has(lease.holder.name) ? [] : requestsOf(lease)
     const answered = requests.at(-1)
     const common = {
@@ -126,6 +132,7 @@ export async function startFakeAgents(
         {
           ...common,
           ...{ role: 'source', intervalSeconds: 10 },
+          ...(version > 0 && { acknowledged: { term, version } }),
           ...('final' in common && {
             standsForSeconds: 60,
             ...(lease.handovers !== undefined && { standsForHandover: lease.handovers }),
@@ -146,6 +153,7 @@ export async function startFakeAgents(
         ...common,
         role: 'holder',
         pipelineSeconds: 0.2,
+        ...(version > 0 && unheard.has(lease.node ?? '') && { silentTerm: term }),
         ...(useless.has(node) || emptied.has(node)
           ? {}
           : { usable: frozen ? 'Frozen' : holdsOn(node, lease) ? 'Staged' : 'Cold', ...frozen }),
@@ -166,6 +174,7 @@ export async function startFakeAgents(
   }
   const told = new Map<string, string>()
   const reportOf = async (node: string, always: boolean) => {
+    if (cutOff.has(node)) return
     const slots = slotLeases().flatMap(lease => slotReport(node, lease))
     const text = JSON.stringify([machines.get(node), slots.map(({ takenAt: _, ...slot }) => slot)])
     if (!always && told.get(node) === text) return
@@ -173,6 +182,7 @@ export async function startFakeAgents(
     const status = {
       version: 'test',
       address: '127.0.0.1:1',
+      ...(votes && { heartbeats: { port: 1, run: runOf(node), key: '0'.repeat(64) } }),
       fingerprint: '0'.repeat(64),
       kernel: '6.0',
       criu: '4.2.1',
@@ -247,7 +257,7 @@ export async function startFakeAgents(
     mute,
     deaf,
     useless,
-    emptied,
+    ...{ emptied, cutOff, unheard },
     machines,
     diskTrouble,
     stages,
@@ -263,3 +273,6 @@ export async function startFakeAgents(
     },
   }
 }
+
+/** Returns the run of the sentinel on this node. */
+const runOf = (node: string) => Buffer.from(node.padEnd(8).slice(-8)).toString('hex')

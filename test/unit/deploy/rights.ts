@@ -58,6 +58,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       only: 'the server cannot stream the initial list',
     },
     'backup.example.com/nodereports watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/nodereports patch': {
+      file: 'src/slot/act/state-silence.ts',
+      code: /urgentApi\.patch\(nodeReports/,
+      only: 'the node of a primary is silent',
+    },
     '/namespaces get': {
       file: 'src/backuppodset/memory/permission.ts',
       code: /api\.get\(namespaces,/,

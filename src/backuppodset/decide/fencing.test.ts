@@ -1,0 +1,151 @@
+import { describe, expect, it } from 'vitest'
+import type { Fence } from '../../api/fence.ts'
+import type { Condition } from '../../kube/conditions.ts'
+import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
+import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
+import { makeFence, makeVotes, voteOf, votersOf } from '../../slot/testing/votes.ts'
+import { conditionsOf } from '../conditions.ts'
+import type { PodView } from '../snapshot.ts'
+import { actions, ofType, plan } from '../testing/decided.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { updateNotices } from '../update-status.ts'
+
+const p0 = makePrimary('p0', 0)
+const h0 = makeUnderstudy('h0')
+const plain = makeLease(p0, {
+  heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' },
+  ...{ holders: ['n-h0'], kept: ['n-h0'] },
+})
+const lease = { ...plain, fence: makeFence(plain) }
+const { api, nodes } = votersOf(lease)
+const copies = [makeCopy(lease, h0, 'Frozen')]
+const fenced = { votes: makeVotes(lease, { silent: new Set([api, ...nodes]) }) }
+
+/** One primary, and a hot backup with its memory; every node votes. */
+function seen(slot: SlotMemory, pods: readonly PodView[] = [p0, h0], over: Partial<MemoryView> = {}) {
+  const wish = { replicas: 1, hotBackups: 1 }
+  const s = makeMemorySnapshot(wish, pods, [slot], { monotonicNow: 100_000 })
+  if (s.memory === undefined) throw new Error('no memory')
+  const view = (name: string) =>
+    [name, { name, ready: true, problem: undefined, vote: voteOf(name) }] as const
+  const memory = { ...s.memory, copies: 1, nodeTimeoutMs: 3_000, nodes: new Map(['n-p0', 'n-h0'].map(view)) }
+  return { ...s, memory: { ...memory, ...over } }
+}
+
+describe('a primary whose node is silent', () => {
+  it('is replaced at once when it is fenced off: nothing waits for its node, or for its pod', () => {
+    const s = seen(makeSlot(lease, copies, fenced))
+    expect(ofType(s, 'promote')).toMatchObject([
+      {
+        pod: { name: 'h0' },
+        role: { slot: 0, epoch: 2, replaces: { name: 'p0', reason: 'NodeLost', seenAt: 0 } },
+        lease: { holder: { name: 'h0' }, fence: { term: 2, version: 0, voters: [], isArmed: false } },
+        version: '1',
+      },
+    ])
+    expect(ofType(s, 'writeSlot')).toEqual([])
+  })
+
+  it('gets the statement of the API server first, before any other action', () => {
+    const s = seen(makeSlot(lease, copies, { votes: makeVotes(lease) }))
+    const [first] = plan(s).tiers
+    expect(first).toMatchObject({
+      aside: true,
+      actions: [{ type: 'stateSilence', node: 'n-p0', silences: 1 }],
+    })
+    expect(ofType(s, 'promote')).toEqual([])
+  })
+
+  it('is replaced although it is being deleted, and its agent does not say that it has stopped', () => {
+    const going = { vacantSince: 99_000, holderGoesBy: 130_000 }
+    expect(ofType(seen(makeSlot(lease, copies, going), [h0]), 'promote')).toEqual([])
+    expect(ofType(seen(makeSlot(lease, copies, { ...going, ...fenced }), [h0]), 'promote')).toMatchObject([
+      { pod: { name: 'h0' } },
+    ])
+  })
+
+  it('gets a pod made for its slot where no backup is left', () => {
+    const s = seen(makeSlot(lease, copies, fenced), [p0])
+    expect(ofType(s, 'create')).toMatchObject([
+      { kind: 'hotbackup', successorOf: { slot: 0, near: ['n-h0'] } },
+      { kind: 'hotbackup' },
+    ])
+  })
+
+  it('stays while most nodes are silent, and the set says when it looks again', () => {
+    const s = seen(makeSlot(lease, copies, fenced), [p0, h0], { heldMs: 30_000 })
+    expect(actions(s)).toEqual([])
+    expect(plan(s).requeueAfterMs).toBe(30_000)
+  })
+
+  it('stays while no other pod could continue with its memory, and nothing is stated', () => {
+    expect(actions(seen(makeSlot(lease, [makeCopy(lease, h0, undefined)], fenced)))).toEqual([])
+  })
+})
+
+describe('the fence of a slot', () => {
+  const written = (
+    fence: Fence | undefined,
+    over: Partial<SlotMemory> = {},
+    memory: Partial<MemoryView> = {},
+  ) =>
+    ofType(
+      seen(makeSlot({ ...plain, ...(fence && { fence }) }, copies, over), [p0, h0], memory),
+      'writeSlot',
+    ).map(action => action.lease.fence)
+  const { namespace, name, incarnation } = lease
+  const source = { namespace, name, incarnation, role: 'source', generation: 3 } as const
+
+  it('begins where holders vote, unless the set wants none', () => {
+    expect(written(undefined)).toEqual([makeFence(plain, { isArmed: false })])
+    expect(written(undefined, {}, { nodeTimeoutMs: undefined })).toEqual([])
+    expect(written(lease.fence, {}, { nodeTimeoutMs: undefined })).toMatchObject([{ term: 2, version: 0 }])
+  })
+
+  it('is armed by the word of the sentinel', () => {
+    const waiting = makeFence(plain, { isArmed: false })
+    expect(written(waiting)).toEqual([])
+    const acknowledged = { term: 1, version: 1 }
+    expect(written(waiting, { source: { ...source, acknowledged } })).toEqual([lease.fence])
+  })
+
+  it('begins a new term for a primary that is heard again', () => {
+    expect(written(lease.fence, { votes: makeVotes(lease, { isHeard: true, unheardMs: 10 }) })).toEqual([
+      makeFence(plain, { term: 2, isArmed: false }),
+    ])
+  })
+
+  it('begins a new term with a new incarnation, and with a primary that the Lease does not name yet', () => {
+    const begun = makePrimary('p0', 0, {}, { restarts: 1 })
+    const anew = seen(makeSlot({ ...lease, kept: [] }, [], { replacedSince: 500, unasked: [] }), [begun])
+    expect(ofType(anew, 'writeSlot')).toMatchObject([
+      { stateLost: true, lease: { fence: { term: 2, version: 0 } } },
+    ])
+    const other = makePrimary('p1', 0, { epoch: 2 })
+    expect(ofType(seen(makeSlot(lease, copies), [other, h0]), 'writeSlot')).toMatchObject([
+      { lease: { holder: { name: 'p1' }, fence: { term: 2, version: 0 } } },
+    ])
+  })
+})
+
+it('a set whose takeovers are held says so, in its conditions and in one event', () => {
+  const told = (heldMs: number, previous: readonly Condition[] = []) => {
+    const { set, memory, monotonicNow, pods, templateHash, now } = seen(
+      makeSlot(lease, copies, fenced),
+      [p0, h0],
+      { heldMs },
+    )
+    const facts = { pods, templateHash, now, memory, monotonicNow, failure: undefined }
+    return conditionsOf(set, previous, {}, { ...facts, lastTransition: undefined, lastFailover: undefined })
+  }
+  const held = told(20_000)
+  expect(held.find(({ type }) => type === 'Degraded')).toMatchObject({
+    ...{ status: 'True', reason: 'OperatorBlind' },
+    message: expect.stringContaining('slot 0: the node of the primary is silent, but so are most nodes'),
+  })
+  expect(updateNotices({}, { conditions: held })).toMatchObject([
+    { type: 'Warning', reason: 'OperatorBlind' },
+  ])
+  expect(updateNotices({ conditions: held }, { conditions: told(10_000, held) })).toEqual([])
+  expect(told(0).find(({ type }) => type === 'Degraded')).toMatchObject({ status: 'False' })
+})

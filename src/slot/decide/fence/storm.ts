@@ -1,0 +1,11 @@
+/**
+ * Most nodes silent at once is more likely a fault of the network, or of this operator's view, than the end of these
+ * nodes: no pod takes over then.
+ *
+ * @param silent nodes with a primary that a voter has stated to be silent.
+ * @param armed nodes with a primary that has voters.
+ */
+export const isStorm = (silent: number, armed: number): boolean => silent >= 2 && silent * 2 > armed
+
+/** For so long after a storm no pod takes over, ms: nodes come back one after the other. */
+export const coolDownMs = 30_000

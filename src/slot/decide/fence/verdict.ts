@@ -1,0 +1,108 @@
+/** The operator's decision about a primary whose voters have stated that it is silent. */
+import { apiServerVoter } from '../../../api/fence.ts'
+import type { SlotActionOf } from '../actions.ts'
+import { usableOf } from '../knowledge.ts'
+import type { SlotMemory } from '../memory-view.ts'
+import type { SlotSnapshot } from '../snapshot.ts'
+import { isFenced } from './fenced.ts'
+
+export type Verdict =
+  /** No voter states anything about it, or it has no fence. */
+  | { readonly type: 'Serves' }
+  /** It does not serve any more, and never will again in this term: another pod takes over. */
+  | { readonly type: 'Promote' }
+  /** Only the API server's statement is missing, and the operator may make it. */
+  | { readonly type: 'FenceThenPromote'; readonly statement: SlotActionOf<'stateSilence'> }
+  /** Statements are missing. */
+  | { readonly type: 'WaitForFence'; readonly lookAgainMs: number }
+  /** Its node is there again: it needs a new term, because its voters answer it no more in this one. */
+  | { readonly type: 'RecoverInPlace' }
+  /** No other pod could continue with its memory, so it may as well come back. */
+  | { readonly type: 'NothingUsable' }
+  /** Most nodes are silent at once. */
+  | { readonly type: 'OperatorBlind'; readonly lookAgainMs: number }
+
+/** The shortest time from one term of a primary to the next, ms: while its voters cannot hear it, each one ends. */
+const recoveryMs = 10_000
+
+/**
+ * Statements of a disturbance that concerns many nodes come one after the other. For this part of the time-out the
+ * operator waits for more of them.
+ */
+const settlesFor = 1 / 6
+
+export function verdictOf(
+  s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>,
+  slot: Pick<SlotMemory, 'lease' | 'copies' | 'votes'>,
+): Verdict {
+  const { votes, lease } = slot
+  const { fence } = lease
+  if (fence === undefined || votes?.statedAt === undefined) return { type: 'Serves' }
+  const heldMs = s.memory?.heldMs ?? 0
+  const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
+  const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
+  if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
+  const unheardMs = fence.timeoutMs - votes.unheardMs
+  // One that was heard and is silent again must not begin a term that its sentinel may never acknowledge.
+  if (votes.isHeard && unheardMs > 0) {
+    const lookAgainMs = votes.termSeenAt + recoveryMs - s.monotonicNow
+    return lookAgainMs > 0 ? { type: 'WaitForFence', lookAgainMs } : { type: 'RecoverInPlace' }
+  }
+  if (heldMs > 0) return { type: 'OperatorBlind', lookAgainMs: heldMs }
+  if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
+  if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
+  if (!isUsable(slot)) return { type: 'NothingUsable' }
+  if (unheardMs > 0) return { type: 'WaitForFence', lookAgainMs: unheardMs }
+  const statement = statementFor(s, slot)
+  return statement === undefined
+    ? { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
+    : { type: 'FenceThenPromote', statement }
+}
+
+/** True if the node of another pod could restore this memory now. */
+const isUsable = (slot: Pick<SlotMemory, 'lease' | 'copies'>): boolean =>
+  usableOf(slot).some(copy => copy.node !== slot.lease.node && !copy.stale)
+
+/** Returns the statement of the API server; undefined if a takeover needs other statements too. */
+function statementFor(
+  { memory }: Pick<SlotSnapshot, 'memory'>,
+  { lease: { fence, node = '' }, votes }: Pick<SlotMemory, 'lease' | 'votes'>,
+): SlotActionOf<'stateSilence'> | undefined {
+  const report = memory?.nodes.get(node)?.vote
+  if (fence === undefined || report === undefined) return undefined
+  const voter = apiServerVoter(report)
+  const silent = new Set([...(votes?.silent ?? []), voter])
+  if (!fence.voters.includes(voter) || !isFenced(fence, silent)) return undefined
+  const { uid, resourceVersion, silences } = report
+  return { type: 'stateSilence', node, report: { uid, resourceVersion }, silences: silences + 1 }
+}
+
+/** True if the slot's primary has voters, and enough of them have stated that it is silent. */
+export const isFencedOff = (s: SlotSnapshot, slot: SlotMemory | undefined): boolean =>
+  slot !== undefined && verdictOf(s, slot).type === 'Promote'
+
+/** Returns the API server's statements that are due. One about a node counts for all its primaries. */
+export function dueStatements(s: SlotSnapshot): readonly SlotActionOf<'stateSilence'>[] {
+  const byNode = new Map<string, SlotActionOf<'stateSilence'>>()
+  for (const slot of s.memory?.slots.values() ?? []) {
+    if (slot.lease.retainedSince !== undefined) continue
+    const verdict = verdictOf(s, slot)
+    if (verdict.type === 'FenceThenPromote') byNode.set(verdict.statement.node, verdict.statement)
+  }
+  return [...byNode.values()]
+}
+
+/** Returns the slots for which no pod takes over, although voters state that their primaries are silent. */
+export const heldSlots = (s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>): readonly number[] =>
+  [...(s.memory?.slots.values() ?? [])]
+    .filter(slot => verdictOf(s, slot).type === 'OperatorBlind')
+    .map(({ lease }) => lease.slot)
+
+/** Returns the ms until a verdict may change with time alone; undefined if none does. */
+export function untilVerdict(s: SlotSnapshot): number | undefined {
+  const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot => {
+    const verdict = verdictOf(s, slot)
+    return 'lookAgainMs' in verdict ? [verdict.lookAgainMs] : []
+  })
+  return left.length === 0 ? undefined : Math.min(...left)
+}

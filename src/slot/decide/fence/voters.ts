@@ -1,0 +1,76 @@
+/**
+ * The fence of a slot as its Lease should have it: who votes, and when a new term begins. The Lease of every primary on
+ * stage has a fence if other nodes keep its memory and can hear it.
+ */
+import { apiServerVoter, type Fence, mostVoters, nodeVoter, type Voter } from '../../../api/fence.ts'
+import type { SlotReport } from '../../../api/node-report.ts'
+import type { NodeView } from '../memory-view.ts'
+import { stepTowards } from './electorate.ts'
+
+/** Between two steps the Lease has two sets of voters, and one of each is the API server. */
+const mostHolders = mostVoters / 2 - 1
+
+/**
+ * Returns the voters for a primary on this node; empty: it has no fence. Without a holder that votes no other pod could
+ * have its memory.
+ *
+ * @param holders nodes that the Lease names, the heir's first.
+ */
+export function wantedVoters(
+  nodes: ReadonlyMap<string, Pick<NodeView, 'ready' | 'vote'>>,
+  source: string | undefined,
+  holders: readonly string[],
+): readonly Voter[] {
+  const vote = nodes.get(source ?? '')?.vote
+  if (vote?.run === undefined) return []
+  const voting = holders.flatMap(name => {
+    const holder = nodes.get(name)
+    const run = holder?.ready === true ? holder.vote?.run : undefined
+    return run === undefined || name === source ? [] : [nodeVoter(name, run)]
+  })
+  return voting.length === 0 ? [] : [apiServerVoter(vote), ...voting.slice(0, mostHolders)].sort()
+}
+
+export interface Wanted {
+  readonly voters: readonly Voter[]
+  /** The `nodeTimeout` of the owner, ms; undefined: it wants no fences. */
+  readonly timeoutMs: number | undefined
+  /** The word of the primary's sentinel. */
+  readonly acknowledged: SlotReport['acknowledged']
+  /** The voters have stated that the primary is silent, and it serves on: a statement counts for its term for ever. */
+  readonly isRecovered: boolean
+}
+
+/**
+ * Returns the fence of the same primary after this pass.
+ *
+ * @param now the fence in its Lease.
+ */
+export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undefined {
+  const { voters, timeoutMs, acknowledged, isRecovered } = wanted
+  if (timeoutMs === undefined || voters.length === 0)
+    return now === undefined || now.version === 0 ? now : withoutVoters(now)
+  if (now === undefined) return firstOf(1, voters, timeoutMs)
+  if (now.version === 0) return firstOf(now.term, voters, timeoutMs)
+  if (now.timeoutMs !== timeoutMs || isRecovered) return firstOf(now.term + 1, voters, timeoutMs)
+  const version = acknowledged?.term === now.term ? acknowledged.version : undefined
+  const { term, isArmed } = now
+  return {
+    ...{ term, timeoutMs, isArmed: isArmed || (version ?? 0) > 0 },
+    ...stepTowards({ version: now.version, voters: now.voters, ...nextOf(now) }, voters, version),
+  }
+}
+
+/** Returns the fence with which another pod, or another incarnation, gets the slot. */
+export const fenceOfSuccessor = (fence: Fence | undefined): Fence | undefined => fence && withoutVoters(fence)
+
+const firstOf = (term: number, voters: readonly Voter[], timeoutMs: number): Fence => ({
+  ...{ term, version: 1, voters, timeoutMs, isArmed: false },
+})
+
+/** The term stays, so that voters answer no primary of an earlier one. */
+const withoutVoters = ({ term, timeoutMs }: Fence): Fence => ({
+  ...{ term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false },
+})
+
+const nextOf = ({ next }: Fence) => (next === undefined ? {} : { next })

@@ -1,0 +1,57 @@
+/** The statements about the primary of one slot, from the reports of its voters. */
+import { apiServerVoter, isApiServer, nodeVoter, type Voter } from '../../api/fence.ts'
+import type { SlotReport } from '../../api/node-report.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Clock } from '../../kube/clock.ts'
+import type { NodeVote, Votes } from '../decide/memory-view.ts'
+import type { Reports } from './reports.ts'
+import type { Since } from './since.ts'
+
+interface VotesDeps {
+  readonly reports: Pick<Reports, 'voteOf' | 'unheardFor' | 'hasWrittenSince'>
+  readonly clock: Pick<Clock, 'monotonic'>
+}
+
+/** @param told what all nodes report about slots of the owner. */
+export function votesOf(
+  lease: SlotLease,
+  told: readonly { readonly node: string; readonly slot: SlotReport }[],
+  { reports, clock }: VotesDeps,
+  since: ReturnType<Since['pass']>,
+): Votes | undefined {
+  const { fence, node = '' } = lease
+  if (fence === undefined || fence.version === 0) return undefined
+  const nodes = told.flatMap(({ node: name, slot }) => {
+    const run = reports.voteOf(name)?.run
+    const isStated = isSameSlot(slot, lease) && (slot.silentTerm ?? 0) >= fence.term
+    return isStated && run !== undefined ? [nodeVoter(name, run)] : []
+  })
+  const unheardMs = reports.unheardFor(node)
+  const api = statedByApiServer(fence.voters.find(isApiServer), reports.voteOf(node))
+  const silent = new Set([...nodes, ...(unheardMs >= fence.timeoutMs ? api : [])])
+  const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
+  const isStated = fence.voters.some(voter => !isApiServer(voter) && silent.has(voter))
+  const statedAt = since(`stated/${term}`, isStated)
+  return {
+    silent,
+    termSeenAt: since(`term/${term}`, true) ?? clock.monotonic(),
+    statedAt,
+    isHeard: statedAt !== undefined && reports.hasWrittenSince(node, statedAt + fence.timeoutMs),
+    unheardMs,
+  }
+}
+
+/** The API server makes few statements about a node before all its primaries have other voters. */
+const mostStatements = 32
+
+/** Returns the voter if the API server has made its statement: then the report has another number of statements. */
+function statedByApiServer(voter: Voter | undefined, report: NodeVote | undefined): readonly Voter[] {
+  if (voter === undefined || report === undefined) return []
+  const { uid, silences } = report
+  if (voter === apiServerVoter(report)) return []
+  const earlier = Array.from({ length: Math.min(silences, mostStatements) }, (_, back) =>
+    apiServerVoter({ uid, silences: silences - 1 - back }),
+  )
+  return earlier.includes(voter) ? [voter] : []
+}
