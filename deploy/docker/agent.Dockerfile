@@ -25,7 +25,8 @@ COPY --from=build /rootfs/ /
 ENV PATH=/usr/bin
 ENV NODE_ENV=production
 WORKDIR /
-EXPOSE 9443/tcp 9443/udp
+EXPOSE 9443/tcp
+EXPOSE 9443/udp
 EXPOSE 9444/tcp
 EXPOSE 9445/tcp
 LABEL org.opencontainers.image.title="Understudy agent"

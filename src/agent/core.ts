@@ -124,7 +124,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     answered: apiVoter.answered,
     onVoting(news) {
       pods.fencing.onNews(news)
-      if (news.type === 'alone') apiVoter.alone(present.timeoutOf(news.name) ?? defaultTimeoutMs)
+      if (news.type === 'alone') apiVoter.alone(news, present.timeoutOf(news.name) ?? defaultTimeoutMs)
     },
     observe,
     announce: slots.announce,

@@ -52,7 +52,7 @@ async function ask(options: ListenOptions, signal: AbortSignal): Promise<string 
   try {
     const { port, run } = await sentinel.heartbeats(options.port, signal)
     publish({ port, run, key: key.publicKey })
-    // What it told before belongs to it, or to an earlier one in another run.
+    // The core has forgotten earlier news, if they could be from another run.
     await sentinel.tellVotes(signal)
     log.info({ port, run }, 'the sentinel listens for heartbeats')
     return undefined

@@ -74,8 +74,8 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
           votes.add(news.slot)
           break
         case 'alone':
-          isGuarded(news.name, term)
-          break
+          // It may be about a term that the sentinel has not acknowledged yet.
+          return
         case 'serves':
         case 'stops':
           isGuarded(news.name, term)

@@ -1,6 +1,4 @@
-import { isAgentError } from '../../api/agent-errors.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
 import type { FenceView } from '../observe/snapshot.ts'
 import type { ApiAnswer } from '../report/api-answer.ts'
@@ -8,10 +6,16 @@ import type { SentinelClient } from '../sentinel/client.ts'
 
 /** Brings answers of the API server to the sentinel, while primaries of this node have too few answers of nodes. */
 export interface ApiVoter {
-  /** A primary with this time-out wants an answer. */
-  alone(timeoutMs: number): void
+  /** A pod with this time-out wants an answer. Its term may be one that the sentinel has not acknowledged yet. */
+  alone(pod: Alone, timeoutMs: number): void
   /** The API server has taken a write of the report. */
   answered(answer: ApiAnswer): void
+}
+
+/** A pod, by its uid. */
+export interface Alone {
+  readonly name: string
+  readonly term: number
 }
 
 export interface ApiVoterOptions {
@@ -26,28 +30,26 @@ export interface ApiVoterOptions {
 
 /** An answer counts for two thirds of the time-out. One that takes longer than this leaves time for another try. */
 const share = 1 / 3
-/** For so long after the latest request of a primary each write of the report counts as well, ms. */
+/** For so long after the latest request of a pod each write of the report counts as well, ms. */
 const recentMs = 10_000
 
 export function createApiVoter({ ask, sentinel, guarded, clock, log, signal }: ApiVoterOptions): ApiVoter {
   let isAsking = false
-  let aloneAt = Number.NEGATIVE_INFINITY
+  /** By pod and term: when the sentinel has asked. */
+  const asked = new Map<string, Alone & { readonly at: number }>()
+  const keyOf = ({ name, term }: Alone) => `${name} ${term}`
 
   const tell = async ({ run, sentNs }: ApiAnswer): Promise<void> => {
-    for (const [name, { term }] of [...guarded])
-      await sentinel.answered({ name, term, run, sentNs }, signal).catch((error: unknown) => {
-        // The pod or its term has ended since.
-        if (!isAgentError(error, 'ProcessGone', 'SentinelRefused')) throw error
-      })
+    const others = [...guarded].map(([name, { term }]) => ({ name, term }))
+    const all = new Map([...asked.values(), ...others].map(each => [keyOf(each), each]))
+    for (const { name, term } of all.values()) await sentinel.answered({ name, term, run, sentNs }, signal)
   }
   const orLog = (error: unknown) => {
-    if (signal.aborted) return
-    if (!isKubeError(error) && !isAgentError(error)) throw error
-    log.warn({ err: error }, 'cannot bring an answer of the API server to the sentinel')
+    if (!signal.aborted) log.warn({ err: error }, 'cannot bring an answer of the API server to the sentinel')
   }
   return {
-    alone(timeoutMs) {
-      aloneAt = clock.monotonic()
+    alone(pod, timeoutMs) {
+      asked.set(keyOf(pod), { ...pod, at: clock.monotonic() })
       // The sentinel asks again while it needs an answer.
       if (isAsking) return
       isAsking = true
@@ -59,7 +61,8 @@ export function createApiVoter({ ask, sentinel, guarded, clock, log, signal }: A
         })
     },
     answered(answer) {
-      if (clock.monotonic() - aloneAt < recentMs) void tell(answer).catch(orLog)
+      for (const [key, { at }] of asked) if (clock.monotonic() - at >= recentMs) asked.delete(key)
+      if (asked.size > 0) void tell(answer).catch(orLog)
     },
   }
 }

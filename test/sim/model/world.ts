@@ -206,10 +206,11 @@ export function unfreeze(pod: PodOnNode, now: number): void {
   for (const app of apps) app.runsSince = now
 }
 
-/** Returns the app of a pod that clients reach: it runs, and packets of its pod pass. */
+/** Returns the app of a pod that clients reach: it runs, packets of its pod pass, and nothing redirects them. */
 export function servingApp({ up, kernel, pods }: Machine, uid: string, now: number): App | undefined {
   const pod = pods.get(uid)
-  if (!up || kernel.paused || pod === undefined || now >= pod.passesUntil) return undefined
+  const isUnreachable = pod === undefined || now >= pod.passesUntil || pod.grave !== undefined
+  if (!up || kernel.paused || isUnreachable) return undefined
   const app = pod.containers.find(each => each.up && each.name === 'app')?.app
   return app?.runsSince === undefined ? undefined : app
 }

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { NodeReport, SlotReport } from '../../../api/node-report.ts'
+import type { Heartbeats, NodeReport, SlotReport } from '../../../api/node-report.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import type { SlotKey } from '../../../api/slot-key.ts'
 import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
@@ -24,6 +24,8 @@ export interface FakeCluster {
   readonly stores: Map<string, GenerationStore>
   /** Leases as the API server has them; `leases` has the versions that agents have seen. */
   readonly truth: Map<string, Lease>
+  /** By node: what reports say of the sentinel there. */
+  readonly heartbeats: Map<string, Heartbeats>
   /** Uids of pods that exist without our labels. */
   readonly unlabelled: Set<string>
   /** True while the API server answers no request. */
@@ -56,6 +58,7 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     reports: createStore(),
     stores: new Map(),
     truth: new Map(),
+    heartbeats: new Map(),
     unlabelled: new Set(),
     isAway: false,
     operatorLeads: true,
@@ -158,12 +161,14 @@ export const patchIn =
 /** Writes the report of a node, unless it says that already. */
 export function reportIn(cluster: FakeCluster, node: string, slots: readonly SlotReport[]): void {
   const old = cluster.reports.get(node)
+  const heartbeats = cluster.heartbeats.get(node)
   if (JSON.stringify(old?.status?.slots) === JSON.stringify(slots)) return
   cluster.reports.upsert({
     metadata: { name: node, uid: node, resourceVersion: nextVersion() },
     status: {
       ...{ version: '1', address: node, fingerprint: node, kernel: '6', criu: '4', architecture: 'x86_64' },
       ...{ checks: [], ready: true, slots, slotsKnown: true, updatedAt: '2030-01-01T00:00:00Z' },
+      ...(heartbeats && { heartbeats }),
     },
   })
 }

@@ -28,7 +28,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
         pod,
         containers: pod.containers.map(each => ({
           ...each,
-          ...{ init: process, app: process, depth: 1, cgroups: [] },
+          ...{ init: process, app: process, depth: 1, cgroups: [`kubepods/pod${pod.uid}/${each.name}`] },
         })),
       }
     },

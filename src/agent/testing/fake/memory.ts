@@ -48,6 +48,8 @@ export interface FakeMemory {
   /** Arrivals of pages, by uid of the pod: resolves when all have arrived, rejects as the driver would. */
   readonly coming: Map<string, Promise<void>>
   readonly voters: FakeVoters
+  /** Reasons of the events about pods, in order. */
+  readonly events: string[]
   /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
   readonly busy: Set<string>
   /** Total size of the layers and volumes of a pod. */
@@ -75,6 +77,8 @@ export interface FakeWatch {
 export interface FakeVoters {
   /** False while too few voters answer. */
   answer: boolean
+  /** True while the sentinel has stopped the primary already, and refuses to stop it for another reason. */
+  refuseStops: boolean
   readonly guarded: Map<string, GuardRequest>
   /** Pods that are not guarded any more, and whether their app ran then. */
   readonly unguarded: { readonly name: string; readonly isRunning: boolean }[]
@@ -105,7 +109,15 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     obstacles: new Map(),
     coming: new Map(),
     busy: new Set(),
-    voters: { answer: true, guarded: new Map(), unguarded: [], peers: new Map(), votes: new Map() },
+    events: [],
+    voters: {
+      answer: true,
+      refuseStops: false,
+      guarded: new Map(),
+      unguarded: [],
+      peers: new Map(),
+      votes: new Map(),
+    },
     volumeBytes: 0,
     memoryBytes: 0,
     frozenSeconds: 0.001,

@@ -8,7 +8,7 @@ import { systemRandom as random } from '../../../kube/random.ts'
 import type { Pod } from '../../../kube/resources.ts'
 import { createStore } from '../../../kube/store.ts'
 import type { Probe } from '../../../probe/probe.ts'
-import { createCore, type Platform } from '../../core.ts'
+import { type Core, createCore, type Platform } from '../../core.ts'
 import { createAgentMetrics } from '../../report/metrics.ts'
 import type { NodeCapabilities } from '../../tasks/task-context.ts'
 import { type FakeCluster, fakeInquiry, patchIn, pull, reportIn } from './cluster.ts'
@@ -16,7 +16,7 @@ import { fakeDriver } from './driver.ts'
 import type { FakeMemory } from './memory.ts'
 import { fakeSentinel, watchesOf } from './sentinel.ts'
 
-export interface FakeAgent {
+export interface FakeAgent extends Pick<Core, 'onVoting' | 'listens'> {
   /** Reports the death of a pod's app, as the sentinel would. */
   die(uid: string, container?: string): void
   stop(): Promise<void>
@@ -47,6 +47,7 @@ export async function startFakeAgent(
     await core.run(stop.signal)
   })()
   return {
+    ...{ onVoting: core.onVoting, listens: core.listens },
     die(uid, container = '') {
       for (const [name, watch] of memory.watches) {
         if (!name.startsWith(`${uid}/${container}`)) continue
@@ -90,7 +91,7 @@ function toolsOf(
     probe,
     runCommand: async () => ({ outcome: 'success' }),
     obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
-    event: () => undefined,
+    event: (_, __, reason) => void memory.events.push(reason),
     metrics: createAgentMetrics(new Registry(), () => store.bytes),
     clock,
     log,

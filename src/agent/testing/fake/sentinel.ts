@@ -44,6 +44,7 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
     },
     undoRedirect: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
     stop: async ({ name }) => {
+      if (memory.voters.refuseStops) throw new AgentError('Fenced')
       if (memory.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       memory.stops.add(name)
       return { count: 1, skewMicroseconds: 0 }

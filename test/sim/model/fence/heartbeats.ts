@@ -90,12 +90,6 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
       const { uid, slot } = primary
       const { claim, electorate } = pending
       machine.voting.acknowledged.set(slot, { uid, term: claim.term, version: electorate.version })
-      // One pod of the machine has the slot; the switch of another one stays, and is not renewed.
-      for (const other of [...machine.voting.primaries.values()])
-        if (other !== primary && other.slot === slot) {
-          sealed(machine, other, now)
-          machine.voting.primaries.delete(other.uid)
-        }
       pending.end(undefined)
       return never
     }
@@ -110,8 +104,7 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
     if (current === undefined) return never
     const pod = machine.pods.get(uid)
     const until = untilOf(machine, current, now)
-    // The kernel's switch is only ever renewed: it outlives a sentinel that has no answers yet.
-    if (pod !== undefined && (until > now || pod.passesUntil === never)) pod.passesUntil = until
+    if (pod !== undefined) pod.passesUntil = until
     const mayServe = until > now
     if (primary.serves !== mayServe) {
       primary.serves = mayServe
@@ -124,12 +117,12 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
     }
     return mayServe ? until : never
   }
-  /** An answer of the API server is wanted while those of nodes are few and old. */
+  /** An answer of the API server is wanted when the latest sufficient answers are half over. */
   const tellAlone = (machine: Machine, primary: Primary, now: number): number => {
     const asked = primary.pending ?? primary.current
     if (asked === undefined || !setsAsked(asked.electorate).flat().some(isApiServer)) return never
     const { timeoutMs, term } = asked.claim
-    const since = untilOf(machine, asked, now, voter => !isApiServer(voter)) - timeoutMs / 2
+    const since = untilOf(machine, asked, now) - timeoutMs / 3
     const at = Math.max(since, primary.toldAloneAt + timeoutMs / 6)
     if (at > now) return at
     primary.toldAloneAt = now
@@ -259,14 +252,9 @@ function sealed(machine: Machine, { current, uid }: Primary, now: number): void 
 }
 
 /** Returns until when these voters let the pod serve, true time, ms; infinite: as long as nothing changes. */
-function untilOf(
-  { clockRate }: Machine,
-  { claim, electorate }: Asked,
-  now: number,
-  counts: (voter: Voter) => boolean = () => true,
-): number {
+function untilOf({ clockRate }: Machine, { claim, electorate }: Asked, now: number): number {
   const sentAt = new Map<Voter, number>()
-  for (const [voter, at] of claim.sentAt) if (counts(voter)) sentAt.set(voter, at * clockRate)
+  for (const [voter, at] of claim.sentAt) sentAt.set(voter, at * clockRate)
   for (const [voter, { answers }] of claim.exchanges) if (answers) sentAt.set(voter, never)
   const until = servesUntil(electorate, sentAt, claim.timeoutMs) / clockRate
   return until <= now ? Number.NEGATIVE_INFINITY : until

@@ -127,6 +127,8 @@ function misfit({ primaries, acknowledged }: Voting, request: Guard): string | u
   const known = acknowledged.get(slot)
   if (known === undefined) return undefined
   if (term < known.term || (term === known.term && version < known.version)) return 'older'
+  const isAnothers = (each: Primary) => each.uid !== name && each.slot === slot && each.current !== undefined
+  if ([...primaries.values()].some(isAnothers)) return 'another-pod'
   if (term > known.term || other?.current === undefined) return undefined
   const { claim, electorate } = other.current
   if (claim.timeoutMs !== timeoutMs) return 'bad-timeout'
@@ -134,7 +136,9 @@ function misfit({ primaries, acknowledged }: Voting, request: Guard): string | u
   return version > known.version || isSame ? undefined : 'bad-version'
 }
 
-/** Resolves at the first sufficient answers, or with a refusal. */
+/**
+ * Resolves at the first sufficient answers, or with a refusal. Another version of the same term counts at once.
+ */
 async function begin(
   { voting }: Machine,
   time: VirtualTime,
@@ -143,17 +147,22 @@ async function begin(
 ): Promise<string | undefined> {
   const { name: uid, slot, term, version, timeoutMs, voters, next } = request
   const before = voting.primaries.get(uid)
-  if (before?.current?.claim.term === term && before.current.electorate.version === version) return undefined
-  before?.pending?.end('superseded')
+  const electorate = { version, voters, next }
+  if (before?.current?.claim.term === term) {
+    before.current = { claim: before.current.claim, electorate }
+    voting.acknowledged.set(slot, { uid, term, version })
+    heartbeats.changed()
+    return undefined
+  }
+  before?.pending?.end('replaced')
   const claim: Claim =
-    before?.current?.claim.term === term
-      ? before.current.claim
+    before?.pending?.claim.term === term
+      ? before.pending.claim
       : { slot, term, timeoutMs, sentAt: new Map(), refused: new Set(), exchanges: new Map() }
   const { promise, resolve: end } = Promise.withResolvers<string | undefined>()
   const primary: Primary = before ?? {
     ...{ uid, slot, current: undefined, pending: undefined, serves: true, toldAloneAt: 0 },
   }
-  const electorate = { version, voters, next }
   primary.pending = { claim, electorate, until: time.now() + timeoutMs, end }
   voting.primaries.set(uid, primary)
   heartbeats.changed()
