@@ -26,7 +26,7 @@ import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'
 import { runModelOperator } from './operator.ts'
 import type { Platform } from './platform.ts'
-import { letLost, noticeDeath } from './sentinel.ts'
+import { letLost, noticeDeath, probedMs } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 import {
   type App,
@@ -173,8 +173,12 @@ export function createCluster(
     onNews: (machine, news) => {
       for (const listener of voted) listener(machine, news)
     },
-    onResumed: () => {
-      for (const listener of resumed) listener()
+    onFreeze: (machine, isFrozen) => {
+      // The kubelet probes, and notices after a while which apps answer.
+      time.after(machine.kernel, probedMs, () =>
+        nodes.find(each => each.machine === machine)?.kubelet?.look(),
+      )
+      if (!isFrozen) for (const listener of resumed) listener()
     },
   })
 

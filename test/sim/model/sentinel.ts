@@ -73,7 +73,7 @@ export function letLost(machine: Machine, time: VirtualTime): void {
   for (const [name, { isKept }] of machine.stops) if (!isKept) letGo(machine, time, name)
 }
 
-const probedMs = 500
+export const probedMs = 500
 
 type Sentinel = Omit<TaskContext['sentinel'], keyof VotingRequests> & Pick<SentinelClient, 'undoRedirect'>
 

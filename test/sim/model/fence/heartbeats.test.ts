@@ -24,7 +24,7 @@ function clusterOf(seed: number) {
     onNews: (machine, news) => {
       if (news.type === 'silent') statements.add(nodeVoter(machine.name, machine.voting.run))
     },
-    onResumed: () => {},
+    onFreeze: () => {},
   })
   const statements = new Set<Voter>()
   const agents = machines.map(machine =>

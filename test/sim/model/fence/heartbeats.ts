@@ -28,15 +28,15 @@ interface Options {
   readonly party: Party
   readonly random: Random
   readonly onNews: (machine: Machine, news: VotingNews) => void
-  /** A pod that was stopped runs again. */
-  readonly onResumed: () => void
+  /** A pod was stopped, or runs again. */
+  readonly onFreeze: (machine: Machine, isFrozen: boolean) => void
 }
 
 /** Beats in a time-out. */
 const beats = 12
 const never = Number.POSITIVE_INFINITY
 
-export function createHeartbeats({ machines, time, party, random, onNews, onResumed }: Options): Heartbeats {
+export function createHeartbeats({ machines, time, party, random, onNews, onFreeze }: Options): Heartbeats {
   const byName = new Map(machines.map(machine => [machine.name, machine]))
   let dueAt = never
   let timers = 0
@@ -110,10 +110,10 @@ export function createHeartbeats({ machines, time, party, random, onNews, onResu
       primary.serves = mayServe
       tellAll(machine, { type: mayServe ? 'serves' : 'stops', name: uid, term: current.claim.term })
     }
-    if (pod !== undefined && !mayServe && pod.frozen === undefined) freeze(pod, now)
-    if (pod?.frozen !== undefined && mayServe) {
-      unfreeze(pod, now)
-      onResumed()
+    if (pod !== undefined && (pod.frozen === undefined) !== mayServe) {
+      if (mayServe) unfreeze(pod, now)
+      else freeze(pod, now)
+      onFreeze(machine, !mayServe)
     }
     return mayServe ? until : never
   }
