@@ -98,11 +98,11 @@ function rulesOf(ground: Ground, slack: number) {
   const { thaws } = ground.cluster
   const lookAtStops = needlessEnd(ground)
   const lookForTwo = twoRun(ground)
-  const lookForTwoServing = twoServe(ground)
   const stopped = staysStopped(ground)
   const lookForLateTakeovers = lateTakeover(ground)
   const lookAtLives = memoryThrownAway(ground)
   const shelves = impostorSaved(ground)
+  const lookForTwoServing = twoServe(ground, shelves.saved)
   const lookAtThaw = [notCalled(ground), needlessTakeover(ground), oldMemory(ground)]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)

@@ -8,8 +8,9 @@ import { leases } from '../../../../src/kube/resources.ts'
 import type { ModelNode } from '../cluster.ts'
 import { reaches, servingApp } from '../world.ts'
 import { type Ground, onLeases } from './ground.ts'
+import type { SavedGenesis } from './impostor-saved.ts'
 
-export function twoServe(ground: Ground): () => void {
+export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   const { cluster, violate, leaseOf, fates } = ground
   const { nodes, time, server } = cluster
   /** Nothing but the fence keeps the pod from serving: no agent that works knows of its end. */
@@ -43,7 +44,11 @@ export function twoServe(ground: Ground): () => void {
   }
   const lookAtSwap = (before: NumberedSlotLease, { holder, epoch }: NumberedSlotLease) => {
     if (before.fence?.isArmed !== true || before.holder.uid === holder.uid) return
-    const node = nodes.find(({ machine }) => servingApp(machine, before.holder.uid, time.now()) !== undefined)
+    // An app that was started in its place has another memory; for that there is another rule.
+    const genesis = saved.get(`${slotName(before)} app`) ?? 'none'
+    const node = nodes.find(
+      ({ machine }) => servingApp(machine, before.holder.uid, time.now())?.memory.genesis === genesis,
+    )
     if (node !== undefined && isFenced(node, before.holder.uid))
       violate(
         'ServesOn',
