@@ -2,6 +2,7 @@ import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
 import { cost } from './cost/cost.ts'
 import { failover, failoverCold } from './failover/failover.ts'
+import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
 import { loadFreeze } from './load/freeze.ts'
 import { loadKills } from './load/kills.ts'
@@ -18,6 +19,7 @@ export const benches: readonly Bench[] = [
   cost,
   failover,
   failoverCold,
+  nodeCut,
   leader,
   loadKills,
   loadFreeze,

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { type Progress, silent } from '../src/terminal/progress.ts'
 import { connect, type Site, siteOf, startNodeMachine, waitForContainerd, waitForNode } from './bring-up.ts'
+import { cgroupsOf, detectCgroups, pause } from './cgroups.ts'
 import { destroy } from './destroy.ts'
 import { type RunOptions, run } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
@@ -9,7 +10,7 @@ import { archiveKeys, importImages, listImages, type NodeImage } from './images-
 import { type Kwok, startKwok } from './kwok.ts'
 import { withLock } from './lock.ts'
 import { powerOff } from './machine.ts'
-import { cutLink, removeNodeNetwork } from './network.ts'
+import { cutLink, joinLink, removeNodeNetwork } from './network.ts'
 import { clusterPaths } from './paths.ts'
 import type { ClusterPlan, NodePlan } from './plan.ts'
 import { isAlive } from './process.ts'
@@ -51,6 +52,13 @@ export interface Cluster {
   killNode(node: string): Promise<void>
   /** Restores the power. Resolves when the node is Ready. */
   startNode(node: string, options?: WorkOptions): Promise<void>
+  /** Unplugs a node from the network. Everything on it runs on. */
+  cutNode(node: string): Promise<void>
+  /** Plugs a node in again that was cut. */
+  joinNode(node: string): Promise<void>
+  /** Stops all processes of a node; its network still answers what the kernel answers. */
+  pauseNode(node: string): Promise<void>
+  resumeNode(node: string): Promise<void>
   /** Imports image archives on all nodes with power. An archive that a node already has costs nothing. */
   loadImages(archives: readonly string[], options?: WorkOptions): Promise<void>
   nodeImages(node: string): Promise<NodeImage[]>
@@ -81,6 +89,11 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
     )
   }
   const machineNamed = (machine: string) => (machine === 'cp' ? plan.controlPlane : nodeNamed(machine))
+  const cgroupsOfNode = async (node: string): Promise<string[]> => {
+    const { label } = nodeNamed(node)
+    const found = await cgroupsOf(await detectCgroups(), label)
+    return found.filter(path => basename(path) === label)
+  }
   const site = async (): Promise<Site> => siteOf(await current(), plan, paths)
 
   const cluster: Cluster = {
@@ -146,6 +159,12 @@ export function clusterOf(initial: ClusterState, root: string): Cluster {
           }
         }),
       ),
+
+    cutNode: node => withLock(paths.lock, () => cutLink(plan, nodeNamed(node))),
+    joinNode: node => withLock(paths.lock, () => joinLink(plan, nodeNamed(node))),
+
+    pauseNode: node => withLock(paths.lock, async () => pause(await cgroupsOfNode(node), true)),
+    resumeNode: node => withLock(paths.lock, async () => pause(await cgroupsOfNode(node), false)),
 
     async loadImages(archives, { progress = silent, signal } = {}) {
       const { images } = await current()

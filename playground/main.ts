@@ -100,6 +100,30 @@ program
   .action(async (node: string) => (await existing()).startNode(nodeName(node), { progress, signal }))
 
 program
+  .command('cut-node')
+  .description('unplug the node from the network; everything on it runs on')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).cutNode(nodeName(node)))
+
+program
+  .command('join-node')
+  .description('plug the node in again')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).joinNode(nodeName(node)))
+
+program
+  .command('pause-node')
+  .description('stop all processes of the node, as a hypervisor does')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).pauseNode(nodeName(node)))
+
+program
+  .command('resume-node')
+  .description('let a node go on that was paused')
+  .argument('<node>', 'such as 2 or n2')
+  .action(async (node: string) => (await existing()).resumeNode(nodeName(node)))
+
+program
   .command('load')
   .description('import image archives on all nodes')
   .argument('<archive...>')
@@ -208,6 +232,7 @@ cluster ${name} is up (${seconds.toFixed(1)} s): ${cluster.nodes.length} nodes
   kubectl get nodes
 
   npm run playground --${option} kill-node 2      power cut; start-node 2 ends it
+  npm run playground --${option} cut-node 2       network cut; join-node 2 ends it
   npm run playground --${option} exec 1 curl ...  from a node's network, where Services' addresses work
   npm run playground --${option} down             take everything down
 `)

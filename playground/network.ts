@@ -61,6 +61,11 @@ export async function cutLink(plan: ClusterPlan, node: NodePlan): Promise<void> 
   await run(['ip', '-n', plan.controlPlane.label, 'link', 'set', node.link, 'down'])
 }
 
+/** Plugs the node in again. */
+export async function joinLink(plan: ClusterPlan, node: NodePlan): Promise<void> {
+  await run(['ip', '-n', plan.controlPlane.label, 'link', 'set', node.link, 'up'])
+}
+
 /**
  * Removes a node's link and namespace. The link goes first: the kernel removes it only some time after its namespace,
  * and until then the node's next start fails with "File exists".

@@ -3,6 +3,7 @@ import packageJson from '../../package.json' with { type: 'json' }
 import { type CheckpointOptions, checkpoint } from './checkpoint/checkpoint.ts'
 import { type DoctorOptions, doctor } from './doctor/doctor.ts'
 import { exitCodes, explain } from './failure.ts'
+import { type FenceOptions, fence, unfence } from './fence/fence.ts'
 import { type PromoteOptions, promote } from './promote/promote.ts'
 import { type CommonOptions, openSession, type Session } from './session.ts'
 import { type StatusOptions, status } from './status/status.ts'
@@ -74,7 +75,8 @@ function program(terminal: Terminal, perform: Perform): Command {
 Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
 4 not done within --timeout; 130 interrupted.`,
     )
-  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addUninstall]) add(root, perform)
+  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addFence, addUninstall])
+    add(root, perform)
   return root
 }
 
@@ -140,6 +142,31 @@ function addPromote(root: Command, perform: Perform): void {
     .action(async (name: string, slot: number, options: PromoteOptions, command: Command) =>
       perform(command, async session => {
         await promote(session, name, slot, options)
+        return undefined
+      }),
+    )
+}
+
+function addFence(root: Command, perform: Perform): void {
+  root
+    .command('fence <node>')
+    .description(
+      'Declare that nothing runs on a node any more: its primaries get their successors at once. ' +
+        'Use it for a node that is off, or cut off for good; it puts the taint node.kubernetes.io/out-of-service on the node.',
+    )
+    .option('--force', 'also while the node is Ready')
+    .action(async (node: string, options: FenceOptions, command: Command) =>
+      perform(command, async session => {
+        await fence(session, node, options)
+        return undefined
+      }),
+    )
+  root
+    .command('unfence <node>')
+    .description('Take that back, once the node has been started again.')
+    .action(async (node: string, _: object, command: Command) =>
+      perform(command, async session => {
+        await unfence(session, node)
         return undefined
       }),
     )

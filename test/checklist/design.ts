@@ -448,6 +448,14 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.alone', 'the API server is asked only when nodes do not answer', 'unit'),
       sentence('D8.flood', 'a flood from elsewhere takes no room of the voters', 'unit'),
       sentence('D8.switch', 'the kernel drops the packets of a primary that may not serve', 'unit'),
+      sentence(
+        'D8.cut',
+        'the slot of a node that is cut off goes on elsewhere, and its own pod has stopped',
+        'e2e',
+      ),
+      sentence('D8.pause', 'a node that was paused lets no answer of an old epoch out', 'e2e'),
+      sentence('D8.blip', 'a cut that is shorter than the time-out changes nothing', 'e2e'),
+      sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },
   {

@@ -2,6 +2,7 @@
  * Tests of the playground itself: a power cut is real, and nothing is left of a cluster that was taken down or never
  * finished. They use a small cluster of their own, so that no other test sees it.
  */
+import { get } from 'node:https'
 import { connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Cluster, down, up } from '../../playground/cluster.ts'
@@ -18,6 +19,16 @@ const connects = (host: string, port: number): Promise<boolean> =>
     const socket = connect({ host, port, timeout: 2_000 })
     socket.on('connect', () => resolve(true)).on('error', () => resolve(false))
     socket.on('timeout', () => resolve(false)).on('close', () => socket.destroy())
+  })
+
+/** Whether a process answers there, whatever it says: connections are accepted by the kernel. */
+const answers = (host: string, port: number): Promise<boolean> =>
+  new Promise(resolve => {
+    const request = get({ host, port, rejectUnauthorized: false, timeout: 5_000 }, response => {
+      response.resume()
+      resolve(true)
+    })
+    request.on('error', () => resolve(false)).on('timeout', () => request.destroy(new Error('no answer')))
   })
 
 describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the playground', () => {
@@ -48,6 +59,17 @@ describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the play
 
     await cluster.startNode('n2')
     expect(await connects(node.address, kubeletPort)).toBe(true)
+
+    const running = await holdingsOf(name)
+    await cluster.cutNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(false)
+    await cluster.joinNode('n2')
+    expect(await connects(node.address, kubeletPort)).toBe(true)
+    await cluster.pauseNode('n2')
+    expect(await answers(node.address, kubeletPort)).toBe(false)
+    await cluster.resumeNode('n2')
+    expect(await answers(node.address, kubeletPort)).toBe(true)
+    expect((await holdingsOf(name)).processes).toEqual(expect.arrayContaining([...running.processes]))
     expect(await statusOf(name)).toMatchObject({ state: 'up' })
 
     await down(name)

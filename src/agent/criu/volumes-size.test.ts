@@ -1,13 +1,11 @@
 import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { run } from '../../../build/run.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { sizeOf } from './volumes-size.ts'
 
 test('directories in one another take no more descriptors than the agent has', async () => {
-  const directory = await mkdtemp(join(tmpdir(), 'nested-'))
+  const directory = await mkdtemp('/dev/shm/nested-')
   const nested = "for (let i = 0; i < 20_000; i += 1) { fs.mkdirSync('a'); process.chdir('a') }"
   try {
     await run(process.execPath, ['-e', `const fs = require('node:fs'); ${nested}`], { cwd: directory })

@@ -1,0 +1,188 @@
+/** Nodes that are cut off while everything on them runs on, and a link between two nodes that fails. */
+import { readFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { Cluster } from '../../../playground/cluster.ts'
+import { pidsOf } from '../../../playground/pids.ts'
+import type { FailoverSpec } from '../../../src/api/backuppodset.ts'
+import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
+import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
+import { nodes, type Pod } from '../../../src/kube/resources.ts'
+import {
+  addressOf,
+  type CounterSet,
+  count,
+  counter,
+  holderOf,
+  promoted,
+  readSlot,
+  saved,
+  slotsOf,
+} from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
+import { needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, type World } from '../lib/world.ts'
+
+interface Scene {
+  readonly set: CounterSet
+  readonly before: NumberedSlotLease
+  readonly pod: Pod
+  /** Node of the primary. */
+  readonly node: string
+  /** Content of its memory, which is saved. */
+  readonly expected: number
+}
+
+/** Starts a set with one slot, whose voters its primary has acknowledged. */
+async function fenced(world: World, failover: FailoverSpec): Promise<Scene> {
+  const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'kept' }
+  await world.createSet('kept', {
+    ...{ replicas: 1, hotBackups: 1, template: counter.template, failover },
+    checkpoint: { interval: '1s' },
+  })
+  const before = await armed(set)
+  const [expected] = await count(set, 3)
+  await saved(set)
+  if (expected === undefined || before.node === undefined) throw new Error('the slot has a primary')
+  return { set, before, pod: await holderOf(set, before), node: before.node, expected }
+}
+
+const armed = (set: CounterSet): Promise<NumberedSlotLease> =>
+  eventually(async () => {
+    const [lease] = await slotsOf(set)
+    if (lease?.fence?.isArmed !== true) throw new Error(`not armed yet: ${JSON.stringify(lease?.fence)}`)
+    return lease
+  })
+
+/** Returns the states of the app's processes as in /proc, `T`: stopped. */
+async function statesOf({ metadata: { uid } }: Pod): Promise<string[]> {
+  const states: string[] = []
+  for (const pid of await pidsOf(uid, counter.program)) {
+    const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => undefined)
+    if (stat !== undefined) states.push(stat.slice(stat.lastIndexOf(')') + 2)[0] ?? '')
+  }
+  return states
+}
+
+const isReady = async ({ api }: CounterSet, name: string): Promise<boolean> => {
+  const { status } = await api.get(nodes, { name })
+  return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
+}
+
+const addressOn = (cluster: Cluster, node: string): string => {
+  const found = cluster.plan.nodes.find(({ name }) => name === node)
+  if (found === undefined) throw new Error(`no node ${node}`)
+  return found.address
+}
+
+describe.skipIf(needsNodes())('a node that is cut off', () => {
+  it('D8.cut: has stopped its primary when the slot goes on elsewhere, long before Kubernetes gives the node up', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
+    expect(await statesOf(pod)).not.toContain('T')
+    try {
+      await cluster.cutNode(node)
+      const after = await promoted(set, before)
+      const states = await statesOf(pod)
+      expect(await isReady(set, node)).toBe(true)
+      expect(new Set(states)).toEqual(new Set(['T']))
+      expect(after.node).not.toBe(node)
+      expect(await readSlot(set, after)).toBe(expected)
+      await count(set, 2)
+    } finally {
+      await cluster.joinNode(node)
+    }
+    // The pod of the old epoch never comes back.
+    await eventually(async () => expect(await statesOf(pod)).toEqual([]))
+    const [now] = await slotsOf(set)
+    expect(now?.epoch).toBe(before.epoch + 1)
+    await saved(set)
+  }, 400_000)
+
+  it('D8.pause: and resumes after its slot has gone on elsewhere lets no answer of its primary out', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
+    const over = new AbortController()
+    const answers: number[] = []
+    const ask = async () => {
+      while (!over.signal.aborted) {
+        await counter.read(addressOf(pod)).then(
+          value => answers.push(value),
+          () => undefined,
+        )
+        await sleep(2)
+      }
+    }
+    let asking: Promise<void> | undefined
+    try {
+      await cluster.pauseNode(node)
+      const after = await promoted(set, before)
+      expect(await readSlot(set, after)).toBe(expected)
+      // So that answers tell which pod has given them: once its app is dead, the old address leads to the successor.
+      await count(set, 2)
+      asking = ask()
+      await sleep(100)
+    } finally {
+      await cluster.resumeNode(node)
+    }
+    await eventually(async () => expect(await pidsOf(pod.metadata.uid, counter.program)).toEqual([]))
+    over.abort()
+    await asking
+    expect(answers.filter(value => value <= expected)).toEqual([])
+    await saved(set)
+  }, 400_000)
+
+  it('D8.blip: for less than the time-out changes nothing', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '20s' })
+    const pids = await pidsOf(pod.metadata.uid, counter.program)
+    await cluster.cutNode(node)
+    await sleep(1_000)
+    await cluster.joinNode(node)
+    await saved(set)
+    const [now] = await slotsOf(set)
+    expect([now?.epoch, now?.fence?.term, now?.holder]).toEqual([
+      before.epoch,
+      before.fence?.term,
+      before.holder,
+    ])
+    expect(await pidsOf(pod.metadata.uid, counter.program)).toEqual(pids)
+    expect(await readSlot(set, before)).toBe(expected)
+  }, 400_000)
+
+  it('D8.link: one that only its holder does not hear serves on, by the answers of the API server', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
+    const [holder = ''] = before.holders
+    const far = addressOn(cluster, holder)
+    const silentTerm = async () => {
+      const { status } = parseReport(await set.api.get(nodeReports, { name: holder }))
+      return status?.slots.find(({ incarnation }) => incarnation === before.incarnation)?.silentTerm
+    }
+    try {
+      await cluster.inNode(node, [
+        ...['nft', `table inet cut { chain in { type filter hook input priority 0; ip saddr ${far} drop; };`],
+        `chain out { type filter hook output priority 0; ip daddr ${far} drop; }; }`,
+      ])
+      await eventually(async () => expect(await silentTerm()).toBe(before.fence?.term))
+      // The operator begins a new term for the same pod.
+      const later = await eventually(async () => {
+        const lease = await armed(set)
+        expect(lease.fence?.term).toBeGreaterThan(before.fence?.term ?? 0)
+        return lease
+      })
+      expect([later.epoch, later.holder]).toEqual([before.epoch, before.holder])
+      expect(await statesOf(pod)).not.toContain('T')
+      expect(await readSlot(set, later)).toBe(expected)
+    } finally {
+      await cluster.inNode(node, ['nft', 'delete', 'table', 'inet', 'cut'])
+    }
+    await saved(set)
+    const [now] = await slotsOf(set)
+    expect([now?.epoch, now?.holder]).toEqual([before.epoch, before.holder])
+  }, 400_000)
+})
