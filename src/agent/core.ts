@@ -45,8 +45,8 @@ export interface Platform {
   readonly probes?: ProbeSuspensions
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: PodCapabilities['patch']
-  /** Publishes the report's slots. */
-  readonly report: (slots: readonly SlotReport[]) => void
+  /** Publishes the report's slots, and the run of the sentinel whose promises and statements they contain. */
+  readonly report: (slots: readonly SlotReport[], run: string | undefined) => void
   /** Asks the API server for an answer as a voter; absent: no sentinel here needs one. @throws KubeError. */
   readonly askApi?: (timeoutMs: number, signal: AbortSignal) => Promise<ApiAnswer | undefined>
   /** Called with the slot of each new generation on this node. */

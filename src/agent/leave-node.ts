@@ -35,6 +35,8 @@ export async function leaveNode(
   const pauses = createBackoff(recheck, random)
   status.slots = []
   status.budgets = () => ({})
+  status.heartbeats = null
+  status.run = undefined
   status.checks = [
     { name: 'retired', ok: false, message: 'the agent is leaving this node', cure: 'wait for the agent' },
   ]

@@ -17,11 +17,11 @@ function stand(answer = async (): Promise<{ port: number; run: string }> => ({ p
     ports: [] as number[],
     told: 0,
     runs: [] as (string | undefined)[],
-    published: [] as (Heartbeats | undefined)[],
+    published: [] as (Heartbeats | null | undefined)[],
     problems: [] as unknown[],
   }
   const status = {
-    heartbeats: undefined as Heartbeats | undefined,
+    heartbeats: undefined as Heartbeats | null | undefined,
     publish: () => void it.published.push(status.heartbeats),
   }
   const stop = new AbortController()
@@ -78,7 +78,7 @@ describe('the sentinel listens', () => {
     const { it, clock, end } = stand(refuses)
     for (let i = 0; i < 3; i += 1) await clock.advance(5_000)
     expect(it.ports.length).toBeGreaterThan(2)
-    expect(new Set(it.published)).toEqual(new Set([undefined]))
+    expect(new Set(it.published)).toEqual(new Set([null]))
     expect(it.problems).toHaveLength(1)
     it.answer = async () => ({ port: 9443, run: 'r1' })
     await clock.advance(5_000)

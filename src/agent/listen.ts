@@ -1,5 +1,6 @@
 /** Has the sentinel of this node listen for heartbeats, and puts that into the report. */
 import { isAgentError } from '../api/agent-errors.ts'
+import type { Heartbeats } from '../api/node-report.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Log } from '../kube/log.ts'
 import type { Core } from './core.ts'
@@ -44,7 +45,7 @@ export async function listen(options: ListenOptions, signal: AbortSignal): Promi
 /** Returns the problem; undefined: it listens. */
 async function ask(options: ListenOptions, signal: AbortSignal): Promise<string | undefined> {
   const { sentinel, key, core, status, log } = options
-  const publish = (heartbeats: NodeStatus['heartbeats']) => {
+  const publish = (heartbeats: Heartbeats | null) => {
     core.listens(heartbeats?.run)
     status.heartbeats = heartbeats
     status.publish()
@@ -60,7 +61,7 @@ async function ask(options: ListenOptions, signal: AbortSignal): Promise<string 
     if (signal.aborted) return undefined
     if (!isAgentError(error)) throw error
     // A connection that broke says nothing about the sentinel.
-    if (isAgentError(error, 'SentinelRefused')) publish(undefined)
+    if (isAgentError(error, 'SentinelRefused')) publish(null)
     return error.message
   }
 }

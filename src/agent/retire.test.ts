@@ -3,6 +3,8 @@ import { access, cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/prom
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { start } from '../../init-waker/testing/process.ts'
+import { cannotCgroup, createCgroup } from '../../native/sentinel/testing/cgroup.ts'
 import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
 import { silentLog } from '../kube/log.ts'
@@ -79,6 +81,37 @@ test.skipIf(cannotDump !== undefined)(
       execFileSync('umount', [foreign])
     }
     await retire(options)
+    expect(await isThere(node.directory)).toBe(false)
+  },
+)
+
+test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
+  `a fenced primary runs again when agents leave its node ${cannotDump ?? cannotCgroup ?? ''}`,
+  async () => {
+    const { node, options } = await setUp()
+    const { sentinel } = node
+    using cgroup = createCgroup()
+    await using app = await start('unshare', ['--net', 'sleep', 'infinity'])
+    cgroup.add(app.pid)
+    const state = async () => (await statusOf(hostFs, app.pid))?.state
+    const run = '0123456789abcdef'
+    await sentinel.heartbeats(0)
+    await sentinel.tellVotes()
+    let isAnswered = false
+    sentinel.onVoting(({ type, term }) => {
+      if (type !== 'alone' || isAnswered) return
+      isAnswered = true
+      void sentinel.answered({ name: 'pod', term, run, sentNs: process.hrtime.bigint() })
+    })
+    await sentinel.guard({
+      ...{ name: 'pod', slot: 'default.web-0.0123abcd', term: 1, version: 1, timeoutMs: 600 },
+      ...{ voters: [`API/${run}`], netns: await refOf(hostFs, app.pid), cgroups: [cgroup.path] },
+    })
+    await vi.waitFor(async () => expect(await state()).toBe('T'), { timeout: 20_000 })
+    sentinel.close()
+
+    await retire(options)
+    expect(await state()).toBe('S')
     expect(await isThere(node.directory)).toBe(false)
   },
 )

@@ -139,8 +139,9 @@ function platformOf(
   return {
     ...{ ...given, machine, stores: caches.stores, random },
     patch: (pod, condition, signal) => patchCondition({ api: urgentApi, clock }, pod, condition, signal),
-    report(slots) {
+    report(slots, run) {
       status.slots = slots
+      status.run = run
       status.publish()
     },
     askApi: (timeoutMs, signal) =>
@@ -216,8 +217,12 @@ async function run(
   report.onAnswer(core.answered)
   await sentinel.tellVotes(signal)
   core.begin(signal)
-  // A primary may need an answer of the API server at once.
-  const hearing = sentinel.run(signal)
+  const present = () => state.sentinel
+  // A primary may need an answer of the API server at once, and other nodes need this node's vote.
+  const hearing = Promise.all([
+    sentinel.run(signal),
+    listen({ sentinel, port: options.heartbeatPort, key, core, status, present, clock, log }, signal),
+  ])
   // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
   await keeper
     ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))
@@ -226,10 +231,6 @@ async function run(
     hearing,
     core.run(signal),
     keeper?.run(signal),
-    listen(
-      { sentinel, port: options.heartbeatPort, key, core, status, present: () => state.sentinel, clock, log },
-      signal,
-    ),
     writeMissingRecords({ pods: caches.stores.pods.list, api, clock, log }, signal),
     prove(resources, entered, state, core.changed, signal),
     watchSentinel(resources, entered, state, core.changed, signal),

@@ -9,7 +9,7 @@ import type { Slot } from './slot-facts.ts'
 import type { PeerNode, Task } from './task.ts'
 
 /** Whether the sentinel of this node is one of the slot's voters. */
-export const isVoter = ({ node, fence: { run } }: Snapshot, { fence }: SlotLease): boolean =>
+const isVoter = ({ node, fence: { run } }: Snapshot, { fence }: SlotLease): boolean =>
   run !== undefined && fence !== undefined && allVoters(fence).includes(nodeVoter(node, run))
 
 const allVoters = ({ voters, next = [] }: Electorate) => [...voters, ...next]

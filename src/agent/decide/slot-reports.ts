@@ -6,7 +6,6 @@ import { isWanted } from '../../slot/decide/origin.ts'
 import { isDead } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import type { SlotProgress } from '../state/progress.ts'
-import { isVoter } from './fence-tasks.ts'
 import { anotherIn } from './slot-facts.ts'
 import { isHandedOver, usabilityOf } from './usability.ts'
 
@@ -36,11 +35,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
   // operator takes its silence on the slot for the end.
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
+  const silentTerm = statedOf(snapshot, lease)
   // A voter says what it has stated, also when it is no holder any more.
-  if (!isWanted(lease, node) && !mayHave && !isVoter(snapshot, lease)) return undefined
+  if (!isWanted(lease, node) && !mayHave && silentTerm === undefined) return undefined
   const progress = kept.progress(slotName(lease))
   const { namespace, name, incarnation } = lease
-  const silentTerm = snapshot.fence.silent.get(slotName(lease))
   const common = {
     namespace,
     name,
@@ -86,6 +85,12 @@ function sourceOf(
     ...acknowledgedOf(snapshot, lease),
     ...leftOf(snapshot, lease, kept),
   }
+}
+
+/** A statement counts for its term only. */
+function statedOf({ fence: { silent } }: Snapshot, lease: SlotLease): number | undefined {
+  const term = silent.get(slotName(lease))
+  return lease.fence !== undefined && term !== undefined && term >= lease.fence.term ? term : undefined
 }
 
 function acknowledgedOf({ fence }: Snapshot, lease: SlotLease): Pick<SlotReport, 'acknowledged'> {

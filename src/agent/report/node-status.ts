@@ -7,9 +7,11 @@ export interface NodeStatus {
   checks: readonly NodeCheck[]
   /** Undefined until it is known which memory this node keeps. */
   slots: readonly SlotReport[] | undefined
+  /** Run of the sentinel whose promises and statements are in `slots`. */
+  run: string | undefined
   machine: Machine
-  /** Undefined: the sentinel neither votes nor is voted on. */
-  heartbeats: Heartbeats | undefined
+  /** Null: the sentinel neither votes nor is voted on. Undefined: not known yet. */
+  heartbeats: Heartbeats | null | undefined
   /** Nothing of the agents is left on this node. */
   retired: boolean
   budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
@@ -25,6 +27,7 @@ export function createNodeStatus(
   const status: NodeStatus = {
     checks: [{ name: 'node', ok: false, message: 'the agent is starting', cure: 'wait for the agent' }],
     slots: undefined,
+    run: undefined,
     machine,
     heartbeats: undefined,
     retired: false,
@@ -38,9 +41,16 @@ export function createNodeStatus(
         ready: status.checks.length > 0 && status.checks.every(({ ok }) => ok),
         slots: status.slots,
         retired: status.retired,
-        ...(status.heartbeats && { heartbeats: status.heartbeats }),
+        ...heartbeatsOf(status),
         ...status.budgets(),
       }),
   }
   return status
 }
+
+/**
+ * Names the sentinel only beside its own slots. Beside those of a sentinel in another run, it would seem to have made that
+ * one's statements.
+ */
+const heartbeatsOf = ({ slots, run, heartbeats }: NodeStatus): Pick<ReportContent, 'heartbeats'> =>
+  slots === undefined || heartbeats === undefined || heartbeats?.run !== run ? {} : { heartbeats }

@@ -106,6 +106,18 @@ describe('the report of a node', () => {
     await end()
   })
 
+  it('says where the sentinel listens, takes that back, and leaves it alone until it is known', async () => {
+    const { clock, writer, writes, end } = stand(true)
+    const heartbeats = { port: 9443, run: '0123456789abcdef', key: 'ab' }
+    for (const known of [{}, { heartbeats }, { heartbeats: null }]) {
+      writer.update({ ...content(1), ...known })
+      await clock.advance(0)
+    }
+    expect(writes.map(status => 'heartbeats' in status)).toEqual([false, true, true])
+    expect(writes.map(status => status.heartbeats)).toEqual([undefined, heartbeats, null])
+    await end()
+  })
+
   it('names slots so that operators and agents of the version before read them, too', async () => {
     const { clock, writer, writes, end } = stand()
     const other = { ...slot, name: 'web-0.kind', generation: 1 }

@@ -1,4 +1,5 @@
 import {
+  type Heartbeats,
   type NodeCheck,
   type NodeReport,
   type NodeReportStatus,
@@ -18,7 +19,10 @@ import { mayBeKept } from '../../slot/decide/kept.ts'
 import { type ApiAnswer, answerOf } from './api-answer.ts'
 import type { NodeOwner } from './own-node.ts'
 
-export interface ReportContent extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown'> {
+export interface ReportContent
+  extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown' | 'heartbeats'> {
+  /** Null: the sentinel does not listen. Undefined: not known yet, and what the earlier agent's report says stays. */
+  readonly heartbeats?: Heartbeats | null
   /** Undefined: it is not yet known which memory this node keeps, and the slots of the earlier agent's report stay. */
   readonly slots: readonly SlotReport[] | undefined
 }

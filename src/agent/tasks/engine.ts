@@ -55,8 +55,11 @@ export interface EngineOptions {
   readonly paces: Pick<Paces, 'keepOnly'>
   readonly onDisk?: ((slot: string) => SlotReport['onDisk']) | undefined
   readonly isRead?: ((slot: string) => boolean) | undefined
-  /** Publishes the report's slots; other code writes the rest of the report. */
-  readonly report: (slots: readonly SlotReport[]) => void
+  /**
+   * Publishes the report's slots, and the run of the sentinel whose promises and statements they contain; other code writes
+   * the rest of the report.
+   */
+  readonly report: (slots: readonly SlotReport[], run: string | undefined) => void
   readonly patch: ConditionWriterOptions['patch']
   /** Every change of these causes a pass. */
   readonly stores: {
@@ -144,6 +147,7 @@ export function createEngine(options: EngineOptions): Engine {
         ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
         ...(options.isRead === undefined ? {} : { isRead: options.isRead }),
       }),
+      snapshot.fence.run,
     )
     for (const pod of snapshot.pods) {
       const condition = conditionToWrite(snapshot, pod)

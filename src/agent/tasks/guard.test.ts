@@ -162,6 +162,27 @@ describe('the agents of two nodes: fences', () => {
     expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
   })
 
+  it('an agent that starts guards an understudy that is fenced, leaves it alone else, and can end it', async () => {
+    const theirs = (over: Partial<Fence>) => fenced({ voters: [nodeVoter('a', runs.a)], ...over }, called())
+    await startA()
+    const before = await startB()
+    await untilFrozen('one')
+    cluster.setLease(theirs({ term: 2 }))
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ reason: 'OnStage' }))
+    await vi.waitFor(() => expect(b.voters.guarded.get('uid-h')?.term).toBe(2))
+    await stop(before)
+    b.voters.asleep.add('uid-h')
+    cluster.setLease(theirs({ term: 3 }))
+    const { restores } = b.counts
+    const agentB = await startB()
+    agentB.onVoting({ type: 'stops', name: 'uid-h', term: 2 })
+    await vi.waitFor(() => expect(b.voters.guarded.get('uid-h')?.term).toBe(3))
+    expect(saidBy('b')?.usable).toBeUndefined()
+    cluster.setLease({ ...theirs({ term: 3 }), ending: 'uid-h' })
+    await vi.waitFor(() => expect(b.voters.unguarded).toEqual([{ name: 'uid-h', isRunning: false }]))
+    expect(b.counts.restores).toBe(restores)
+  })
+
   it('a fenced primary is not saved, and goes on after it', async () => {
     await startB()
     const agentA = await startA()

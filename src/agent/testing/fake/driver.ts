@@ -23,6 +23,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
   return {
     async locate(pod): Promise<LocatedPod> {
       const process = { pid: pidOf(pod.uid), start: 1 }
+      if (pod.promoted && memory.voters.asleep.has(pod.uid)) throw new AgentError('HoldUnavailable')
       if (!pod.promoted && !memory.running.has(pod.uid)) throw new AgentError('NotRunning')
       return {
         pod,

@@ -79,6 +79,8 @@ export interface FakeVoters {
   answer: boolean
   /** True while the sentinel has stopped the primary already, and refuses to stop it for another reason. */
   refuseStops: boolean
+  /** Uids of fenced understudies: their first processes are stopped, too. */
+  readonly asleep: Set<string>
   readonly guarded: Map<string, GuardRequest>
   /** Pods that are not guarded any more, and whether their app ran then. */
   readonly unguarded: { readonly name: string; readonly isRunning: boolean }[]
@@ -113,6 +115,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     voters: {
       answer: true,
       refuseStops: false,
+      asleep: new Set(),
       guarded: new Map(),
       unguarded: [],
       peers: new Map(),
