@@ -449,6 +449,17 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.flood', 'a flood from elsewhere takes no room of the voters', 'unit'),
       sentence('D8.switch', 'the kernel drops the packets of a primary that may not serve', 'unit'),
       sentence(
+        'D8.voters',
+        'the Lease names the voters, changes them in steps, and remembers the term',
+        'unit',
+      ),
+      sentence('D8.fenced', 'a silent primary is fenced off before another pod has its slot', 'apiserver'),
+      sentence('D8.heard', 'an agent that writes is not stated to be silent', 'apiserver'),
+      sentence('D8.heir', 'the next operator goes on with the statements of an earlier one', 'apiserver'),
+      sentence('D8.useless', 'nothing is stated where no other pod could have the memory', 'unit'),
+      sentence('D8.recovered', 'a primary that serves on gets voters that answer it again', 'unit'),
+      sentence('D8.blind', 'while most nodes are silent at once no pod takes over by votes', 'unit'),
+      sentence(
         'D8.cut',
         'the slot of a node that is cut off goes on elsewhere, and its own pod has stopped',
         'e2e',

@@ -56,7 +56,7 @@ function stand(count: number) {
 }
 
 describe('a storm', () => {
-  it('holds takeovers while most nodes with primaries are silent, and for a while after', async () => {
+  it('D8.blind: holds takeovers while most nodes with primaries are silent, and for a while after', async () => {
     const { clock, storm, write } = stand(3)
     write('v', [0])
     expect(storm.heldForMs()).toBe(0)

@@ -89,7 +89,7 @@ const successorOf = (name: string, epoch: number) =>
   })
 const drop = (name: string) => api.delete(backupPodSets, { namespace, name })
 
-it('the voters of a silent node fence its primary off, the API server states it last, and the heir takes over', async () => {
+it('D8.fenced: the voters of a silent node fence its primary off, the API server states it last, and the heir takes over', async () => {
   const before = await armed('lost')
   const silences = await silencesOf()
   agents.cutOff.add(source)
@@ -116,7 +116,7 @@ it('the voters of a silent node fence its primary off, the API server states it 
   await drop('lost')
 })
 
-it('a primary whose agent writes on keeps its slot, and gets a new term from voters that did not hear it', async () => {
+it('D8.heard: a primary whose agent writes on keeps its slot, and gets a new term from voters that did not hear it', async () => {
   const before = await armed('heard')
   const silences = await silencesOf()
   agents.unheard.add(source)
@@ -131,7 +131,7 @@ it('a primary whose agent writes on keeps its slot, and gets a new term from vot
   await drop('heard')
 })
 
-it('there is no statement of the API server once the agent has written, and one about a report as it is', async () => {
+it('D8.heard: there is no statement of the API server once the agent has written, and one about a report as it is', async () => {
   const seen = await reportOf(source)
   const silences = await silencesOf()
   const state = ({ metadata: { uid, resourceVersion } }: typeof seen) =>
@@ -149,7 +149,7 @@ it('there is no statement of the API server once the agent has written, and one 
   expect(await silencesOf()).toBe(silences + 1)
 })
 
-it('the next operator promotes by a statement that an earlier one has made', async () => {
+it('D8.heir: the next operator promotes by a statement that an earlier one has made', async () => {
   const before = await armed('restarted')
   await operator[Symbol.asyncDispose]()
   agents.cutOff.add(source)

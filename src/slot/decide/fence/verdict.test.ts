@@ -77,7 +77,7 @@ describe('the verdict on a primary', () => {
     expect(verdict(over)).toEqual({ type: 'WaitForFence', lookAgainMs })
   })
 
-  it('writes nothing where no other pod could have the memory', () => {
+  it('D8.useless: writes nothing where no other pod could have the memory', () => {
     expect(verdict({ copies: [] }).type).toBe('NothingUsable')
     expect(verdict({ copies: [makeCopy(lease, h0, undefined)] }).type).toBe('NothingUsable')
     expect(verdict({ copies: copies.map(copy => ({ ...copy, stale: true })) }).type).toBe('NothingUsable')
@@ -85,7 +85,7 @@ describe('the verdict on a primary', () => {
     expect(verdict({ copies: [source], ...votes(both) }).type).toBe('NothingUsable')
   })
 
-  it('is to recover in place what is heard again, and not too often', () => {
+  it('D8.recovered: is to recover in place what is heard again, and not too often', () => {
     expect(verdict(votes({ isHeard: true, unheardMs: 10 })).type).toBe('RecoverInPlace')
     expect(verdict(votes({ isHeard: true, unheardMs: 10, termSeenAt: monotonicNow - 4_000 }))).toEqual({
       ...{ type: 'WaitForFence', lookAgainMs: 6_000 },
@@ -95,7 +95,7 @@ describe('the verdict on a primary', () => {
     expect(verdict(votes({ ...both, isHeard: true })).type).toBe('Promote')
   })
 
-  it('promotes and states nothing while most nodes are silent, and recovers what is heard', () => {
+  it('D8.blind: promotes and states nothing while most nodes are silent, and recovers what is heard', () => {
     const blind = { type: 'OperatorBlind', lookAgainMs: 30_000 }
     expect(verdict({}, { heldMs: 30_000 })).toEqual(blind)
     expect(verdict(votes(both), { heldMs: 30_000 })).toEqual(blind)

@@ -70,9 +70,8 @@ function statementFor(
 ): SlotActionOf<'stateSilence'> | undefined {
   const report = memory?.nodes.get(node)?.vote
   if (fence === undefined || report === undefined) return undefined
-  const voter = apiServerVoter(report)
-  const silent = new Set([...(votes?.silent ?? []), voter])
-  if (!fence.voters.includes(voter) || !isFenced(fence, silent)) return undefined
+  const silent = new Set([...(votes?.silent ?? []), apiServerVoter(report)])
+  if (!isFenced(fence, silent)) return undefined
   const { uid, resourceVersion, silences } = report
   return { type: 'stateSilence', node, report: { uid, resourceVersion }, silences: silences + 1 }
 }

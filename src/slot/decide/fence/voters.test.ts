@@ -15,7 +15,7 @@ const api = apiServerVoter(voteOf('n1'))
 const voterOf = (node: string) => nodeVoter(node, voteOf(node).run)
 
 describe('who votes on a primary', () => {
-  it('is the API server, and each holder that votes and whose agent is ready', () => {
+  it('D8.voters: is the API server, and each holder that votes and whose agent is ready', () => {
     const nodes = viewsOf(
       view('n1'),
       view('n2'),
@@ -80,7 +80,7 @@ describe('the fence in a Lease', () => {
     expect(nextFence(armed, wanted)).toEqual(armed)
   })
 
-  it('changes its voters in two steps, of which the second waits for the sentinel', () => {
+  it('D8.voters: changes its voters in two steps, of which the second waits for the sentinel', () => {
     const other = { ...wanted, voters: [a, c] }
     const joint = nextFence(armed, { ...other, acknowledged })
     expect(joint).toEqual({ ...armed, version: 2, next: [a, c].sort() })
@@ -94,7 +94,7 @@ describe('the fence in a Lease', () => {
     expect(joint && isFenced(joint, new Set([a, c]))).toBe(false)
   })
 
-  it('ends where nobody votes any more, and its term is remembered', () => {
+  it('D8.voters: ends where nobody votes any more, and its term is remembered', () => {
     const ended = { term: 2, version: 0, voters: [], timeoutMs: 3_000, isArmed: false }
     expect(nextFence(armed, { ...wanted, voters: [] })).toEqual(ended)
     expect(nextFence(armed, { ...wanted, timeoutMs: undefined })).toEqual(ended)
