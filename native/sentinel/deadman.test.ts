@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
+import { createCgroup } from './testing/cgroup.ts'
 import { cannotNetwork, createNetwork, type Network } from './testing/network.ts'
 import { type Client, processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
 import { api, apiRun } from './testing/voters.ts'
@@ -139,6 +141,33 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const again = await join(next)
     expect(ask(network)).toBe('word word')
     expect((await again.client.ask('unprimary', { name: 'pod' })).word).toBe('ok')
+  })
+
+  test('D8.freeze: without its sandbox, a pod stays frozen after a restart of the sentinel', async () => {
+    await using network = await createNetwork(app)
+    using cgroup = createCgroup()
+    await using one = await startSentinel(program)
+    const { directory } = one
+    await using held = await start(app, ['pause'])
+    const isStopped = () => eventually(() => expect(stateOf(held.pid)).toBe('T'))
+    cgroup.add(held.pid)
+    const a = await join(one)
+    const acknowledged = primary(a.client, api, network, { cgroup: cgroup.path })
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
+    await a.client.line(({ word }) => word === 'stops')
+    await isStopped()
+    process.kill(one.pid, 'SIGKILL')
+    await one.exit
+    await network.pod.end()
+    await using next = await startSentinel(program, { directory })
+    const again = await join(next)
+    await again.client.line(({ word }) => word === 'stops')
+    await new Promise(resolve => setTimeout(resolve, 300))
+    await isStopped()
+    await answered(again.client)
+    await eventually(() => expect(stateOf(held.pid)).not.toBe('T'))
   })
 
   test('D8.switch: the node itself gets none', async () => {

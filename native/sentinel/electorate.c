@@ -130,7 +130,7 @@ bool primary_write(const struct primary *primary, FILE *file)
 		return false;
 	if (primary->deadman)
 		fprintf(file, " netns=%d start=%" PRIu64, (int)primary->deadman->process.pid, primary->deadman->process.start);
-	for (char **cgroup = primary->freeze ? primary->freeze->hold.cgroups : NULL; cgroup && *cgroup; cgroup++) {
+	for (char **cgroup = primary->freeze ? primary->freeze->halt.cgroups : NULL; cgroup && *cgroup; cgroup++) {
 		char path[3 * CGROUP_BYTES + 1];
 
 		if (!value_encode(*cgroup, path, sizeof path))

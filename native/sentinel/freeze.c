@@ -18,16 +18,9 @@ struct freeze *freeze_new(char **cgroups)
 
 	if (!freeze)
 		return NULL;
-	freeze->hold.lasts = true;
-	freeze->hold.cgroups = cgroups;
+	freeze->halt.lasts = true;
+	freeze->halt.cgroups = cgroups;
 	return freeze;
-}
-
-void freeze_cgroups(struct freeze *freeze, char **cgroups)
-{
-	list_free(freeze->hold.cgroups);
-	freeze->hold.cgroups = cgroups;
-	freeze->next = 0;
 }
 
 static void say(struct freeze *freeze, const char *name)
@@ -36,28 +29,28 @@ static void say(struct freeze *freeze, const char *name)
 		return;
 	freeze->said = true;
 	log_line(freeze->settled ? "info" : "warn", freeze->settled ? "a primary is stopped" : "a primary is not stopped completely yet",
-		 ",\"name\":\"%s\",\"count\":%zu,\"running\":%zu,\"us\":%lld", log_safe(name), freeze->hold.signalled,
-		 hold_running(&freeze->hold), (long long)((monotonic_ns() - freeze->since) / NS_PER_US));
+		 ",\"name\":\"%s\",\"count\":%zu,\"running\":%zu,\"us\":%lld", log_safe(name), freeze->halt.signalled,
+		 halt_running(&freeze->halt), (long long)((monotonic_ns() - freeze->since) / NS_PER_US));
 }
 
 static void begin(struct sentinel *sentinel, struct freeze *freeze, int64_t now)
 {
-	hold_begin(sentinel, &freeze->hold);
+	halt_begin(sentinel, &freeze->halt);
 	freeze->on = true;
 	freeze->settled = freeze->said = false;
-	freeze->hold.signalled = 0;
+	freeze->halt.signalled = 0;
 	freeze->since = now;
 	freeze->settle_until = now + SETTLE_NS;
 	freeze->next = 0;
 }
 
-/* After the first time it looks once, and goes on only if it finds a new process. */
+/* Later calls look once, and repeat that only for a new process. */
 static void look(struct freeze *freeze, int64_t now)
 {
-	size_t before = freeze->hold.found;
+	size_t before = freeze->halt.found;
 
-	(void)hold_round(&freeze->hold);
-	if (freeze->hold.found == before)
+	(void)halt_round(&freeze->halt);
+	if (freeze->halt.found == before)
 		return;
 	freeze->settled = false;
 	freeze->settle_until = now + SETTLE_NS;
@@ -72,10 +65,10 @@ int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char 
 	if (freeze->settled)
 		look(freeze, now);
 	if (!freeze->settled) {
-		(void)hold_more(&freeze->hold, &freeze->settled);
+		(void)halt_more(&freeze->halt, &freeze->settled);
 		now = monotonic_ns();
 		if (!freeze->settled && now < freeze->settle_until) {
-			freeze->next = now + hold_tick(&freeze->hold, now);
+			freeze->next = now + halt_tick(&freeze->halt, now);
 			return freeze->next;
 		}
 		say(freeze, name);
@@ -86,15 +79,20 @@ int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char 
 	return freeze->next;
 }
 
+int64_t freeze_next(const struct freeze *freeze)
+{
+	return freeze->on ? freeze->next : 0;
+}
+
 void freeze_thaw(struct freeze *freeze, const char *name)
 {
 	if (!freeze->on)
 		return;
 	freeze->on = false;
-	hold_release(&freeze->hold);
-	log_line("info", "a primary runs again", ",\"name\":\"%s\",\"count\":%zu,\"ms\":%lld", log_safe(name), freeze->hold.stopped.count,
+	halt_release(&freeze->halt);
+	log_line("info", "a primary runs again", ",\"name\":\"%s\",\"count\":%zu,\"ms\":%lld", log_safe(name), freeze->halt.stopped.count,
 		 (long long)((monotonic_ns() - freeze->since) / NS_PER_MS));
-	hold_end(&freeze->hold);
+	halt_end(&freeze->halt);
 }
 
 void freeze_free(struct freeze *freeze, const char *name)
@@ -102,6 +100,6 @@ void freeze_free(struct freeze *freeze, const char *name)
 	if (!freeze)
 		return;
 	freeze_thaw(freeze, name);
-	list_free(freeze->hold.cgroups);
+	list_free(freeze->halt.cgroups);
 	free(freeze);
 }

@@ -5,10 +5,10 @@
 #ifndef FREEZE_H
 #define FREEZE_H
 
-#include "hold.h"
+#include "halt.h"
 
 struct freeze {
-	struct hold hold;
+	struct halt halt;
 	bool on;
 	bool settled, said; /* all have stopped; the log has it */
 	int64_t since, settle_until, next;
@@ -17,11 +17,11 @@ struct freeze {
 /* Takes over the list of cgroups. Returns NULL with errno. */
 struct freeze *freeze_new(char **cgroups);
 
-/* Changes the cgroups, also while they are frozen; takes over the list. */
-void freeze_cgroups(struct freeze *freeze, char **cgroups);
-
 /* Stops everything, and keeps it stopped. `name` is for the log. Returns the time of the next call. */
 int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char *name, int64_t now);
+
+/* Returns when the freeze wants its next call. A freeze that has not begun is first. */
+int64_t freeze_next(const struct freeze *freeze);
 
 /* Resumes what the sentinel, or an earlier one, has stopped. */
 void freeze_thaw(struct freeze *freeze, const char *name);

@@ -2,17 +2,17 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import { childrenOf, type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { childrenOf, type Started, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildApp } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
+import { own } from './testing/own.ts'
 import { processOf, type Values } from './testing/sentinel.ts'
-import { api, introduce, type Node, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
+import { api, type Node, primary, startNode, timeout, vote } from './testing/voters.ts'
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
-
 /** A process may end before it is reached. */
 function unlessGone(act: () => void): void {
   try {
@@ -33,12 +33,11 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     cgroup.add(started.pid)
     return started
   }
-  /** Returns T for a stopped process, and S for one that runs or sleeps. */
+  /** T: stopped; S: runs or sleeps. */
   const statesOf = (...all: readonly { readonly pid: number }[]) =>
     all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
   const settled = (states: readonly string[], ...all: readonly Started[]) =>
     eventually(() => expect(statesOf(...all)).toEqual(states))
-  /** Long enough for several looks of the sentinel. */
   const moment = () => new Promise(resolve => setTimeout(resolve, 300))
 
   /** Has the API server answer once, with which the primary serves for two thirds of the time-out. */
@@ -49,7 +48,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     expect(await acknowledged).toBe('ok')
     await node.event('serves', {})
   }
-  /** As above, until it has run out of answers and everything is stopped. */
+  /** As above, until it has run out of answers. */
   async function fence(node: Node, cgroup: Cgroup, ...all: readonly Started[]): Promise<void> {
     await serve(node, cgroup)
     await node.event('stops', {})
@@ -65,18 +64,18 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   }
 
   test('D8.freeze: everything in its cgroups is stopped, also what comes later, until it has answers', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using b = await startIn(cgroup.child('inner'))
-    await using bystander = await start(app, ['pause'])
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const b = own(await startIn(cgroup.child('inner')))
+    const bystander = own(await start(app, ['pause']))
     await serve(node, cgroup)
     expect(statesOf(a, b, bystander)).toEqual(['S', 'S', 'S'])
     await node.event('stops', { name: 'pod', epoch: 1 })
     await settled(['T', 'T', 'S'], a, b, bystander)
     await eventually(() => expect(node.sentinel.stderr()).toContain('"msg":"a primary is stopped"'))
     // A kubelet restarts a container, or a probe executes something; and what is resumed is stopped again.
-    await using late = await startIn(cgroup.child('later'))
+    const late = own(await startIn(cgroup.child('later')))
     process.kill(a.pid, 'SIGCONT')
     await settled(['T', 'T', 'T'], a, b, late)
     await node.answered()
@@ -87,9 +86,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: what forks all the time does not get away', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using parent = await start(app, ['forks', '20'])
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const parent = own(await start(app, ['forks', '20']))
     await eventually(() => expect(parent.stdout()).toBe('ready\n'))
     const pids = () =>
       readFileSync(join(cgroup.directory, 'cgroup.procs'), 'utf8').split('\n').filter(Boolean)
@@ -118,11 +117,11 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: what another program has stopped stays stopped, until that program resumes it', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using job = await startIn(cgroup)
-    await using other = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const job = own(await startIn(cgroup))
+    const other = own(await startIn(cgroup))
     for (const { pid } of [job, other]) process.kill(pid, 'SIGSTOP')
     await settled(['S', 'T', 'T'], a, job, other)
     await fence(node, cgroup, a)
@@ -135,9 +134,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
 
   test('D8.freeze: the next sentinel keeps stopped what was, and resumes exactly that', async () => {
     const directory = directoryOf('next')
-    using cgroup = createCgroup()
-    await using a = await startIn(cgroup)
-    await using job = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const a = own(await startIn(cgroup))
+    const job = own(await startIn(cgroup))
     process.kill(job.pid, 'SIGSTOP')
     for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
       await using killed = await startNode('a', directory)
@@ -146,23 +145,22 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       await killed.sentinel.exit
       expect(statesOf(a, job)).toEqual(['T', 'T'])
     }
-    // One that is started while no sentinel runs is stopped by the next one.
-    await using late = await startIn(cgroup)
-    await using next = await startNode('a', directory)
-    await settled(['T', 'T', 'T'], a, job, late)
+    const startedBetween = own(await startIn(cgroup))
+    const next = own(await startNode('a', directory))
+    await settled(['T', 'T', 'T'], a, job, startedBetween)
     await moment()
-    expect(statesOf(a, job, late)).toEqual(['T', 'T', 'T'])
+    expect(statesOf(a, job, startedBetween)).toEqual(['T', 'T', 'T'])
     await next.event('stops', { name: 'pod', epoch: 1 })
     expect(await next.answered()).toBe('ok')
-    await settled(['S', 'T', 'S'], a, job, late)
+    await settled(['S', 'T', 'S'], a, job, startedBetween)
     expect(await next.ask('unprimary', { name: 'pod' })).toBe('ok')
     await eventually(() => expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe(''))
   })
 
   test('D8.freeze: the end of a connection changes nothing, and the end of the guard resumes it', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await fence(node, cgroup, a)
     await node.client.close()
     const other = await node.sentinel.connect()
@@ -175,10 +173,10 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   })
 
   test('D8.freeze: a process that a restore has left stopped resumes with its primary', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
-    await using restored = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const restored = own(await startIn(cgroup))
     process.kill(restored.pid, 'SIGSTOP')
     await fence(node, cgroup, a)
     await node.ask('tree-continue', processOf(restored.pid))
@@ -188,10 +186,32 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await settled(['S', 'S'], a, restored)
   })
 
+  test('D8.freeze: what a tracer from elsewhere holds gets no signal, and stops when that lets go of it', async () => {
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
+    const b = own(await startIn(cgroup))
+    {
+      await using tracer = await start(app, ['trace', String(b.pid), 'runs'])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      await fence(node, cgroup, a)
+      await moment()
+      expect([statusField(b.pid, 'State')?.[0], statusField(b.pid, 'ShdPnd')]).toEqual(['S', '0'.repeat(16)])
+    }
+    await settled(['T', 'T'], a, b)
+    {
+      await using tracer = await start(app, ['trace', String(b.pid)])
+      await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
+      await node.answered()
+      await settled(['S', 't'], a, b)
+    }
+    await settled(['S', 'S'], a, b)
+  })
+
   test('D8.freeze: a tree that is frozen can be killed', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await fence(node, cgroup, a)
     expect(await node.ask('tree-kill', processOf(a.pid))).toBe('gone')
     await a.exit
@@ -200,9 +220,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test.each(['continue', 'deadline', 'keep', 'close'] as const)(
     'D8.freeze: a stop that was there before does not resume it: %s',
     async end => {
-      using cgroup = createCgroup()
-      await using node = await startNode('a')
-      await using a = await startIn(cgroup)
+      const cgroup = own(createCgroup())
+      const node = own(await startNode('a'))
+      const a = own(await startIn(cgroup))
       await serve(node, cgroup)
       const agent = await node.sentinel.connect()
       const deadline = end === 'deadline' ? timeout : FOREVER
@@ -226,9 +246,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   )
 
   test('D8.freeze: what serves again stays stopped for its dump, and no dump begins while it does not', async () => {
-    using cgroup = createCgroup()
-    await using node = await startNode('a')
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a'))
+    const a = own(await startIn(cgroup))
     await serve(node, cgroup)
     const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
     expect(await node.ask('stop', stop)).toBe('stopped')
@@ -247,15 +267,16 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
 
   test('D8.pending: a primary that nobody has answered yet is not stopped, and what was before stays', async () => {
     const directory = directoryOf('pending')
-    using cgroup = createCgroup()
-    await using node = await startNode('a', directory)
-    await using a = await startIn(cgroup)
+    const cgroup = own(createCgroup())
+    const node = own(await startNode('a', directory))
+    const a = own(await startIn(cgroup))
     const refused = node.ask('primary', primary([api], { cgroup: cgroup.path }))
     await node.event('alone', { name: 'pod', epoch: 1 })
     await node.event('alone', { name: 'pod', epoch: 1 })
     expect(statesOf(a)).toEqual(['S'])
-    expect(await refused).toBe('refused no-answers')
+    expect(await node.ask('vote', vote({ name: 'b', run: 'b'.repeat(16) }))).toBe('ok')
     expect(readFileSync(join(directory, 's.votes'), 'utf8')).not.toContain('primary')
+    expect(await refused).toBe('refused no-answers')
     expect(await node.answered()).toBe('absent')
     await fence(node, cgroup, a)
     // The next epoch does not free it before its voters have answered, and it is no other pod.
@@ -275,44 +296,5 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     expect(await acknowledged).toBe('ok')
     await settled(['S'], a)
     expect(await node.answered({ epoch: 1 })).toBe('absent')
-  })
-
-  test('D8.pending: no request has two replies, and the end of a guard is one', async () => {
-    await using node = await startNode('a')
-    const first = node.ask('primary', primary([api]))
-    const second = node.ask('primary', primary([api], { version: 2 }))
-    expect(await first).toBe('refused replaced')
-    expect(await node.ask('unprimary', { name: 'pod' })).toBe('ok')
-    expect(await second).toBe('refused ended')
-  })
-
-  test('D8.alone: only a primary whose answers run out asks for the API server, and only if that votes', async () => {
-    await using a = await startNode('a')
-    await using b = await startNode('b')
-    await introduce(a, b)
-    const alone = () =>
-      a.client.lines.filter(({ word }) => word === 'alone').map(({ values }) => values['name'])
-    for (const name of ['pod', 'other'])
-      expect(await b.ask('vote', vote(a, { slot: `ns/${name}` }))).toBe('ok')
-    const other = primary([voter(b)], { name: 'other', slot: 'ns/other' })
-    expect(await a.ask('primary', primary([api, voter(b)], { slot: 'ns/pod' }))).toBe('ok')
-    expect(await a.ask('primary', other)).toBe('ok')
-    // Until the first answer it has none.
-    while (alone().length > 0) await a.event('alone', { name: 'pod' })
-    await new Promise(resolve => setTimeout(resolve, timeout))
-    expect(alone()).toEqual([])
-    process.kill(b.sentinel.pid, 'SIGSTOP')
-    await a.event('alone', { name: 'pod' })
-    expect(a.client.lines.filter(({ word }) => word === 'stops')).toEqual([])
-    // An answer of an earlier voter does not count.
-    expect(await a.answered({ run: 'b'.repeat(16) })).toBe('ok')
-    await a.event('stops', { name: 'pod' })
-    await a.event('alone', { name: 'pod' })
-    await a.event('alone', { name: 'pod' })
-    await a.client.ask('votes')
-    await a.event('alone', { name: 'pod' })
-    expect(alone()).not.toContain('other')
-    process.kill(b.sentinel.pid, 'SIGCONT')
-    await a.event('serves', { name: 'pod' })
   })
 })

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "hold.h"
+#include "halt.h"
 #include "tree.h"
 #include "verbs.h"
 
@@ -35,7 +35,7 @@ static bool collect(struct client *client, const struct request *request, int si
 
 		/* Resume the processes that this call has stopped. */
 		for (size_t i = set->count; i-- > 0;)
-			holds_resume(client->sentinel, set->list[i]);
+			halts_resume(client->sentinel, set->list[i]);
 		processes_free(set);
 		client_reply_error(client, request, "tree", error);
 		return false;
@@ -71,10 +71,10 @@ void tree_continue_verb(struct client *client, const struct request *request)
 
 	if (!collect(client, request, 0, &set))
 		return;
-	holds_look(client->sentinel);
+	halts_look(client->sentinel);
 	/* Children first: a parent that waits for its children finds them running. */
 	for (size_t i = set.count; i-- > 0;)
-		continued += !holds_fence(client->sentinel, set.list[i]) && process_signal(set.list[i], SIGCONT) == 0;
+		continued += !halts_fence(client->sentinel, set.list[i]) && process_signal(set.list[i], SIGCONT) == 0;
 	processes_free(&set);
 	message_begin(&message, request->id, "continued");
 	message_number(&message, "count", (int64_t)continued);

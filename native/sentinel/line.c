@@ -1,6 +1,7 @@
 #include "line.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool in_range(char c, char low, char high)
@@ -123,6 +124,26 @@ const char *request_value(const struct request *request, const char *key)
 		if (strcmp(request->fields[i].key, key) == 0)
 			return request->fields[i].value;
 	return NULL;
+}
+
+void list_free(char **list)
+{
+	for (size_t i = 0; list && list[i]; i++)
+		free(list[i]);
+	free(list);
+}
+
+char **request_list(const struct request *request, const char *key)
+{
+	char **list = calloc(request->count + 1, sizeof *list);
+	size_t count = 0;
+
+	for (size_t i = 0; list && i < request->count; i++)
+		if (strcmp(request->fields[i].key, key) == 0 && !(list[count++] = strdup(request->fields[i].value))) {
+			list_free(list);
+			return NULL;
+		}
+	return list;
 }
 
 /* One key of a verb's list. */

@@ -31,6 +31,10 @@ bool value_encode(const char *value, char *out, size_t size);
 /* Returns the value of a key that occurs at most once, or NULL. */
 const char *request_value(const struct request *request, const char *key);
 
+/* Returns a copy of the values of a key, ending with NULL; NULL if memory is short. */
+char **request_list(const struct request *request, const char *key);
+void list_free(char **list);
+
 /*
  * Checks the keys of a request against those of a verb: keys separated by spaces, each followed by `!` (once), `?` (at
  * most once), `+` (once or more) or `*` (any number); a `#` before that means that a number follows the key. Returns

@@ -8,7 +8,7 @@
 #include "log.h"
 
 enum {
-	/* Of the headers, which the filter finds at SKF_NET_OFF. */
+	/* The source address in the headers, which begin at SKF_NET_OFF. */
 	FOUR_SOURCE = 12,
 	SIX_SOURCE = 8,
 	WORDS = 4,

@@ -4,6 +4,9 @@
 #include "log.h"
 #include "voting.h"
 
+/* The longest work on freezes between two looks at what else is to do. */
+enum { FREEZING_NS = 10 * NS_PER_MS };
+
 bool primary_asks(const struct primary *primary, const struct peer *peer)
 {
 	for (size_t i = 0; i < primary->voter_count; i++)
@@ -90,8 +93,34 @@ static int64_t alone_due(struct voting *voting, struct primary *primary, int64_t
 	return primary->next_alone;
 }
 
-/* Packets pass before the processes run, and the processes stop after packets pass no more. Returns the time of the next call. */
-static int64_t enforce(struct voting *voting, struct primary *primary, int64_t now)
+/*
+ * Stops processes of the primaries that do not serve, and begins with the freeze that has waited longest. Many of them must not keep
+ * the sentinel from its own answers. Returns the time of the next call.
+ */
+static int64_t freezes_due(struct voting *voting, int64_t now)
+{
+	int64_t enough = now + FREEZING_NS;
+
+	for (;;) {
+		struct primary *first = NULL;
+
+		for (struct primary *primary = voting->primaries; primary; primary = primary->next)
+			if (!primary->gone && !primary->pending && !primary->serves && primary->freeze &&
+			    (!first || freeze_next(primary->freeze) < freeze_next(first->freeze)))
+				first = primary;
+		if (!first)
+			return INT64_MAX;
+		now = monotonic_ns();
+		if (freeze_next(first->freeze) > now)
+			return freeze_next(first->freeze);
+		if (now >= enough)
+			return now;
+		freeze_due(voting->sentinel, first->freeze, first->name, now);
+	}
+}
+
+/* Packets pass before the processes run; the processes stop after that. Returns until when it serves. */
+static int64_t enforce(struct primary *primary, int64_t now)
 {
 	struct deadman *deadman = primary->deadman;
 	int64_t end = primary_until(primary), step = primary->timeout_ns / BEATS;
@@ -107,12 +136,12 @@ static int64_t enforce(struct voting *voting, struct primary *primary, int64_t n
 	/* Other voters have to answer than when it was renewed. */
 	if (deadman && deadman->until > now)
 		deadman_renew(deadman, now);
-	return primary->freeze ? freeze_due(voting->sentinel, primary->freeze, primary->name, now) : INT64_MAX;
+	return INT64_MAX;
 }
 
 int64_t primaries_due(struct voting *voting, int64_t now)
 {
-	int64_t next = pending_due(voting, now);
+	int64_t next = pending_due(voting, now), frozen;
 
 	for (struct primary *primary = voting->primaries; primary; primary = primary->next) {
 		int64_t times[2] = { INT64_MAX, INT64_MAX };
@@ -127,14 +156,15 @@ int64_t primaries_due(struct voting *voting, int64_t now)
 					 ",\"name\":\"%s\",\"epoch\":%" PRId64, log_safe(primary->name), primary->epoch);
 				tell(voting, primary, state_of(primary));
 			}
-			times[0] = enforce(voting, primary, now);
+			times[0] = enforce(primary, now);
 		}
 		times[1] = alone_due(voting, primary, now);
 		for (size_t i = 0; i < 2; i++)
 			if (times[i] < next)
 				next = times[i];
 	}
-	return next;
+	frozen = freezes_due(voting, now);
+	return frozen < next ? frozen : next;
 }
 
 void primary_take(struct primary *primary, size_t voter, int64_t sent)

@@ -81,7 +81,7 @@ static bool arm(struct voting *voting, struct primary *told, struct primary *kno
 	/* The pod has ended since an earlier sentinel wrote this down, or only its sandbox: its processes stay under the fence. */
 	if (!voting->restoring || errno != ESRCH)
 		return false;
-	if (!told->freeze || !cgroup_any(told->freeze->hold.cgroups)) {
+	if (!told->freeze || !cgroup_any(told->freeze->halt.cgroups)) {
 		told->gone = true;
 		electorate_free(told);
 	}
@@ -101,9 +101,9 @@ static void take_freeze(struct primary *to, struct primary *from)
 		}
 		return;
 	}
-	cgroups = freeze->hold.cgroups;
-	freeze->hold.cgroups = to->freeze->hold.cgroups;
-	to->freeze->hold.cgroups = cgroups;
+	cgroups = freeze->halt.cgroups;
+	freeze->halt.cgroups = to->freeze->halt.cgroups;
+	to->freeze->halt.cgroups = cgroups;
 	freeze->next = 0;
 	from->freeze = to->freeze;
 	to->freeze = freeze;

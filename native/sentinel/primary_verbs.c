@@ -16,7 +16,7 @@ static const char *read_cgroups(struct primary *told, const struct request *requ
 
 	if (!request_value(request, "cgroup"))
 		return NULL;
-	cgroups = list_read(request, "cgroup");
+	cgroups = request_list(request, "cgroup");
 	told->freeze = cgroups ? freeze_new(cgroups) : NULL;
 	if (!told->freeze) {
 		list_free(cgroups);

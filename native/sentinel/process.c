@@ -71,6 +71,16 @@ bool process_has_pending(pid_t pid, int signal)
 	return pending & UINT64_C(1) << (signal - 1);
 }
 
+pid_t process_tracer(pid_t pid)
+{
+	static const char name[] = "\nTracerPid:";
+	char text[8192], *at;
+	int tracer = 0;
+
+	at = process_read(pid, "status", text, sizeof text) ? strstr(text, name) : NULL;
+	return at && sscanf(at + strlen(name), "%d", &tracer) == 1 ? (pid_t)tracer : 0;
+}
+
 bool processes_add(struct processes *set, struct process process)
 {
 	if (set->count == set->room) {

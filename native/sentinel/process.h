@@ -34,6 +34,9 @@ bool process_stopped(struct process process);
  */
 bool process_has_pending(pid_t pid, int signal);
 
+/* Returns the process that traces it; 0: none, or it is gone. */
+pid_t process_tracer(pid_t pid);
+
 struct processes {
 	struct process *list;
 	size_t count, room;

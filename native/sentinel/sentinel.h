@@ -28,7 +28,7 @@ struct sentinel {
 	struct client *clients;
 	struct watch *watches;
 	struct stop *stops;
-	struct hold *holds; /* of stops and of fences */
+	struct halt *halts; /* of stops and of fences */
 	struct spawn *spawns;
 	struct killing *killings;
 	struct voting *voting;

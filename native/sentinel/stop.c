@@ -11,7 +11,7 @@
 
 #include "cgroup_procs.h"
 #include "clock.h"
-#include "hold.h"
+#include "halt.h"
 #include "log.h"
 #include "number.h"
 #include "spawn.h"
@@ -36,7 +36,7 @@ struct stop {
 	size_t awaited; /* number of spawns after which the processes resume automatically; 0: never */
 	bool by_hand; /* some of the work went wrong, so the client decides when to resume */
 	struct processes ending; /* processes to check for a pending SIGTERM */
-	struct hold hold;
+	struct halt halt;
 	int64_t deadline, settle_until, ended;
 };
 
@@ -60,8 +60,8 @@ static void forget(struct sentinel *sentinel, struct stop *stop)
 	list_free(stop->unless);
 	list_free(stop->empty);
 	processes_free(&stop->ending);
-	hold_end(&stop->hold);
-	list_free(stop->hold.cgroups);
+	halt_end(&stop->halt);
+	list_free(stop->halt.cgroups);
 	free(stop);
 }
 
@@ -70,7 +70,7 @@ static void let_go(struct stop *stop)
 	/* All spawns of the stop have ended: another program stopped the processes that are stopped now. */
 	if (stop->state == STOP_DONE)
 		return;
-	hold_release(&stop->hold);
+	halt_release(&stop->halt);
 	if (stop->state != STOP_EXPIRED)
 		stop->ended = monotonic_ns();
 }
@@ -98,9 +98,9 @@ static void settled(struct sentinel *sentinel, struct stop *stop)
 
 	stop->state = STOP_HELD;
 	message_begin(&message, stop->asker.id, "stopped");
-	message_number(&message, "count", (int64_t)stop->hold.signalled);
-	message_number(&message, "skew_us", (stop->hold.last - stop->hold.began) / NS_PER_US);
-	message_number(&message, "unsettled", (int64_t)hold_running(&stop->hold));
+	message_number(&message, "count", (int64_t)stop->halt.signalled);
+	message_number(&message, "skew_us", (stop->halt.last - stop->halt.began) / NS_PER_US);
+	message_number(&message, "unsettled", (int64_t)halt_running(&stop->halt));
 	message_end(&message);
 	client_send_to_asker(sentinel, &stop->asker, &message);
 }
@@ -176,7 +176,7 @@ void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *nam
 		return;
 	let_go(stop);
 	stop->state = STOP_DONE;
-	hold_end(&stop->hold);
+	halt_end(&stop->halt);
 }
 
 static bool read_pids(const struct request *request, const char *key, struct processes *set)
@@ -243,18 +243,18 @@ void stop_verb(struct client *client, const struct request *request)
 	}
 	stop->next = sentinel->stops;
 	sentinel->stops = stop;
-	hold_begin(sentinel, &stop->hold);
+	halt_begin(sentinel, &stop->halt);
 	stop->name = strdup(name);
 	stop->asker = asker_of(client, request);
-	stop->hold.cgroups = list_read(request, "cgroup");
-	stop->gates = list_read(request, "go");
-	stop->unless = list_read(request, "unless");
-	stop->empty = list_read(request, "empty");
+	stop->halt.cgroups = request_list(request, "cgroup");
+	stop->gates = request_list(request, "go");
+	stop->unless = request_list(request, "unless");
+	stop->empty = request_list(request, "empty");
 	stop->awaited = (size_t)awaited;
 	/* A spawn that has ended already cannot have done its work. */
 	stop->by_hand = spawns_during(sentinel, client->serial, name) != stop->awaited;
-	for (size_t i = 0; stop->hold.cgroups && stop->hold.cgroups[i]; i++)
-		if (!cgroup_path_is_inside(stop->hold.cgroups[i]))
+	for (size_t i = 0; stop->halt.cgroups && stop->halt.cgroups[i]; i++)
+		if (!cgroup_path_is_inside(stop->halt.cgroups[i]))
 			wrong = "bad-cgroup";
 	if (!are_absolute(stop->gates))
 		wrong = "bad-go";
@@ -262,24 +262,24 @@ void stop_verb(struct client *client, const struct request *request)
 		wrong = "bad-unless";
 	if (!are_absolute(stop->empty))
 		wrong = "bad-empty";
-	if (!read_pids(request, "exclude", &stop->hold.excluded))
+	if (!read_pids(request, "exclude", &stop->halt.excluded))
 		wrong = "bad-exclude";
 	if (!read_pids(request, "ending", &stop->ending))
 		wrong = "bad-ending";
-	if (wrong || !stop->name || !stop->hold.cgroups || !stop->gates || !stop->unless || !stop->empty) {
+	if (wrong || !stop->name || !stop->halt.cgroups || !stop->gates || !stop->unless || !stop->empty) {
 		forget(sentinel, stop);
 		client_reply(client, request, "refused", wrong ? wrong : "memory");
 		return;
 	}
 	/* A dump would not save what the primary does, but what it was stopped in. */
-	if (holds_fence_any(sentinel, stop->hold.cgroups)) {
+	if (halts_fence_any(sentinel, stop->halt.cgroups)) {
 		forget(sentinel, stop);
 		client_reply(client, request, "refused", "fenced");
 		return;
 	}
-	stop->hold.began = stop->hold.last = monotonic_ns();
-	awake_while(&sentinel->awake, true, stop->hold.began);
-	error = hold_more(&stop->hold, &complete);
+	stop->halt.began = stop->halt.last = monotonic_ns();
+	awake_while(&sentinel->awake, true, stop->halt.began);
+	error = halt_more(&stop->halt, &complete);
 	if (error) {
 		let_go(stop);
 		forget(sentinel, stop);
@@ -289,8 +289,8 @@ void stop_verb(struct client *client, const struct request *request)
 			client_reply_error(client, request, "cgroup", error == ESRCH ? ENOENT : error);
 		return;
 	}
-	stop->deadline = stop->hold.began + deadline_ms * NS_PER_MS;
-	stop->settle_until = stop->hold.began + SETTLE_NS;
+	stop->deadline = stop->halt.began + deadline_ms * NS_PER_MS;
+	stop->settle_until = stop->halt.began + SETTLE_NS;
 	if (complete) {
 		open_gates(stop);
 		settled(sentinel, stop);
@@ -319,7 +319,7 @@ void continue_verb(struct client *client, const struct request *request)
 	if (!at_work)
 		let_go(stop);
 	message_begin(&message, request->id, "continued");
-	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->hold.began) / NS_PER_US);
+	message_number(&message, "held_us", ((stop->ended ? stop->ended : monotonic_ns()) - stop->halt.began) / NS_PER_US);
 	message_number(&message, "expired", stop->state == STOP_EXPIRED);
 	message_end(&message);
 	if (!at_work)
@@ -365,7 +365,7 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 		let_go(stop);
 		if (!is_over(stop))
 			log_line("warn", "continued what a lost connection had stopped", ",\"name\":\"%s\",\"count\":%zu",
-				 log_safe(stop->name), stop->hold.signalled);
+				 log_safe(stop->name), stop->halt.signalled);
 		forget(sentinel, stop);
 	}
 }
@@ -386,7 +386,7 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 		 * A cgroup that is removed by now had no processes left. The gate makes the spawn wait for a process
 		 * that is traced by now.
 		 */
-		if (stop->state == STOP_SETTLING && (hold_more(&stop->hold, &complete) != 0 || complete || now >= stop->settle_until)) {
+		if (stop->state == STOP_SETTLING && (halt_more(&stop->halt, &complete) != 0 || complete || now >= stop->settle_until)) {
 			open_gates(stop);
 			settled(sentinel, stop);
 		}
@@ -399,10 +399,10 @@ int64_t stops_due(struct sentinel *sentinel, int64_t now)
 			let_go(stop);
 			stop->state = STOP_EXPIRED;
 			log_line("warn", "continued what was stopped for too long", ",\"name\":\"%s\",\"count\":%zu",
-				 log_safe(stop->name), stop->hold.signalled);
+				 log_safe(stop->name), stop->halt.signalled);
 		}
 		if (stop->state == STOP_SETTLING) {
-			int64_t tick = hold_tick(&stop->hold, now);
+			int64_t tick = halt_tick(&stop->halt, now);
 
 			if (now + tick < next)
 				next = now + tick;

@@ -167,6 +167,25 @@ describe.skipIf(cannotCgroup !== undefined).each([
     rmSync(directory, { recursive: true })
   })
 
+  test('D7.continue: a stop that begins before the next sentinel has resumed them resumes them itself', async () => {
+    using cgroup = createCgroup()
+    const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
+    onTestFinished(() => rmSync(directory, { recursive: true }))
+    await using a = await startIn(cgroup)
+    const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
+    {
+      await using killed = await startSentinel(program, { directory })
+      await (await killed.connect()).ask('stop', stop)
+      process.kill(killed.pid, 'SIGKILL')
+      await killed.exit
+    }
+    await using next = await startSentinel(program, { directory })
+    const client = await next.connect()
+    expect((await client.ask('stop', stop)).word).toBe('stopped')
+    expect((await client.ask('continue', { name: 'n' })).word).toBe('continued')
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+  })
+
   describe.skipIf(cannotUnshare !== undefined)(`with work that it waits for ${cannotUnshare ?? ''}`, () => {
     const begin = async () => startSentinel(program, { args: ['--nsrun', await buildProgram('nsrun')] })
 
@@ -297,6 +316,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
       process.kill(a.pid, 'SIGSTOP')
+      await eventually(() => expect(statesOf(a)).toEqual(['T']))
       await client.close()
       const other = await sentinel.connect()
       await other.ask('hello')

@@ -108,7 +108,7 @@ static bool write_all(const struct voting *voting, FILE *file)
 	for (const struct peer *peer = voting->peers; written && peer; peer = peer->next)
 		written = peer_write(peer, file);
 	for (const struct primary *primary = voting->primaries; written && primary; primary = primary->next)
-		written = primary_write(primary, file);
+		written = primary->pending || primary_write(primary, file);
 	for (const struct vote *vote = voting->votes; written && vote; vote = vote->next)
 		written = vote_write(vote, file);
 	return written && fputs("end\n", file) != EOF && !ferror(file);

@@ -109,6 +109,45 @@ describe.skipIf(why !== undefined)(`votes ${why ?? ''}`, () => {
     expect(await a.ask('primary', primary([voter(c)], { version: 3 }))).toBe('ok')
   })
 
+  test('D8.pending: no request has two replies, and the end of a guard is one', async () => {
+    await using node = await startNode('a')
+    const first = node.ask('primary', primary([api]))
+    const second = node.ask('primary', primary([api], { version: 2 }))
+    expect(await first).toBe('refused replaced')
+    expect(await node.ask('unprimary', { name: 'pod' })).toBe('ok')
+    expect(await second).toBe('refused ended')
+  })
+
+  test('D8.alone: only a primary whose answers run out asks for the API server, and only if that votes', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    await introduce(a, b)
+    const alone = () =>
+      a.client.lines.filter(({ word }) => word === 'alone').map(({ values }) => values['name'])
+    for (const name of ['pod', 'other'])
+      expect(await b.ask('vote', vote(a, { slot: `ns/${name}` }))).toBe('ok')
+    const other = primary([voter(b)], { name: 'other', slot: 'ns/other' })
+    expect(await a.ask('primary', primary([api, voter(b)], { slot: 'ns/pod' }))).toBe('ok')
+    expect(await a.ask('primary', other)).toBe('ok')
+    // Until the first answer it has none.
+    while (alone().length > 0) await a.event('alone', { name: 'pod' })
+    await new Promise(resolve => setTimeout(resolve, timeout))
+    expect(alone()).toEqual([])
+    process.kill(b.sentinel.pid, 'SIGSTOP')
+    await a.event('alone', { name: 'pod' })
+    expect(a.client.lines.filter(({ word }) => word === 'stops')).toEqual([])
+    // An answer of an earlier voter does not count.
+    expect(await a.answered({ run: 'b'.repeat(16) })).toBe('ok')
+    await a.event('stops', { name: 'pod' })
+    await a.event('alone', { name: 'pod' })
+    await a.event('alone', { name: 'pod' })
+    await a.client.ask('votes')
+    await a.event('alone', { name: 'pod' })
+    expect(alone()).not.toContain('other')
+    process.kill(b.sentinel.pid, 'SIGCONT')
+    await a.event('serves', { name: 'pod' })
+  })
+
   test('D8.runs: a voter that was started with its machine is another voter', async () => {
     await using a = await startNode('a')
     await using b = await startNode('b')

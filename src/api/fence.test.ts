@@ -10,6 +10,7 @@ import {
 } from './fence.ts'
 
 const run = '00112233aabbccdd'
+const of = { incarnation: 'abcd1234', epoch: 4 }
 const fence: Fence = {
   term: 3,
   version: 2,
@@ -24,25 +25,37 @@ describe('the fence in the Lease of a slot', () => {
     ['while its voters change', { ...fence, next: [nodeVoter('node-2', run)] }],
     ['at the beginning of a term', { ...fence, version: 0, voters: [], isArmed: false }],
   ])('what is written is read again: %s', (_, written) => {
-    expect(parseFence(formatFence(written))).toEqual(written)
+    expect(parseFence(formatFence(written, of), of)).toEqual(written)
   })
 
   test.each([
     ['another format', JSON.stringify({ v: 2, ...fence })],
     ['no object', '[]'],
     ['no JSON', '{'],
-    ['no voters, with a version', formatFence({ ...fence, voters: [] })],
-    ['voters without a version', formatFence({ ...fence, version: 0 })],
-    ['an empty next step', formatFence({ ...fence, next: [] })],
-    ['a voter with another form of run', formatFence({ ...fence, voters: ['node-1/1'] })],
-    ['a voter with spaces', formatFence({ ...fence, voters: [nodeVoter('node 1', run)] })],
-    ['a number that the sentinel refuses', formatFence({ ...fence, term: 2 ** 32 })],
+    ['no voters, with a version', formatFence({ ...fence, voters: [] }, of)],
+    ['voters without a version', formatFence({ ...fence, version: 0 }, of)],
+    ['an empty next step', formatFence({ ...fence, next: [] }, of)],
+    ['a voter with another form of run', formatFence({ ...fence, voters: ['node-1/1'] }, of)],
+    ['a voter with spaces', formatFence({ ...fence, voters: [nodeVoter('node 1', run)] }, of)],
+    ['a number that the sentinel refuses', formatFence({ ...fence, term: 2 ** 32 }, of)],
     [
       'more voters than the sentinel takes',
-      formatFence({ ...fence, voters: Array.from({ length: 17 }, (_, at) => nodeVoter(`node-${at}`, run)) }),
+      formatFence(
+        { ...fence, voters: Array.from({ length: 17 }, (_, at) => nodeVoter(`node-${at}`, run)) },
+        of,
+      ),
     ],
   ])('what is no fence is not read: %s', (_, text) => {
-    expect(parseFence(text)).toBeUndefined()
+    expect(parseFence(text, of)).toBeUndefined()
+  })
+
+  test.each([
+    { ...of, epoch: 5 },
+    { ...of, incarnation: 'dcba4321' },
+  ])('what an operator before fences has left for another primary is only a term: %j', another => {
+    expect(parseFence(formatFence(fence, of), another)).toEqual({
+      ...{ term: 4, version: 0, voters: [], timeoutMs: 3_000, isArmed: false },
+    })
   })
 
   test('the API server is another voter after each statement, and after its report was made again', () => {

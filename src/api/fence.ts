@@ -65,10 +65,22 @@ const format = 1
 /** Characters. Agents parse it at each change of its Lease. */
 const longest = 8_192
 
-export const formatFence = (fence: Fence): string => JSON.stringify({ v: format, ...fence })
+/** The primary that a fence is about. */
+export interface FenceOwner {
+  readonly incarnation: string
+  readonly epoch: number
+}
 
-/** Parses the annotation; undefined if it is absent, of another format, or no fence. */
-export function parseFence(text: string | undefined): Fence | undefined {
+const textOf = ({ incarnation, epoch }: FenceOwner): string => `${incarnation}/${epoch}`
+
+export const formatFence = (fence: Fence, of: FenceOwner): string =>
+  JSON.stringify({ v: format, of: textOf(of), ...fence })
+
+/**
+ * Parses the annotation; undefined if it is absent, of another format, or no fence. An operator of a version before
+ * fences leaves the annotation of an earlier primary in the Lease: then only its term counts.
+ */
+export function parseFence(text: string | undefined, of: FenceOwner): Fence | undefined {
   const given = read(text)
   if (given?.['v'] !== format) return undefined
   const { term, version, timeoutMs, voters, next, isArmed } = given
@@ -78,6 +90,7 @@ export function parseFence(text: string | undefined): Fence | undefined {
   // Without voters no primary may serve, so agents must not take this for an electorate.
   if ((version === 0) !== (voters.length === 0) || next?.length === 0) return undefined
   if (new Set([...voters, ...(next ?? [])]).size > mostVoters) return undefined
+  if (given['of'] !== textOf(of)) return { term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false }
   return { term, version, timeoutMs, voters, ...(next !== undefined && { next }), isArmed }
 }
 

@@ -189,7 +189,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
         [slotAnnotations.seal]: lease.seal ?? '',
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
-        [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence),
+        [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence, lease),
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -219,17 +219,18 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const signers = note('signers')
   const retainedSince = note('retainedSince')
   const policy = parsePolicy(note('policy'))
-  const fence = parseFence(note('fence'))
   const owner = ownerOf(metadata)
+  const epoch = spec.leaseTransitions ?? 0
+  const fence = parseFence(note('fence'), { ...key, epoch })
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
-  const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
+  const [, leastEpoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
     ...key,
     group,
     ...(owner !== undefined && { owner }),
     ...(policy !== undefined && { policy }),
     holder: { name, uid },
-    epoch: spec.leaseTransitions ?? 0,
+    epoch,
     node: note('node'),
     ip: note('ip'),
     heir:
@@ -243,9 +244,9 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
-    ...(epoch !== undefined && {
+    ...(leastEpoch !== undefined && {
       atLeast: {
-        epoch: Number(epoch),
+        epoch: Number(leastEpoch),
         generation: Number(generation),
         takenAt: Date.parse(note('atLeastTakenAt') ?? '') || 0,
       },

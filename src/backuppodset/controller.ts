@@ -9,8 +9,6 @@ import { keyOfRef, refOfKey } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import type { Recorder } from '../kube/recorder.ts'
-import type { Node } from '../kube/resources.ts'
-import type { Store } from '../kube/store.ts'
 import { createInFlightPromotions } from '../slot/act/in-flight-promotions.ts'
 import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
 import { readPodWith } from '../slot/act/read-pod.ts'
@@ -45,8 +43,6 @@ export interface SetControllerOptions extends FollowedStores, Pick<LeadDeps, 're
   readonly api: Api
   /** The same API server over separate connections; see `ActContext`. */
   readonly urgentApi: Api
-  /** For their labels and taints. A change is seen in the next pass; it does not trigger one. */
-  readonly nodes: Store<Node>
   readonly revisionsKnown: () => boolean
   /** Name of this process, for events. */
   readonly instance: string

@@ -2,7 +2,15 @@ import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import type { KubeObject } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
-import type { ControllerRevision, EndpointSlice, Lease, Namespace, Pod, Service } from '../kube/resources.ts'
+import type {
+  ControllerRevision,
+  EndpointSlice,
+  Lease,
+  Namespace,
+  Node,
+  Pod,
+  Service,
+} from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
 import type { Reports } from '../slot/observe/reports.ts'
 import type { Storm } from '../slot/observe/storm.ts'
@@ -15,6 +23,8 @@ export interface FollowedStores {
   readonly sets: Store<BackupPodSet>
   readonly pods: Store<Pod>
   readonly leases: Store<Lease>
+  /** For their labels and taints. A change is seen in the next pass; only that a node goes out of service triggers one. */
+  readonly nodes: Store<Node>
   readonly reports: Store<NodeReport>
   readonly services: Store<Service>
   readonly slices: Store<EndpointSlice>
@@ -60,4 +70,5 @@ export function follow(
   for (const store of [leases, services, revisions, slices]) trigger<KubeObject>(store, triggers.labelled)
   if (permitted !== 'everywhere') trigger(permitted, triggers.permission)
   trigger(stores.reports, triggers.report)
+  trigger(stores.nodes, triggers.node)
 }

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
 import { type NodeReportStatus, type SlotReport, silencesAnnotation } from '../api/node-report.ts'
+import { outOfService } from '../api/out-of-service.ts'
 import type { Change } from '../kube/store.ts'
 import { makeObject } from '../kube/testing/fake-api.ts'
 import { makePodObject, makeReport, makeSlotReport } from '../slot/testing/objects.ts'
@@ -92,4 +93,16 @@ it('a vote, or another voter, is urgent for the sets of the slots that it concer
     'a/web',
     'a/blue',
   ])
+})
+
+it('a node that goes out of service, or comes back, is urgent for sets that want memory; other taints are not', () => {
+  const node = (key: string) => ({
+    metadata: { name: 'n1', uid: 'u', resourceVersion: '1' },
+    spec: { taints: [{ key, effect: 'NoExecute' }] },
+  })
+  const seen = (before: string, after: string) => triggers.node(updated(node(before), node(after)), sets)
+  const urgent = ['a/memory', 'b/other'].map(key => [key, { priority: 10 }])
+  expect(seen('other', outOfService)).toEqual(urgent)
+  expect(seen(outOfService, 'other')).toEqual(urgent)
+  expect(seen('other', 'another')).toEqual([])
 })

@@ -2,12 +2,13 @@
 
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import type { NodeReport } from '../api/node-report.ts'
+import { isOutOfService } from '../api/out-of-service.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { type KubeObject, keyOf } from '../kube/object.ts'
 import { controllersIn } from '../kube/owner.ts'
 import type { AddOptions } from '../kube/queue.ts'
-import type { Namespace, Pod } from '../kube/resources.ts'
+import type { Namespace, Node, Pod } from '../kube/resources.ts'
 import type { Change, Store } from '../kube/store.ts'
 import { setsIn, setsNamedIn, votesIn } from '../slot/observe/reports.ts'
 import { isDeath } from './lost-primaries.ts'
@@ -38,6 +39,11 @@ export const triggers = {
       .list()
       .filter(({ metadata }) => metadata.namespace === object.metadata.name)
       .map(set => [keyOf(set)]),
+  /** A node has gone out of service, or come back. */
+  node: ({ object, old }: Change<Node>, sets: Sets): readonly Trigger[] =>
+    isOutOfService(object.spec?.taints) === isOutOfService(old?.spec?.taints)
+      ? []
+      : withMemory(sets).map(([key]) => [key, { priority: urgent }]),
   report: (change: Change<NodeReport>, sets: Sets): readonly Trigger[] => [
     ...[...votesIn(change)].map((key): Trigger => [key, { priority: urgent }]),
     ...[...setsIn(change)].map(

@@ -9,7 +9,7 @@
  *	                             prints pids seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app kill SIGNAL              ends by that signal
- *	app trace PID                traces a process until it is killed; prints `ready`
+ *	app trace PID [runs]         stops a process by tracing it, or lets it run, until it is killed; prints `ready`
  *	app doom PID                 kills a process and prints the time, in nanoseconds since 1970
  */
 #include <arpa/inet.h>
@@ -200,9 +200,10 @@ static int doom(pid_t pid)
 	return 0;
 }
 
-static int trace(pid_t pid)
+static int trace(pid_t pid, int runs)
 {
-	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) || ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || waitpid(pid, NULL, __WALL) != pid) {
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) ||
+	    (!runs && (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) || waitpid(pid, NULL, __WALL) != pid))) {
 		perror("ptrace");
 		return 1;
 	}
@@ -231,8 +232,8 @@ int main(int argc, char **argv)
 		return tree();
 	if (strcmp(name, "forks") == 0 && argc == 3)
 		return forks(atoi(argv[2]));
-	if (strcmp(name, "trace") == 0 && argc == 3)
-		return trace(atoi(argv[2]));
+	if (strcmp(name, "trace") == 0 && (argc == 3 || argc == 4))
+		return trace(atoi(argv[2]), argc == 4);
 	if (strcmp(name, "doom") == 0 && argc == 3)
 		return doom(atoi(argv[2]));
 	if (strcmp(name, "kill") == 0 && argc == 3) {

@@ -1,4 +1,5 @@
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
+import { isOutOfService } from '../../api/out-of-service.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
@@ -96,9 +97,10 @@ const caveatsOf = (
 function nodesFor(set: SetWithMemory, { reports, nodeOf }: MemoryDeps): ReadonlyMap<string, NodeView> {
   const views = reports.all().map(report => {
     const { name } = report.metadata
-    const forbidden =
-      set.memory.matchingHolders && !mayRunOn(set.template.spec, nodeFacts(name, nodeOf(name)))
-    return [name, { ...nodeView(report, reports), forbidden }] as const
+    const facts = nodeFacts(name, nodeOf(name))
+    const forbidden = set.memory.matchingHolders && !mayRunOn(set.template.spec, facts)
+    const outOfService = isOutOfService(facts.taints)
+    return [name, { ...nodeView(report, reports), forbidden, outOfService }] as const
   })
   return new Map(views.sort())
 }

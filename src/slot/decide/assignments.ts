@@ -154,7 +154,7 @@ function fenceOf(
   const { lease, source } = present
   const fence = goesOn
     ? nextFence(lease.fence, {
-        voters: wantedVoters(nodes, lease.node, holders),
+        voters: wantedVoters(nodes, lease.node, holders, lease.fence?.voters),
         timeoutMs: nodeTimeoutMs,
         acknowledged: source?.acknowledged,
         isRecovered: verdictOf(s, present).type === 'RecoverInPlace',

@@ -160,6 +160,8 @@ export interface NodeView {
    * it.
    */
   readonly away?: boolean
+  /** Its agent has not written for so long that it may be gone. */
+  readonly silent?: boolean
   /** The first check that fails, with its cure. */
   readonly problem: string | undefined
   /** The reason why generations are not written to its disk; undefined if they are, or if it has no disk. */
@@ -171,6 +173,8 @@ export interface NodeView {
   /** The machine as far as memory depends on it; undefined if not reported yet. */
   readonly machine?: Machine | undefined
   readonly vote?: NodeVote | undefined
+  /** An administrator or a remediation says that nothing runs there any more: see `isOutOfService`. */
+  readonly outOfService?: boolean
 }
 
 /** The facts about a node that votes need: its sentinel, and its report, by which the API server votes. */

@@ -11,6 +11,7 @@ export function nodeView(report: NodeReport, reports: Reports): NodeView {
   return {
     name,
     ready: report.status?.ready === true && !silent,
+    silent,
     away: (report.status?.ready !== true || silent) && reports.unableFor(name) < awayMs,
     problem: silent
       ? `its agent has been silent for more than ${staleMs / 1000} s: see the log of its pod`

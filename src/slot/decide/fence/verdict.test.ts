@@ -40,6 +40,13 @@ describe('the verdict on a primary', () => {
     expect(verdict({ votes: undefined, ...over }).type).toBe('Serves')
   })
 
+  it('is to promote, without any votes, once its node is out of service', () => {
+    const nodes = new Map([['n-p0', { name: 'n-p0', ready: false, problem: undefined, outOfService: true }]])
+    const held = { nodes, heldMs: 30_000 }
+    expect(verdict({ lease: plain, votes: undefined }, held).type).toBe('Promote')
+    expect(verdict({ lease: plain, votes: undefined, copies: [] }, held).type).toBe('NothingUsable')
+  })
+
   it('is to make the statement of the API server where only that is missing', () => {
     expect(verdict({})).toEqual({
       type: 'FenceThenPromote',

@@ -9,7 +9,7 @@ import { isFenced } from './fenced.ts'
 export type Verdict =
   /** No voter states anything about it, or it has no fence. */
   | { readonly type: 'Serves' }
-  /** It does not serve any more, and never will again in this term: another pod takes over. */
+  /** It does not serve any more, and never will again in this term, or its node is out of service: another pod takes over. */
   | { readonly type: 'Promote' }
   /** Only the API server's statement is missing, and the operator may make it. */
   | { readonly type: 'FenceThenPromote'; readonly statement: SlotActionOf<'stateSilence'> }
@@ -36,6 +36,9 @@ export function verdictOf(
   slot: Pick<SlotMemory, 'lease' | 'copies' | 'votes'>,
 ): Verdict {
   const { votes, lease } = slot
+  // The word of who can know outweighs all votes, and needs none.
+  if (s.memory?.nodes.get(lease.node ?? '')?.outOfService)
+    return { type: isUsable(slot) ? 'Promote' : 'NothingUsable' }
   const { fence } = lease
   if (fence === undefined || votes?.statedAt === undefined) return { type: 'Serves' }
   const heldMs = s.memory?.heldMs ?? 0
@@ -76,7 +79,7 @@ function statementFor(
   return { type: 'stateSilence', node, report: { uid, resourceVersion }, silences: silences + 1 }
 }
 
-/** True if the slot's primary has voters, and enough of them have stated that it is silent. */
+/** True if the slot's primary does not serve any more, by its voters or because its node is out of service. */
 export const isFencedOff = (s: SlotSnapshot, slot: SlotMemory | undefined): boolean =>
   slot !== undefined && verdictOf(s, slot).type === 'Promote'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { apiServerVoter, type Fence, formatFence, nodeVoter, parseFence } from '../../../api/fence.ts'
 import { voteOf } from '../../testing/votes.ts'
+import type { NodeView } from '../memory-view.ts'
 import { isFenced } from './fenced.ts'
 import { fenceOfSuccessor, nextFence, type Wanted, wantedVoters } from './voters.ts'
 
@@ -9,8 +10,10 @@ const view = (node: string, over: { readonly run?: string | undefined; readonly 
     node,
     { ready: over.ready ?? true, vote: { ...voteOf(node), ...('run' in over && { run: over.run }) } },
   ] as const
-const viewsOf = (...views: ReturnType<typeof view>[]) => new Map<string, (typeof views)[number][1]>(views)
+type View = Pick<NodeView, 'ready' | 'silent' | 'vote'>
+const viewsOf = (...views: (readonly [string, View])[]) => new Map<string, View>(views)
 
+const of = { incarnation: 'abcd1234', epoch: 1 }
 const api = apiServerVoter(voteOf('n1'))
 const voterOf = (node: string) => nodeVoter(node, voteOf(node).run)
 
@@ -37,6 +40,15 @@ describe('who votes on a primary', () => {
     expect(wantedVoters(nodes, source, ['n2'])).toEqual([])
   })
 
+  it('is a holder whose agent is being replaced, if it votes already and its agent is not silent', () => {
+    const nodes = (silent: boolean) =>
+      viewsOf(view('n1'), ['n2', { ...view('n2', { ready: false })[1], silent }])
+    const now = [api, voterOf('n2')]
+    expect(wantedVoters(nodes(false), 'n1', ['n2'], now)).toEqual([...now].sort())
+    expect(wantedVoters(nodes(false), 'n1', ['n2'], [api])).toEqual([])
+    expect(wantedVoters(nodes(true), 'n1', ['n2'], now)).toEqual([])
+  })
+
   it('is another voter after a statement, and after the sentinel has lost its promises', () => {
     const before = wantedVoters(viewsOf(view('n1'), view('n2')), 'n1', ['n2'])
     const stated = viewsOf(['n1', { ready: true, vote: { ...voteOf('n1'), silences: 1 } }], view('n2'))
@@ -51,7 +63,7 @@ describe('who votes on a primary', () => {
     const first = wantedVoters(all, 'n1', names(10))
     const next = wantedVoters(all, 'n1', names(40))
     const fence: Fence = { term: 1, version: 2, voters: first, next, timeoutMs: 3_000, isArmed: true }
-    expect(parseFence(formatFence(fence))).toEqual(fence)
+    expect(parseFence(formatFence(fence, of), of)).toEqual(fence)
   })
 })
 
@@ -100,7 +112,7 @@ describe('the fence in a Lease', () => {
     expect(nextFence(armed, { ...wanted, timeoutMs: undefined })).toEqual(ended)
     expect(nextFence(ended, { ...wanted, voters: [] })).toEqual(ended)
     expect(nextFence(ended, wanted)).toEqual({ ...first, term: 2 })
-    expect(parseFence(formatFence(ended))).toEqual(ended)
+    expect(parseFence(formatFence(ended, of), of)).toEqual(ended)
   })
 
   it('begins a new term with another time-out, and for a primary that serves on', () => {

@@ -15,18 +15,21 @@ const mostHolders = mostVoters / 2 - 1
  * have its memory.
  *
  * @param holders nodes that the Lease names, the heir's first.
+ * @param now the present voters: the sentinel of an agent that starts, or whose checks fail, votes on.
  */
 export function wantedVoters(
-  nodes: ReadonlyMap<string, Pick<NodeView, 'ready' | 'vote'>>,
+  nodes: ReadonlyMap<string, Pick<NodeView, 'ready' | 'silent' | 'vote'>>,
   source: string | undefined,
   holders: readonly string[],
+  now: readonly Voter[] = [],
 ): readonly Voter[] {
   const vote = nodes.get(source ?? '')?.vote
   if (vote?.run === undefined) return []
   const voting = holders.flatMap(name => {
-    const holder = nodes.get(name)
-    const run = holder?.ready === true ? holder.vote?.run : undefined
-    return run === undefined || name === source ? [] : [nodeVoter(name, run)]
+    const { ready, silent, vote: { run } = {} } = nodes.get(name) ?? {}
+    if (run === undefined || name === source) return []
+    const voter = nodeVoter(name, run)
+    return ready || (!silent && now.includes(voter)) ? [voter] : []
   })
   return voting.length === 0 ? [] : [apiServerVoter(vote), ...voting.slice(0, mostHolders)].sort()
 }
