@@ -13,6 +13,7 @@ import { createSince } from '../../slot/observe/since.ts'
 import { leaseIndexes } from '../../slot/observe/slot-leases.ts'
 import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../../slot/testing/objects.ts'
 import { makeLease } from '../../slot/testing/slots.ts'
+import { makeFence } from '../../slot/testing/votes.ts'
 import { makePrimary } from '../testing/memory.ts'
 import type { Claim } from './claims.ts'
 import { type MemoryDeps, observeMemory } from './observe.ts'
@@ -419,8 +420,8 @@ describe('how long a primary that is being deleted is waited for', () => {
         spec: { nodeName: 'n1' },
         status: { conditions: [{ type: 'Ready', status }] },
       })
-    const by = async (laterMs: number, world: World = {}) =>
-      ((await observed(lease, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
+    const by = async (laterMs: number, world: World = {}, of = lease) =>
+      ((await observed(of, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
         ?.holderGoesBy ?? 0) - start
 
     it('D7.deleted: its grace is not over before anything was heard of its node since', async () => {
@@ -433,6 +434,13 @@ describe('how long a primary that is being deleted is waited for', () => {
 
     it('until Kubernetes takes it for lost', async () => {
       expect(await by(60_000, { pod: ready('False') })).toBe(12_000)
+    })
+
+    it('and not even then if it has voters: clients may reach it, and its voters hear it', async () => {
+      const voted = { ...lease, holders: ['n2'] }
+      const of = (isArmed: boolean) => ({ ...voted, fence: makeFence(voted, { isArmed }) })
+      expect(await by(60_000, { pod: ready('False') }, of(true))).toBe(62_000)
+      expect(await by(60_000, { pod: ready('False') }, of(false))).toBe(12_000)
     })
   })
 })

@@ -82,7 +82,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
-    holderGoesBy: goesBy(holder, stage, deps, since),
+    holderGoesBy: goesBy(holder, stage, deps, since, lease.fence?.isArmed === true),
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
