@@ -356,6 +356,19 @@ it('D7.ending: since when somebody is called, and others before it, is known unt
   expect(await observed(lease, {}, { pod: running })).toMatchObject(unknown)
 })
 
+it('D7.ending: a primary with voters is to be ended since its agent has written after that', async () => {
+  const plain = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  const ending = { ...plain, ending: plain.holder.uid }
+  const fenced = { ...ending, fence: makeFence(plain) }
+  const at = async (of: NumberedSlotLease, speaksMs?: number) =>
+    (await observed(of, { n1: {} }, { pod: running, laterMs: 5_000, ...(speaksMs && { speaksMs }) }))
+      ?.endingSince
+  const start = createFakeClock().monotonic()
+  expect(await at(ending)).toBe(start)
+  expect(await at(fenced)).toBeUndefined()
+  expect(await at(fenced, 2_000)).toBe(start + 2_000)
+})
+
 it('D7.handover-unready: since when a Lease asks for no handover is known by our own clock', async () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
   const at = async (handover: string | undefined) =>

@@ -343,6 +343,8 @@ export function createCluster(
       if (agent !== undefined) time.resume(agent.party)
       heartbeats.changed()
       for (const listener of resumed) listener()
+      // The kubelet probes.
+      time.after(machine.kernel, 2 * probedMs, () => node.kubelet?.look())
     },
     powerOff(node) {
       const { machine } = node

@@ -15,6 +15,8 @@ import { type Asked, askedBy, type Claim, judge, type Primary, type Vote } from 
 export interface Heartbeats {
   /** Call at the moment of each request to a sentinel, and of each change of a machine or of a link between two. */
   changed(): void
+  /** Lets a pod run without voters. */
+  release(machine: Machine, uid: string): void
   /** Tells one listener the state of each primary and of each statement. */
   tell(machine: Machine, listener: (news: VotingNews) => void): void
   /** The sentinel ends, and the next one begins with its promises. */
@@ -187,6 +189,17 @@ export function createHeartbeats({ machines, time, party, random, onNews, onFree
 
   return {
     changed: settle,
+    release(machine, uid) {
+      const pod = machine.pods.get(uid)
+      machine.voting.primaries.get(uid)?.pending?.end('gone')
+      machine.voting.primaries.delete(uid)
+      settle()
+      if (pod === undefined) return
+      pod.passesUntil = never
+      if (pod.frozen === undefined) return
+      unfreeze(pod, time.now())
+      onFreeze(machine, false)
+    },
     tell,
     end(machine) {
       machine.voting.isUp = false

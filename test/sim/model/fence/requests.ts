@@ -5,7 +5,7 @@ import { isApiServer, partsOf } from '../../../../src/api/fence.ts'
 import { unlessAborted } from '../../../../src/kube/abort.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import type { Party, VirtualTime } from '../virtual-time.ts'
-import { type Machine, unfreeze } from '../world.ts'
+import type { Machine } from '../world.ts'
 import type { Heartbeats } from './heartbeats.ts'
 import { askedBy, type Claim, type Primary, type Voting } from './voting.ts'
 
@@ -61,13 +61,7 @@ export function createVotingRequests(
     },
     async unguard(name) {
       await answer()
-      const pod = machine.pods.get(name)
-      machine.voting.primaries.get(name)?.pending?.end('gone')
-      machine.voting.primaries.delete(name)
-      heartbeats.changed()
-      if (pod === undefined) return
-      pod.passesUntil = Number.POSITIVE_INFINITY
-      unfreeze(pod, time.now())
+      heartbeats.release(machine, name)
     },
     async answered({ name, term, run, sentNs }) {
       await answer()

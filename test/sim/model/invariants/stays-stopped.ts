@@ -3,6 +3,7 @@ import { isApiServer, partsOf, type Voter } from '../../../../src/api/fence.ts'
 import { leases, pods } from '../../../../src/kube/resources.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import { answersNeeded } from '../../../../src/slot/decide/fence/quorum.ts'
+import type { PodOnNode } from '../world.ts'
 import type { Ground } from './ground.ts'
 
 export function staysStopped({ cluster, bounds, violate, leaseOf, health }: Ground): {
@@ -17,6 +18,10 @@ export function staysStopped({ cluster, bounds, violate, leaseOf, health }: Grou
       const node = nodes.find(({ machine }) => machine.name === name)
       return isApiServer(voter) || (node?.machine.voting.run === run && health.isAtWork(node))
     }).length >= answersNeeded(voters.length)
+  const isThere = (pod: PodOnNode) => {
+    const metadata = server.find(pods, pod)?.metadata
+    return metadata?.uid === pod.uid && metadata.deletionTimestamp === undefined
+  }
   const frozen = () =>
     nodes.flatMap(node =>
       [...node.machine.pods.values()].flatMap(pod => (pod.frozen === undefined ? [] : [{ node, pod }])),
@@ -30,10 +35,8 @@ export function staysStopped({ cluster, bounds, violate, leaseOf, health }: Grou
           .list(leases)
           .map(leaseOf)
           .find(each => each?.holder.uid === pod.uid)
-        const object = server.find(pods, pod)
-        const isPrimary = object?.metadata.uid === pod.uid && object.metadata.deletionTimestamp === undefined
         const isBad =
-          isPrimary &&
+          isThere(pod) &&
           lease?.fence !== undefined &&
           health.operatorsWorkSince() !== undefined &&
           health.isAtWork(node) &&
@@ -50,7 +53,8 @@ export function staysStopped({ cluster, bounds, violate, leaseOf, health }: Grou
     },
     atEnd() {
       for (const { node, pod } of frozen())
-        violate('StaysStopped', pod.uid, `${pod.name} is still stopped on ${node.machine.name}`)
+        if (isThere(pod))
+          violate('StaysStopped', pod.uid, `${pod.name} is still stopped on ${node.machine.name}`)
     },
   }
 }

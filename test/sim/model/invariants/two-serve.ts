@@ -43,13 +43,15 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
     }
   }
   const lookAtSwap = (before: NumberedSlotLease, { holder, epoch }: NumberedSlotLease) => {
-    if (before.fence?.isArmed !== true || before.holder.uid === holder.uid) return
+    if (before.fence === undefined || before.holder.uid === holder.uid) return
     // An app that was started in its place has another memory; for that there is another rule.
     const genesis = saved.get(`${slotName(before)} app`) ?? 'none'
     const node = nodes.find(
       ({ machine }) => servingApp(machine, before.holder.uid, time.now())?.memory.genesis === genesis,
     )
-    if (node !== undefined && isFenced(node, before.holder.uid))
+    // Before its sentinel stops it without answers, only Kubernetes' word about its node counts.
+    const isKept = node !== undefined && (before.fence.isArmed || !isCutOff(ground, node))
+    if (isKept && isFenced(node, before.holder.uid))
       violate(
         'ServesOn',
         `${slotName(before)} ${epoch}`,

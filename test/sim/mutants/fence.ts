@@ -1,0 +1,181 @@
+/** Guards that keep a slot from having two primaries: docs/adr/0128-fencing.md. */
+import type { Command } from '../model/commands.ts'
+import type { Mutant } from './mutant.ts'
+import { bySeeds, endAgent, onEachNode, type Steps, wait } from './scenarios.ts'
+
+const voted = { nodeTimeoutMs: 3_000, hotBackups: 1 }
+
+const cutOff = (forMs: number, apiOnly = false): Command => ({
+  ...{ type: 'cutPrimarysNode', primary: 0, forMs, apiOnly },
+})
+/** The node learns late of the next primary. */
+const deaf = (node: number, forMs: number): Steps =>
+  (['leases', 'pods'] as const).map(resource => [0, { type: 'lagAgent', node, resource, lagMs: -1, forMs }])
+
+export const ofFence: readonly Mutant[] = [
+  {
+    finding: 'fence',
+    name: 'one-statement',
+    what: 'one voter that hears nothing is enough for a takeover',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/verdict.ts',
+        find: 'if (mayPromote && isFenced(fence, votes.silent))',
+        replace: 'if (mayPromote && votes.silent.size > 0)',
+      },
+    ],
+    // Only the link between the primary and its holder is cut: it serves on by the answers of the API server.
+    scenarios: onEachNode([1], voted, node => [
+      [9_000, { type: 'cutLink', from: node, to: (node + 1) % 3, both: true, forMs: 12_000 }],
+      [10_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'hasty-statement',
+    what: 'a voter states silence while its answers still count',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/voter.ts',
+        find: 'now - heardAt >= nodeTimeoutMs',
+        replace: 'now - heardAt >= nodeTimeoutMs / 3',
+      },
+    ],
+    scenarios: bySeeds([1, 2], { ...voted, nodes: 4, hotBackups: 2, copies: 2 }, [
+      [9_000, cutOff(8_000)],
+      [8_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'long-answers',
+    what: 'an answer counts for longer than its voter waits',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/primary.ts',
+        find: 'const answerCountsFor = 2 / 3',
+        replace: 'const answerCountsFor = 2',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(8_000)],
+      [8_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'unarmed',
+    what: 'a primary whose sentinel has promised nothing counts as stopped',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/verdict.ts',
+        find: 'heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)',
+        replace: 'heldMs === 0 && settlesMs <= 0 && isUsable(slot)',
+      },
+      {
+        file: 'src/slot/decide/fence/verdict.ts',
+        find: "if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }",
+        replace: '',
+      },
+    ],
+    scenarios: onEachNode([1, 2], voted, node => [
+      [0, endAgent(node, 12_000)],
+      [0, { type: 'editSpec', spec: { failover: { nodeTimeout: '2s' } } }],
+      [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'same-server',
+    what: 'the API server answers a primary after it has stated its silence',
+    mutations: [
+      {
+        file: 'src/agent/report/api-answer.ts',
+        find: "const silences = metadata.annotations?.[silencesAnnotation] ?? '0'",
+        replace: "const silences = metadata.annotations === null ? silencesAnnotation : '0'",
+      },
+    ],
+    // The node is back while its agent does not yet know of the successor.
+    scenarios: onEachNode([1, 2], voted, node => [
+      [9_000, cutOff(6_000)],
+      ...deaf(node, 12_000),
+      [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'taken-back',
+    what: 'a voter answers a primary after it has stated its silence',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/voter.ts',
+        find: 'epoch > stated',
+        replace: 'epoch >= stated',
+      },
+    ],
+    // Both holders state its silence. The one that is not its heir hears it again before it knows of the successor.
+    scenarios: onEachNode([1, 2], { ...voted, nodes: 4, hotBackups: 1, copies: 2 }, node => [
+      [9_000, cutOff(4_000)],
+      ...deaf(node, 12_000),
+      ...deaf((node + 1) % 4, 12_000),
+      [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'unguarded-first',
+    what: 'a pod that is gone is not guarded any more before its processes have ended',
+    mutations: [
+      {
+        file: 'src/agent/tasks/stop-primary.ts',
+        find: 'const watches = await watchesOf(sentinel, uid, signal)\n  const isGuarded',
+        replace:
+          'await sentinel.unguard(uid, signal)\n  const watches = await watchesOf(sentinel, uid, signal)\n  const isGuarded',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3], voted, [
+      [9_000, cutOff(9_000)],
+      [7_000, { type: 'deleteNamed', of: 'retired', force: true }],
+      [8_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'kubernetes-decides',
+    what: 'a deleted primary that its voters hear is given up when Kubernetes hears nothing of its node',
+    mutations: [
+      {
+        file: 'src/slot/observe/slot-primary.ts',
+        find: 'if ((!stage.selectable && !isArmed) || node === undefined) return',
+        replace: 'if (!stage.selectable || node === undefined) return',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(20_000, true)],
+      [500, { type: 'deleteNamed', of: 'primary', force: false }],
+      [18_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'probe-ended',
+    what: 'the probe of a fenced primary ends with the failure that it has told',
+    mutations: [
+      {
+        file: 'src/agent/decide/primary-tasks.ts',
+        find: 'if (pod.understudy || policy?.liveness !== undefined)',
+        replace:
+          'if ((pod.understudy || policy?.liveness !== undefined) && !snapshot.fence.fenced.has(pod.uid))',
+      },
+    ],
+    scenarios: bySeeds(
+      [258223412],
+      { nodes: 3, replicas: 2, hotBackups: 0, coldBackups: 1, probes: true, nodeTimeoutMs: 3_000 },
+      [
+        [139, { type: 'cutNode', node: 0, forMs: 4_002, apiOnly: false }],
+        [8_878, { type: 'pausePrimarysMachine', primary: 5, forMs: 2_006 }],
+        [72, { type: 'deletePod', pod: 3, force: false }],
+      ],
+    ),
+  },
+]
