@@ -1,4 +1,4 @@
-/** What an agent of the model asks of other machines, and of the apps on its own. */
+/** The requests of an agent of the model to other machines, and to the apps on its own. */
 import type { PeerClient } from '../../../src/agent/transfer/client.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'

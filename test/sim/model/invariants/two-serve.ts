@@ -16,6 +16,8 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   /** Nothing but the fence keeps the pod from serving: no agent that works knows of its end. */
   const isFenced = (node: ModelNode, uid: string) => !fates.isBroken(uid) || isCutOff(ground, node)
 
+  /** Pods that lost their slot to another pod while only their voters had stated anything about them. */
+  const shutOff = new Set<string>()
   const look = () => {
     const byGenesis = Map.groupBy(
       nodes.flatMap(node =>
@@ -34,7 +36,7 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
         .find(({ holder }) => serving.some(({ pod }) => pod.uid === holder.uid))
       if (lease?.fence?.isArmed !== true) continue
       const others = serving.filter(({ pod }) => pod.uid !== lease.holder.uid)
-      if (others.some(({ node, pod }) => isFenced(node, pod.uid)))
+      if (others.some(({ node, pod }) => shutOff.has(pod.uid) || isFenced(node, pod.uid)))
         violate(
           'TwoServe',
           genesis,
@@ -44,6 +46,7 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   }
   const lookAtSwap = (before: NumberedSlotLease, { holder, epoch }: NumberedSlotLease) => {
     if (before.fence === undefined || before.holder.uid === holder.uid) return
+    if (before.fence.isArmed && !fates.isBroken(before.holder.uid)) shutOff.add(before.holder.uid)
     // An app that was started in its place has another memory; for that there is another rule.
     const genesis = saved.get(`${slotName(before)} app`) ?? 'none'
     const node = nodes.find(
