@@ -197,12 +197,11 @@ void halt_release(struct halt *halt)
 	/* The last one first: a parent should not find its children still stopped. */
 	for (size_t i = halt->stopped.count; i-- > 0;) {
 		struct process process = halt->stopped.list[i];
-		struct process_stat stat;
 
 		if (is_halted(halt->sentinel, halt, process))
 			continue;
 		/* A stop ends after its CRIU; a fence may end before the CRIU of an earlier sentinel does. */
-		if (halt->lasts && process_stat(process.pid, &stat) && stat.state == 't')
+		if (halt->lasts && is_at_work(halt, process.pid))
 			journal_leave(process);
 		else
 			process_signal(process, SIGCONT);

@@ -157,9 +157,10 @@ int64_t journal_due(int64_t now)
 		struct process process = journal.left.list[i];
 		struct process_stat stat;
 
-		if (!process_stat(process.pid, &stat) || stat.start != process.start || !strchr("Tt", stat.state))
+		/* A traced process ignores the signal, or runs code of its tracer. Try again when the tracer has detached. */
+		if (!process_stat(process.pid, &stat) || stat.start != process.start ||
+		    (!strchr("Tt", stat.state) && !process_tracer(process.pid)))
 			settle(i);
-		/* A traced process ignores the signal. Try again when the tracer has detached. */
 		else if (stat.state == 'T')
 			process_signal(process, SIGCONT);
 	}

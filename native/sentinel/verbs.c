@@ -47,7 +47,7 @@ static const struct verb {
 	{ "primary", "name! slot! epoch! version! timeout! voter+ next* netns? start? cgroup* gone?", primary_verb },
 	{ "unprimary", "name!", unprimary_verb },
 	{ "answered", "name! epoch! run! sent!", answered_verb },
-	{ "vote", "slot! epoch! node! run! timeout! refused?", vote_verb },
+	{ "vote", "slot! epoch! node! run! timeout! deny? refused?", vote_verb },
 	{ "unvote", "slot!", unvote_verb },
 	{ "votes", "", votes_verb },
 };

@@ -69,6 +69,8 @@ static enum verdict judge(struct vote *vote, const struct peer *peer, const stru
 	if (claim->epoch != vote->epoch || vote->timeout_ns == 0 || claim->timeout_ms * (int64_t)NS_PER_MS > vote->timeout_ns ||
 	    vote->run != peer->run || strcmp(vote->node, peer->name) != 0)
 		return UNKNOWN;
+	if (vote->denied)
+		return REFUSED;
 	vote->heard = now;
 	return ANSWERED;
 }
@@ -194,6 +196,7 @@ static const char *read_vote(struct voting *voting, struct vote *told, const str
 	told->timeout_ns = timeout_ms * NS_PER_MS;
 	told->number = slot_number(told->slot);
 	told->refused = -1;
+	told->denied = request_value(request, "deny") != NULL;
 	if (!request_value(request, "refused"))
 		return NULL;
 	/* Only its own file tells the sentinel what it has stated. */
@@ -283,6 +286,8 @@ bool vote_write(const struct vote *vote, FILE *file)
 		return false;
 	fprintf(file, "1 vote slot=%s epoch=%" PRId64 " node=%s run=%016" PRIx64 " timeout=%" PRId64, slot, vote->epoch, node, vote->run,
 		vote->timeout_ns / NS_PER_MS);
+	if (vote->denied)
+		fputs(" deny=1", file);
 	if (vote->refused >= 0)
 		fprintf(file, " refused=%" PRId64, vote->refused);
 	return fputc('\n', file) != EOF;

@@ -77,6 +77,7 @@ struct vote {
 	uint64_t number; /* of the slot */
 	int64_t epoch;
 	int64_t timeout_ns; /* 0: this node is no voter any more, and keeps only its statements */
+	bool denied; /* the operator has revoked this epoch: it gets no answers, and the statement follows a time-out later */
 	int64_t refused; /* the latest epoch of the slot for which it has stated silence; -1: none */
 	uint64_t run; /* that of the sentinel on the primary's node */
 	int64_t heard; /* when the latest beat with this claim came, or since when this node listens */

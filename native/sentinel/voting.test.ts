@@ -66,6 +66,30 @@ describe.skipIf(why !== undefined)(`votes ${why ?? ''}`, () => {
     }
   })
 
+  test('D8.denied: an epoch that the operator has revoked gets no answers, and the statement follows', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sentinel-b-'))
+    try {
+      await using a = await startNode('a')
+      {
+        await using b = await startNode('b', directory)
+        await introduce(a, b)
+        await b.ask('vote', vote(a))
+        await a.ask('primary', primary([api, voter(b)]))
+        await a.event('serves', { epoch: 1 })
+        expect(await b.ask('vote', vote(a, { deny: 1 }))).toBe('ok')
+        await a.event('stops', { epoch: 1 })
+      }
+      await using again = await startNode('b', directory)
+      await introduce(a, again)
+      await again.event('silent', { slot: 'ns/web-0', epoch: 1 })
+      expect(
+        a.client.lines.filter(({ word, values }) => word === 'serves' && values['epoch'] === '1'),
+      ).toEqual([])
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
   test('D8.later: who knows a later epoch answers no earlier one', async () => {
     await using a = await startNode('a')
     await using b = await startNode('b')

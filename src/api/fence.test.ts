@@ -17,13 +17,14 @@ const fence: Fence = {
   timeoutMs: 3_000,
   voters: [nodeVoter('node-1.example.com', run), apiServerVoter({ uid: 'a', silences: 0 })],
   isArmed: true,
+  isRevoked: false,
 }
 
 describe('the fence in the Lease of a slot', () => {
   test.each([
     ['with voters', fence],
     ['while its voters change', { ...fence, next: [nodeVoter('node-2', run)] }],
-    ['at the beginning of a term', { ...fence, version: 0, voters: [], isArmed: false }],
+    ['at the beginning of a term', { ...fence, version: 0, voters: [], isArmed: false, isRevoked: false }],
   ])('what is written is read again: %s', (_, written) => {
     expect(parseFence(formatFence(written, of), of)).toEqual(written)
   })
@@ -54,7 +55,7 @@ describe('the fence in the Lease of a slot', () => {
     { ...of, incarnation: 'dcba4321' },
   ])('what an operator before fences has left for another primary is only a term: %j', another => {
     expect(parseFence(formatFence(fence, of), another)).toEqual({
-      ...{ term: 4, version: 0, voters: [], timeoutMs: 3_000, isArmed: false },
+      ...{ term: 4, version: 0, voters: [], timeoutMs: 3_000, isArmed: false, isRevoked: false },
     })
   })
 

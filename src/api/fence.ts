@@ -26,6 +26,11 @@ export interface Fence extends Electorate {
   readonly timeoutMs: number
   /** The sentinel of the primary has acknowledged a version of this term: from then on it stops without answers. */
   readonly isArmed: boolean
+  /**
+   * The operator wants another pod in its place, and cannot reach its agent: voters answer it no more in this term, and
+   * state that it is silent once its answers have ended.
+   */
+  readonly isRevoked: boolean
 }
 
 /** The sentinel on a node, in one of its runs: a sentinel that has lost its promises is another voter. */
@@ -65,6 +70,11 @@ const format = 1
 /** Characters. Agents parse it at each change of its Lease. */
 const longest = 8_192
 
+/** The next term begins without voters. That of the Lease stays, so that voters answer no primary of an earlier one. */
+export const withoutVoters = ({ term, timeoutMs }: Pick<Fence, 'term' | 'timeoutMs'>): Fence => ({
+  ...{ term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false, isRevoked: false },
+})
+
 /** The primary that a fence is about. */
 export interface FenceOwner {
   readonly incarnation: string
@@ -83,15 +93,15 @@ export const formatFence = (fence: Fence, of: FenceOwner): string =>
 export function parseFence(text: string | undefined, of: FenceOwner): Fence | undefined {
   const given = read(text)
   if (given?.['v'] !== format) return undefined
-  const { term, version, timeoutMs, voters, next, isArmed } = given
-  if (!isCount(term) || !isCount(version) || !isCount(timeoutMs) || typeof isArmed !== 'boolean')
-    return undefined
+  const { term, version, timeoutMs, voters, next, isArmed, isRevoked } = given
+  if (!isCount(term) || !isCount(version) || !isCount(timeoutMs)) return undefined
   if (!areVoters(voters) || (next !== undefined && !areVoters(next))) return undefined
   // Without voters no primary may serve, so agents must not take this for an electorate.
   if ((version === 0) !== (voters.length === 0) || next?.length === 0) return undefined
   if (new Set([...voters, ...(next ?? [])]).size > mostVoters) return undefined
-  if (given['of'] !== textOf(of)) return { term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false }
-  return { term, version, timeoutMs, voters, ...(next !== undefined && { next }), isArmed }
+  if (typeof isArmed !== 'boolean' || typeof isRevoked !== 'boolean') return undefined
+  if (given['of'] !== textOf(of)) return withoutVoters({ term, timeoutMs })
+  return { term, version, timeoutMs, voters, ...(next !== undefined && { next }), isArmed, isRevoked }
 }
 
 function read(text: string | undefined): Readonly<Record<string, unknown>> | undefined {

@@ -24,11 +24,11 @@ const voterOn = (node: Name) => nodeVoter(node, runs[node])
 const api = apiServerVoter({ uid: 'a', silences: 0 })
 
 const votersOn = (nodes: readonly Name[], over: Partial<Fence> = {}): Fence => ({
-  ...{ term: 4, version: 2, timeoutMs: 5_000, isArmed: true },
+  ...{ term: 4, version: 2, timeoutMs: 5_000, isArmed: true, isRevoked: false },
   voters: [api, ...nodes.map(voterOn)],
   ...over,
 })
-const unarmed: Fence = { term: 5, version: 0, timeoutMs: 5_000, voters: [], isArmed: false }
+const unarmed: Fence = { term: 5, version: 0, timeoutMs: 5_000, voters: [], isArmed: false, isRevoked: false }
 const hears = (node: Name): NodeReportStatus =>
   peer(node, { address: `10.0.0.${node}:9443`, heartbeats: { port: 9443, run: runs[node], key: node } })
 
@@ -183,6 +183,14 @@ describe('a slot of another node', () => {
     ]
     expect(new Set(versions).size).toBe(versions.length)
     expect(versionOf(there({ fence: votersOn(['a'], { version: 9 }) }))).toBe(versions[0])
+  })
+
+  it('gets no answer in a term that the operator has revoked', () => {
+    const denied = (isRevoked: boolean) =>
+      votes([there({ fence: votersOn(['a'], { isRevoked }) })]).find(({ type }) => type === 'vote')
+    expect(denied(true)).toMatchObject({ vote: { isDenied: true } })
+    expect(denied(false)).toMatchObject({ vote: { isDenied: false } })
+    expect(denied(true)?.version).not.toBe(denied(false)?.version)
   })
 
   it('is let go when this node is no voter any more, and a peer when no slot needs it', () => {

@@ -93,10 +93,12 @@ export function ofVotes(snapshot: Snapshot): Task[] {
       const { node, fence: asked } = lease
       const run = node === undefined ? undefined : reports.get(node)?.heartbeats?.run
       if (node === undefined || node === here || run === undefined || asked === undefined) return []
-      const { term, timeoutMs } = asked
+      const { term, timeoutMs, isRevoked: isDenied } = asked
       const slot = slotName(lease)
-      const version = `${sentinel} ${fence.run} ${term} ${timeoutMs} ${node} ${run}`
-      return [{ type: 'vote', key: voteKey(slot), version, vote: { slot, term, timeoutMs, node, run } }]
+      const version = `${sentinel} ${fence.run} ${term} ${timeoutMs} ${node} ${run} ${isDenied}`
+      return [
+        { type: 'vote', key: voteKey(slot), version, vote: { slot, term, timeoutMs, node, run, isDenied } },
+      ]
     }),
     ...[...fence.votes]
       .filter(slot => !slots.has(slot))

@@ -106,7 +106,10 @@ describe('fences', () => {
   const nothing = { latest: () => undefined, progress: () => undefined }
   const [first, second] = ['0123456789abcdef', 'fedcba9876543210']
   const asked = (voters: readonly string[], over: Parameters<typeof lease>[0] = {}) =>
-    lease({ fence: { term: 3, version: 1, timeoutMs: 5_000, voters, isArmed: true }, ...over })
+    lease({
+      fence: { term: 3, version: 1, timeoutMs: 5_000, voters, isArmed: true, isRevoked: false },
+      ...over,
+    })
 
   it('a voter says what it has stated, also when it is no holder any more', () => {
     const slots = [asked([`a/${first}`], { node: 'b', holders: ['c'] })]

@@ -128,12 +128,13 @@ export interface PeerNode extends Heartbeats {
   readonly address: string
 }
 
+/** Name of the slot with the incarnation; node of the primary, and the run of its sentinel. */
 export interface Vote extends Pick<Fence, 'term' | 'timeoutMs'> {
-  /** Name of the slot with the incarnation. */
   readonly slot: string
-  /** Node of the primary, and the run of its sentinel. */
   readonly node: string
   readonly run: string
+  /** The operator has revoked the term. */
+  readonly isDenied: boolean
 }
 
 export type TaskType = Task['type']

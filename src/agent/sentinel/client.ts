@@ -108,6 +108,8 @@ export interface VoteRequest extends Pick<Fence, 'term' | 'timeoutMs'> {
   /** Node of the primary, with the run of its sentinel. */
   readonly node: string
   readonly run: string
+  /** It gets no answers in this term: this node states that it is silent when its last heartbeat is old enough. */
+  readonly isDenied: boolean
 }
 
 export interface HeartbeatPeer {
@@ -445,13 +447,15 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       ]
       return (await ask('answered', fields, ['ok', 'absent'], signal)).word === 'ok'
     },
-    async vote({ slot, term, node, run, timeoutMs }, signal) {
-      await ask(
-        'vote',
-        [['slot', slot], ...termFields(term, timeoutMs), ['node', node], ['run', run]],
-        ['ok'],
-        signal,
-      )
+    async vote({ slot, term, node, run, timeoutMs, isDenied }, signal) {
+      const fields: Field[] = [
+        ['slot', slot],
+        ...termFields(term, timeoutMs),
+        ['node', node],
+        ['run', run],
+        ...(isDenied ? [['deny', '1'] as const] : []),
+      ]
+      await ask('vote', fields, ['ok'], signal)
     },
     async unvote(slot, signal) {
       await ask('unvote', [['slot', slot]], ['ok'], signal)

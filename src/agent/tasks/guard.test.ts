@@ -22,7 +22,7 @@ describe('the agents of two nodes: fences', () => {
     ;({ cluster, a, b } = made)
   })
   const fence = (over: Partial<Fence> = {}): Fence => ({
-    ...{ term: 1, version: 1, timeoutMs: 5_000, isArmed: true },
+    ...{ term: 1, version: 1, timeoutMs: 5_000, isArmed: true, isRevoked: false },
     voters: [apiServerVoter({ uid: 'a', silences: 0 }), nodeVoter('b', runs.b)],
     ...over,
   })
@@ -30,7 +30,7 @@ describe('the agents of two nodes: fences', () => {
     ...slot,
     fence: fence(over),
   })
-  const unarmed = { version: 0, voters: [], isArmed: false } as const
+  const unarmed = { version: 0, voters: [], isArmed: false, isRevoked: false } as const
   const startA = async () => {
     const agent = await start('a', a)
     agent.listens(runs.a)

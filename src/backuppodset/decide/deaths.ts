@@ -1,4 +1,4 @@
-import { isFencedOff } from '../../slot/decide/fence/verdict.ts'
+import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
@@ -23,9 +23,23 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
     if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost' }]
     const reason = failureOf(s, pod)
-    return reason === undefined ? [] : [{ pod, reason }]
+    return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason }]
   })
 }
+
+/** Returns the slots whose primaries another pod is to replace, and no agent can stop. */
+export const unwanted = (
+  s: Snapshot,
+  { slots }: MemoryView,
+  primaries: readonly PodView[],
+): ReadonlySet<number> =>
+  new Set(
+    primaries.flatMap(pod =>
+      pod.slot !== undefined && isOutOfReach(s, slots.get(pod.slot)) && failureOf(s, pod) !== undefined
+        ? [pod.slot]
+        : [],
+    ),
+  )
 
 /** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000

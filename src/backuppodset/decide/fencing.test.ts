@@ -83,6 +83,53 @@ describe('a primary whose node is silent', () => {
   })
 })
 
+describe('a primary that no agent can stop', () => {
+  const silence = { silent: new Set<string>(), statedAt: undefined, unheardMs: 20_000 }
+  const unheard = { votes: makeVotes(lease, silence) }
+  const heard = { votes: makeVotes(lease, { ...silence, unheardMs: 5_000 }) }
+  const hung = { ...p0, ready: false, unreadySince: -60_000 }
+  const revoked = { ...lease.fence, isRevoked: true }
+
+  it('D8.reach: is not replaced because it is unready: its term is revoked, and its voters decide', () => {
+    expect(ofType(seen(makeSlot(lease, copies, unheard), [hung, h0]), 'promote')).toEqual([])
+    expect(ofType(seen(makeSlot(lease, copies, unheard), [hung, h0]), 'writeSlot')).toMatchObject([
+      { lease: { holder: { name: 'p0' }, fence: { term: 1, version: 1, isArmed: true, isRevoked: true } } },
+    ])
+    const told = makeSlot({ ...lease, fence: revoked }, copies, unheard)
+    expect(actions(seen(told, [hung, h0]))).toEqual([])
+    expect(ofType(seen({ ...told, ...fenced }, [hung, h0]), 'promote')).toHaveLength(1)
+  })
+
+  it('is not replaced because its pod is gone, either', () => {
+    const gone = { vacantSince: 99_000, ...unheard }
+    expect(ofType(seen(makeSlot(lease, copies, gone), [h0]), 'promote')).toEqual([])
+    expect(ofType(seen(makeSlot(lease, copies, gone), [h0]), 'writeSlot')).toMatchObject([
+      { lease: { fence: { isRevoked: true } } },
+    ])
+    expect(actions(seen(makeSlot({ ...lease, fence: revoked }, copies, gone), [h0]))).toEqual([])
+    expect(ofType(seen(makeSlot(lease, copies, { ...gone, ...heard }), [h0]), 'promote')).toHaveLength(1)
+    expect(ofType(seen(makeSlot(lease, copies, { ...gone, ...fenced }), [h0]), 'promote')).toHaveLength(1)
+  })
+
+  it('is left to its agent where that writes, and serves on without a fence that it has acknowledged', () => {
+    const writes = (slot: SlotMemory) => ofType(seen(slot, [hung, h0]), 'writeSlot')
+    expect(writes(makeSlot(lease, copies, heard))).toMatchObject([
+      { lease: { ending: p0.uid, fence: { isRevoked: false } } },
+    ])
+    const unarmed = { ...lease, fence: { ...lease.fence, isArmed: false } }
+    expect(writes(makeSlot(unarmed, copies, unheard))).toMatchObject([
+      { lease: { ending: p0.uid, fence: { isRevoked: false } } },
+    ])
+  })
+
+  it('gets a new term when its agent writes again', () => {
+    const back = makeSlot({ ...lease, fence: revoked }, copies, heard)
+    expect(ofType(seen(back), 'writeSlot')).toMatchObject([
+      { lease: { fence: { term: 2, version: 1, isArmed: false, isRevoked: false } } },
+    ])
+  })
+})
+
 describe('the fence of a slot', () => {
   const written = (
     fence: Fence | undefined,

@@ -1,13 +1,13 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players, vacantLeases } from '../../slot/decide/assignments.ts'
-import { dueStatements } from '../../slot/decide/fence/verdict.ts'
+import { dueStatements, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { together } from './converge.ts'
-import { beganAnew, failures } from './deaths.ts'
+import { beganAnew, failures, unwanted } from './deaths.ts'
 import { partition } from './partition.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
 import { type PrimarySets, roleGiver } from './primary-sets.ts'
@@ -136,10 +136,12 @@ function leaseWrites(
       ...{ primaries: settled, understudies, relays },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
       ...{ owner: s.set, turn: turnOf(s), isGivenUp: slot => isGivenUp(s, slot) },
+      unwanted: unwanted(s, memory, settled),
     }),
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },
       ending: new Set(taken.late.filter(slot => taken.ending.has(slot))),
+      outOfReach: unheld.waiting.flatMap(slot => (isOutOfReach(s, slot) ? [slot.lease.slot] : [])),
       called: cast.primaries.flatMap(({ slot, stage }) => (stage?.promoting ? (slot ?? []) : [])),
     }),
     ...reclaim([...unheld.retained, ...calledBack(memory, cast, leaving)]),

@@ -1,4 +1,4 @@
-import { isFencedOff } from '../../slot/decide/fence/verdict.ts'
+import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { optionsOf } from '../../slot/decide/successors.ts'
@@ -48,14 +48,16 @@ export function vacancies(
 /**
  * The agent is about to stop the primary, and then a successor continues with its memory. If no memory is left, the
  * primary uses up its grace period and the slot does not wait for it. Nor does it wait for a primary that its voters have
- * shut off.
+ * shut off. But a primary that may run where no agent can stop it is waited for until they have.
  */
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   !isRetained(slot) &&
-  slot.holderGoesBy !== undefined &&
-  slot.holderGoesBy > s.monotonicNow &&
   !isGone(slot) &&
-  !isFencedOff(s, slot)
+  !isFencedOff(s, slot) &&
+  (isExpectedToGo(s, slot) || isOutOfReach(s, slot))
+
+const isExpectedToGo = ({ monotonicNow }: Snapshot, { holderGoesBy }: SlotMemory): boolean =>
+  holderGoesBy !== undefined && holderGoesBy > monotonicNow
 
 /**
  * Returns the ms until the operator stops waiting for a primary that is being deleted; undefined if it waits for none.

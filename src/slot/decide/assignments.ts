@@ -5,8 +5,7 @@ import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
 import { stepsBehind } from './age.ts'
 import { newestOf, toldOf } from './copy-age.ts'
-import { verdictOf } from './fence/verdict.ts'
-import { fenceOfSuccessor, nextFence, wantedVoters } from './fence/voters.ts'
+import { fenceOf } from './fence/fence-of.ts'
 import type { Handover } from './handover.ts'
 import { type AssignOptions, assign } from './heirs.ts'
 import { endOf, isKeptOf, keptNow } from './knowledge.ts'
@@ -31,6 +30,8 @@ export interface Players {
   readonly owner: Pick<Owner, 'namespace' | 'name' | 'uid'>
   /** The handover that is wanted now. */
   readonly turn: Handover | undefined
+  /** Slots whose primaries another pod is to replace, although no agent can stop them. */
+  readonly unwanted: ReadonlySet<number>
   /** True if the owner still gives up the memory that the slot's Lease marks as given up. */
   readonly isGivenUp: (slot: SlotMemory) => boolean
 }
@@ -97,13 +98,12 @@ export function assignments(
     const handover = turn?.primary === pod ? turn.successor?.uid : undefined
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
+    const fence = fenceOf(s, present, goesOn ? cover?.holders : 'ends', players.unwanted.has(slot))
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
       incarnation,
-      group: owner.name,
-      slot,
-      owner: owner.uid,
+      ...{ group: owner.name, slot, owner: owner.uid },
       ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
       epoch,
@@ -121,7 +121,7 @@ export function assignments(
       ...(handovers !== undefined && { handovers }),
       ...(seal !== undefined && { seal }),
       ...(signers !== undefined && { signers }),
-      ...fenceOf(s, memory, present, goesOn, cover?.holders),
+      ...(fence && { fence }),
     }
     if (present !== undefined && isEqual(lease, present.lease)) return []
     // The present primary is being replaced by this pod, and serves until this pod can.
@@ -141,26 +141,6 @@ export function assignments(
       },
     ]
   })
-}
-
-function fenceOf(
-  s: SlotSnapshot,
-  { nodes, nodeTimeoutMs }: MemoryView,
-  present: SlotMemory | undefined,
-  goesOn: boolean,
-  holders: readonly string[] = [],
-): Pick<NumberedSlotLease, 'fence'> {
-  if (present === undefined) return {}
-  const { lease, source } = present
-  const fence = goesOn
-    ? nextFence(lease.fence, {
-        voters: wantedVoters(nodes, lease.node, holders, lease.fence?.voters),
-        timeoutMs: nodeTimeoutMs,
-        acknowledged: source?.acknowledged,
-        isRecovered: verdictOf(s, present).type === 'RecoverInPlace',
-      })
-    : fenceOfSuccessor(lease.fence)
-  return fence === undefined ? {} : { fence }
 }
 
 /**
@@ -256,6 +236,8 @@ export interface Vacancy {
   readonly ending: ReadonlySet<number>
   /** Slots to which a pod is called that is not on stage yet. */
   readonly called: readonly number[]
+  /** Slots that another pod cannot have yet: their primaries are gone, but may run where no agent can stop them. */
+  readonly outOfReach: readonly number[]
 }
 
 /**
@@ -268,28 +250,36 @@ export function vacantLeases(
   memory: MemoryView,
   vacancy: Vacancy,
 ): SlotActionOf<'writeSlot'>[] {
-  const { hot, expecting, ending, called } = vacancy
-  return [...new Set([...expecting, ...ending, ...called])].flatMap((number): SlotActionOf<'writeSlot'>[] => {
-    const slot = memory.slots.get(number)
-    if (slot === undefined) return []
-    const { resourceVersion: version, restarts = 0 } = slot
-    const { atLeast: before, ...rest } = slot.lease
-    const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
-    const isExpecting = expecting.has(number)
-    const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
-    const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
-    const end = ending.has(number) ? rest.holder.uid : undefined
-    // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
-    // with the pod. Therefore the Lease names the node.
-    const open = slot.unasked.flatMap(each =>
-      rest.kept?.includes(each.node) === false && !each.isGuess ? [each.node] : [],
-    )
-    if (!isNew && isEqual(atLeast, before) && end === rest.ending && open.length === 0) return []
-    const holders = isNew ? [node, ...rest.holders] : rest.holders
-    const kept = rest.kept && [...rest.kept, ...open]
-    const lease: NumberedSlotLease = { ...rest, holders, kept, ending: end, ...(atLeast && { atLeast }) }
-    return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
-  })
+  const { hot, expecting, ending, called, outOfReach } = vacancy
+  return [...new Set([...expecting, ...ending, ...called, ...outOfReach])].flatMap(
+    (number): SlotActionOf<'writeSlot'>[] => {
+      const slot = memory.slots.get(number)
+      if (slot === undefined) return []
+      const { resourceVersion: version, restarts = 0 } = slot
+      const { atLeast: before, ...rest } = slot.lease
+      const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
+      const isExpecting = expecting.has(number)
+      const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
+      const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
+      const end = ending.has(number) ? rest.holder.uid : undefined
+      // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
+      // with the pod. Therefore the Lease names the node.
+      const open = slot.unasked.flatMap(each =>
+        rest.kept?.includes(each.node) === false && !each.isGuess ? [each.node] : [],
+      )
+      const isRevoked = outOfReach.includes(number) && rest.fence?.isRevoked === false
+      if (!isNew && !isRevoked && isEqual(atLeast, before) && end === rest.ending && open.length === 0)
+        return []
+      const holders = isNew ? [node, ...rest.holders] : rest.holders
+      const kept = rest.kept && [...rest.kept, ...open]
+      const lease: NumberedSlotLease = {
+        ...{ ...rest, holders, kept, ending: end },
+        ...(atLeast && { atLeast }),
+        ...(isRevoked && rest.fence && { fence: { ...rest.fence, isRevoked } }),
+      }
+      return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
+    },
+  )
 }
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -15,7 +15,14 @@ const api = apiServerVoter({ uid: 'uid-n1', silences: 0 })
 const [second, third] = [nodeVoter('n2', run('2')), nodeVoter('n3', run('3'))]
 const lease = {
   ...plain,
-  fence: { term: 4, version: 1, voters: [api, second, third], timeoutMs: 3_000, isArmed: true },
+  fence: {
+    term: 4,
+    version: 1,
+    voters: [api, second, third],
+    timeoutMs: 3_000,
+    isArmed: true,
+    isRevoked: false,
+  },
 }
 
 /** The reports of three nodes, as the operator's cache shows them. */
@@ -61,6 +68,21 @@ describe('statements about a primary', () => {
     expect(look()?.silent).toEqual(new Set([third]))
     write('n2', says(5))
     expect(look()?.silent).toEqual(new Set([second, third]))
+  })
+
+  it('D8.over: a voter whose run is over counts as silent once its last answer has ended, but states nothing', async () => {
+    const { clock, write, look } = stand()
+    write('n2')
+    write('n3')
+    look()
+    write('n2', [], 'f')
+    expect(look()?.silent).toEqual(new Set())
+    await clock.advance(3_000)
+    write('n1')
+    expect(look()).toMatchObject({ silent: new Set([second]), statedAt: undefined })
+    // Another pod is to have the slot.
+    const revoked = { ...lease, fence: { ...lease.fence, isRevoked: true } }
+    expect(look(revoked)?.statedAt).toBeDefined()
   })
 
   it('do not count from a sentinel that is another voter now, or about another incarnation', () => {

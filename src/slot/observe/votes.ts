@@ -1,5 +1,5 @@
 /** The statements about the primary of one slot, from the reports of its voters. */
-import { apiServerVoter, isApiServer, nodeVoter, type Voter } from '../../api/fence.ts'
+import { apiServerVoter, isApiServer, nodeVoter, partsOf, type Voter } from '../../api/fence.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
@@ -29,9 +29,17 @@ export function votesOf(
   })
   const unheardMs = reports.unheardFor(node)
   const api = statedByApiServer(fence.voters.find(isApiServer), reports.voteOf(node))
-  const silent = new Set([...nodes, ...(unheardMs >= fence.timeoutMs ? api : [])])
   const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
-  const isStated = fence.voters.some(voter => !isApiServer(voter) && silent.has(voter))
+  const isLongOver = (voter: Voter) => {
+    const at = since(`over/${voter}`, isOver(voter, reports, node))
+    return at !== undefined && clock.monotonic() - at >= fence.timeoutMs
+  }
+  const over = fence.voters.filter(isLongOver)
+  const silent = new Set([...nodes, ...over, ...(unheardMs >= fence.timeoutMs ? api : [])])
+  // A holder that was restarted says nothing about the primary. But if another pod is to have the slot, it counts.
+  const isStated = fence.voters.some(
+    voter => !isApiServer(voter) && (nodes.includes(voter) || (fence.isRevoked && over.includes(voter))),
+  )
   const statedAt = since(`stated/${term}`, isStated)
   return {
     silent,
@@ -40,6 +48,15 @@ export function votesOf(
     isHeard: statedAt !== undefined && reports.hasWrittenSince(node, statedAt + fence.timeoutMs),
     unheardMs,
   }
+}
+
+/** A voter whose run is over answers no more, and keeps no promises: once its last answer has ended, it is silent. */
+function isOver(voter: Voter, reports: Pick<Reports, 'voteOf'>, node: string): boolean {
+  // Without the report of the node, no write to it can be an answer.
+  if (isApiServer(voter)) return reports.voteOf(node) === undefined
+  const { node: name, run } = partsOf(voter)
+  const present = reports.voteOf(name)?.run
+  return present !== undefined && present !== run
 }
 
 /** The API server makes few statements about a node before all its primaries have other voters. */

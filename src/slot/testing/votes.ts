@@ -20,7 +20,15 @@ export const makeFence = (
   over: Partial<Fence> = {},
 ): Fence => {
   const { api, nodes } = votersOf(lease)
-  return { term: 1, version: 1, voters: [api, ...nodes].sort(), timeoutMs: 3_000, isArmed: true, ...over }
+  return {
+    term: 1,
+    version: 1,
+    voters: [api, ...nodes].sort(),
+    timeoutMs: 3_000,
+    isArmed: true,
+    isRevoked: false,
+    ...over,
+  }
 }
 
 /** All holders have stated that the primary is silent, and its agent has been silent for longer. */

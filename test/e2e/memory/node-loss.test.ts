@@ -75,6 +75,24 @@ const addressOn = (cluster: Cluster, node: string): string => {
   return found.address
 }
 
+/** Drops all packets between a node and an address while `use` runs. */
+async function withoutLink(
+  cluster: Cluster,
+  node: string,
+  far: string,
+  use: () => Promise<void>,
+): Promise<void> {
+  try {
+    await cluster.inNode(node, [
+      ...['nft', `table inet cut { chain in { type filter hook input priority 0; ip saddr ${far} drop; };`],
+      `chain out { type filter hook output priority 0; ip daddr ${far} drop; }; }`,
+    ])
+    await use()
+  } finally {
+    await cluster.inNode(node, ['nft', 'delete', 'table', 'inet', 'cut'])
+  }
+}
+
 describe.skipIf(needsNodes())('a node that is cut off', () => {
   it('D8.cut: has stopped its primary when the slot goes on elsewhere, long before Kubernetes gives the node up', async () => {
     await using world = await createWorld()
@@ -158,16 +176,11 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
     const cluster = await playground()
     const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
     const [holder = ''] = before.holders
-    const far = addressOn(cluster, holder)
     const silentTerm = async () => {
       const { status } = parseReport(await set.api.get(nodeReports, { name: holder }))
       return status?.slots.find(({ incarnation }) => incarnation === before.incarnation)?.silentTerm
     }
-    try {
-      await cluster.inNode(node, [
-        ...['nft', `table inet cut { chain in { type filter hook input priority 0; ip saddr ${far} drop; };`],
-        `chain out { type filter hook output priority 0; ip daddr ${far} drop; }; }`,
-      ])
+    await withoutLink(cluster, node, addressOn(cluster, holder), async () => {
       await eventually(async () => expect(await silentTerm()).toBe(before.fence?.term))
       // The operator begins a new term for the same pod.
       const later = await eventually(async () => {
@@ -178,11 +191,28 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
       expect([later.epoch, later.holder]).toEqual([before.epoch, before.holder])
       expect(await statesOf(pod)).not.toContain('T')
       expect(await readSlot(set, later)).toBe(expected)
-    } finally {
-      await cluster.inNode(node, ['nft', 'delete', 'table', 'inet', 'cut'])
-    }
+    })
     await saved(set)
     const [now] = await slotsOf(set)
     expect([now?.epoch, now?.holder]).toEqual([before.epoch, before.holder])
+  }, 400_000)
+
+  it('D8.island: from the API server alone serves by the answers of its holder, until Kubernetes gives it up; then its voters stop it', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const failover = { nodeTimeout: '3s', unreadySeconds: 5 }
+    const { set, before, pod, node, expected } = await fenced(world, failover)
+    await withoutLink(cluster, node, cluster.plan.controlPlane.address, async () => {
+      await eventually(async () => expect(await isReady(set, node)).toBe(false), 120_000)
+      // No pod has taken over so far, although the agent cannot be reached.
+      const [now] = await slotsOf(set)
+      expect(now?.epoch).toBe(before.epoch)
+      expect(await statesOf(pod)).not.toContain('T')
+      const after = await promoted(set, before)
+      expect(new Set(await statesOf(pod))).toEqual(new Set(['T']))
+      expect(await readSlot(set, after)).toBe(expected)
+    })
+    await eventually(async () => expect(await statesOf(pod)).toEqual([]))
+    await saved(set)
   }, 400_000)
 })

@@ -2,7 +2,7 @@
 import { apiServerVoter } from '../../../api/fence.ts'
 import type { SlotActionOf } from '../actions.ts'
 import { usableOf } from '../knowledge.ts'
-import type { SlotMemory } from '../memory-view.ts'
+import type { SlotMemory, Votes } from '../memory-view.ts'
 import type { SlotSnapshot } from '../snapshot.ts'
 import { isFenced } from './fenced.ts'
 
@@ -31,6 +31,12 @@ const recoveryMs = 10_000
  */
 const settlesFor = 1 / 6
 
+/**
+ * An agent writes at least every ten seconds. One that has not written for this long may not be able to stop a primary,
+ * ms.
+ */
+const unreachableMs = 12_000
+
 export function verdictOf(
   s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>,
   slot: Pick<SlotMemory, 'lease' | 'copies' | 'votes'>,
@@ -40,17 +46,19 @@ export function verdictOf(
   if (s.memory?.nodes.get(lease.node ?? '')?.outOfService)
     return { type: isUsable(slot) ? 'Promote' : 'NothingUsable' }
   const { fence } = lease
-  if (fence === undefined || votes?.statedAt === undefined) return { type: 'Serves' }
+  if (fence === undefined || votes === undefined) return { type: 'Serves' }
+  if (votes.statedAt === undefined)
+    // An agent that writes again can stop its primary itself, if it has to.
+    return fence.isRevoked && votes.unheardMs < unreachableMs
+      ? recovery(votes, s.monotonicNow)
+      : { type: 'Serves' }
   const heldMs = s.memory?.heldMs ?? 0
   const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
   if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
   const unheardMs = fence.timeoutMs - votes.unheardMs
   // One that was heard and is silent again must not begin a term that its sentinel may never acknowledge.
-  if (votes.isHeard && unheardMs > 0) {
-    const lookAgainMs = votes.termSeenAt + recoveryMs - s.monotonicNow
-    return lookAgainMs > 0 ? { type: 'WaitForFence', lookAgainMs } : { type: 'RecoverInPlace' }
-  }
+  if (votes.isHeard && unheardMs > 0) return recovery(votes, s.monotonicNow)
   if (heldMs > 0) return { type: 'OperatorBlind', lookAgainMs: heldMs }
   if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
   if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
@@ -60,6 +68,21 @@ export function verdictOf(
   return statement === undefined
     ? { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
     : { type: 'FenceThenPromote', statement }
+}
+
+function recovery({ termSeenAt }: Votes, now: number): Verdict {
+  const lookAgainMs = termSeenAt + recoveryMs - now
+  return lookAgainMs > 0 ? { type: 'WaitForFence', lookAgainMs } : { type: 'RecoverInPlace' }
+}
+
+/**
+ * True if nothing shows that the primary of the slot has stopped, or that its agent can stop it: no other pod may have the
+ * slot before its voters have made sure.
+ */
+export function isOutOfReach(s: SlotSnapshot, slot: SlotMemory | undefined): boolean {
+  const { votes, lease } = slot ?? {}
+  if (slot === undefined || votes === undefined || lease?.fence?.isArmed !== true) return false
+  return votes.unheardMs >= unreachableMs && !isFencedOff(s, slot)
 }
 
 /** True if the node of another pod could restore this memory now. */

@@ -62,7 +62,15 @@ describe('who votes on a primary', () => {
     const all = viewsOf(view('n1'), ...[...names(10), ...names(40)].map(name => view(name)))
     const first = wantedVoters(all, 'n1', names(10))
     const next = wantedVoters(all, 'n1', names(40))
-    const fence: Fence = { term: 1, version: 2, voters: first, next, timeoutMs: 3_000, isArmed: true }
+    const fence: Fence = {
+      term: 1,
+      version: 2,
+      voters: first,
+      next,
+      timeoutMs: 3_000,
+      isArmed: true,
+      isRevoked: false,
+    }
     expect(parseFence(formatFence(fence, of), of)).toEqual(fence)
   })
 })
@@ -73,9 +81,17 @@ const wanted: Wanted = {
   timeoutMs: 3_000,
   acknowledged: undefined,
   isRecovered: false,
+  isUnwanted: false,
 }
-const first: Fence = { term: 1, version: 1, voters: [a, b], timeoutMs: 3_000, isArmed: false }
-const armed: Fence = { ...first, isArmed: true }
+const first: Fence = {
+  term: 1,
+  version: 1,
+  voters: [a, b],
+  timeoutMs: 3_000,
+  isArmed: false,
+  isRevoked: false,
+}
+const armed: Fence = { ...first, isArmed: true, isRevoked: false }
 const acknowledged = { term: 1, version: 1 }
 
 describe('the fence in a Lease', () => {
@@ -107,7 +123,7 @@ describe('the fence in a Lease', () => {
   })
 
   it('D8.voters: ends where nobody votes any more, and its term is remembered', () => {
-    const ended = { term: 2, version: 0, voters: [], timeoutMs: 3_000, isArmed: false }
+    const ended = { term: 2, version: 0, voters: [], timeoutMs: 3_000, isArmed: false, isRevoked: false }
     expect(nextFence(armed, { ...wanted, voters: [] })).toEqual(ended)
     expect(nextFence(armed, { ...wanted, timeoutMs: undefined })).toEqual(ended)
     expect(nextFence(ended, { ...wanted, voters: [] })).toEqual(ended)
@@ -125,7 +141,7 @@ describe('the fence in a Lease', () => {
 
   it('begins a new term without voters with each takeover', () => {
     expect(fenceOfSuccessor(armed)).toEqual({
-      ...{ term: 2, version: 0, voters: [], timeoutMs: 3_000, isArmed: false },
+      ...{ term: 2, version: 0, voters: [], timeoutMs: 3_000, isArmed: false, isRevoked: false },
     })
     expect(fenceOfSuccessor(undefined)).toBeUndefined()
   })

@@ -2,7 +2,14 @@
  * The fence of a slot as its Lease should have it: who votes, and when a new term begins. The Lease of every primary on
  * stage has a fence if other nodes keep its memory and can hear it.
  */
-import { apiServerVoter, type Fence, mostVoters, nodeVoter, type Voter } from '../../../api/fence.ts'
+import {
+  apiServerVoter,
+  type Fence,
+  mostVoters,
+  nodeVoter,
+  type Voter,
+  withoutVoters,
+} from '../../../api/fence.ts'
 import type { SlotReport } from '../../../api/node-report.ts'
 import type { NodeView } from '../memory-view.ts'
 import { stepTowards } from './electorate.ts'
@@ -40,6 +47,8 @@ export interface Wanted {
   readonly timeoutMs: number | undefined
   /** The word of the primary's sentinel. */
   readonly acknowledged: SlotReport['acknowledged']
+  /** Another pod is to have the slot, and the agent of the primary cannot be reached. */
+  readonly isUnwanted: boolean
   /** The voters have stated that the primary is silent, and it serves on: a statement counts for its term for ever. */
   readonly isRecovered: boolean
 }
@@ -50,16 +59,16 @@ export interface Wanted {
  * @param now the fence in its Lease.
  */
 export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undefined {
-  const { voters, timeoutMs, acknowledged, isRecovered } = wanted
+  const { voters, timeoutMs, acknowledged, isRecovered, isUnwanted } = wanted
   if (timeoutMs === undefined || voters.length === 0)
     return now === undefined || now.version === 0 ? now : withoutVoters(now)
   if (now === undefined) return firstOf(1, voters, timeoutMs)
   if (now.version === 0) return firstOf(now.term, voters, timeoutMs)
   if (now.timeoutMs !== timeoutMs || isRecovered) return firstOf(now.term + 1, voters, timeoutMs)
   const version = acknowledged?.term === now.term ? acknowledged.version : undefined
-  const { term, isArmed } = now
+  const { term, isArmed, isRevoked } = now
   return {
-    ...{ term, timeoutMs, isArmed: isArmed || (version ?? 0) > 0 },
+    ...{ term, timeoutMs, isArmed: isArmed || (version ?? 0) > 0, isRevoked: isRevoked || isUnwanted },
     ...stepTowards({ version: now.version, voters: now.voters, ...nextOf(now) }, voters, version),
   }
 }
@@ -68,12 +77,7 @@ export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undef
 export const fenceOfSuccessor = (fence: Fence | undefined): Fence | undefined => fence && withoutVoters(fence)
 
 const firstOf = (term: number, voters: readonly Voter[], timeoutMs: number): Fence => ({
-  ...{ term, version: 1, voters, timeoutMs, isArmed: false },
-})
-
-/** The term stays, so that voters answer no primary of an earlier one. */
-const withoutVoters = ({ term, timeoutMs }: Fence): Fence => ({
-  ...{ term: term + 1, version: 0, voters: [], timeoutMs, isArmed: false },
+  ...{ term, version: 1, voters, timeoutMs, isArmed: false, isRevoked: false },
 })
 
 const nextOf = ({ next }: Fence) => (next === undefined ? {} : { next })
