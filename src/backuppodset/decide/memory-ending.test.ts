@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
-import { makeFence } from '../../slot/testing/votes.ts'
 import type { PodView } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
@@ -39,24 +38,6 @@ describe('a primary that hangs', () => {
     const ended = makePrimary('p0', 0, dead, died)
     expect(ofType(at(9_000, ['n-p0', 'n-h0'], ended), 'promote')).toHaveLength(1)
     expect(ofType(at(undefined, ['n-h0']), 'promote')).toHaveLength(1)
-  })
-
-  it('D7.ending: one with voters may be cut off and serve, so a node without an agent is waited for as well', () => {
-    const fenced = { ...lease, ending: hung.uid, fence: makeFence(lease) }
-    const since = (endingSince: number | undefined) => {
-      const slot = makeSlot(fenced, [makeCopy(lease, h0, 'Frozen')], { endingSince })
-      return makeMemorySnapshot(
-        { replicas: 1, hotBackups: 1 },
-        [hung, h0],
-        [slot],
-        { monotonicNow: 20_000 },
-        ['n-h0'],
-      )
-    }
-    expect(ofType(since(undefined), 'promote')).toEqual([])
-    expect(plan(since(undefined)).requeueAfterMs).toBe(10_000)
-    expect(ofType(since(11_000), 'promote')).toEqual([])
-    expect(ofType(since(10_000), 'promote')).toHaveLength(1)
   })
 
   it('D7.ending: one that is well again meanwhile stays', () => {

@@ -13,7 +13,6 @@ import { createSince } from '../../slot/observe/since.ts'
 import { leaseIndexes } from '../../slot/observe/slot-leases.ts'
 import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../../slot/testing/objects.ts'
 import { makeLease } from '../../slot/testing/slots.ts'
-import { makeFence } from '../../slot/testing/votes.ts'
 import { makePrimary } from '../testing/memory.ts'
 import type { Claim } from './claims.ts'
 import { type MemoryDeps, observeMemory } from './observe.ts'
@@ -356,19 +355,6 @@ it('D7.ending: since when somebody is called, and others before it, is known unt
   expect(await observed(lease, {}, { pod: running })).toMatchObject(unknown)
 })
 
-it('D7.ending: a primary with voters is to be ended since its agent has written after that', async () => {
-  const plain = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
-  const ending = { ...plain, ending: plain.holder.uid }
-  const fenced = { ...ending, fence: makeFence(plain) }
-  const at = async (of: NumberedSlotLease, speaksMs?: number) =>
-    (await observed(of, { n1: {} }, { pod: running, laterMs: 5_000, ...(speaksMs && { speaksMs }) }))
-      ?.endingSince
-  const start = createFakeClock().monotonic()
-  expect(await at(ending)).toBe(start)
-  expect(await at(fenced)).toBeUndefined()
-  expect(await at(fenced, 2_000)).toBe(start + 2_000)
-})
-
 it('D7.handover-unready: since when a Lease asks for no handover is known by our own clock', async () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
   const at = async (handover: string | undefined) =>
@@ -433,8 +419,8 @@ describe('how long a primary that is being deleted is waited for', () => {
         spec: { nodeName: 'n1' },
         status: { conditions: [{ type: 'Ready', status }] },
       })
-    const by = async (laterMs: number, world: World = {}, of = lease) =>
-      ((await observed(of, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
+    const by = async (laterMs: number, world: World = {}) =>
+      ((await observed(lease, { n1: { role: 'source' } }, { pod: ready('True'), laterMs, ...world }))
         ?.holderGoesBy ?? 0) - start
 
     it('D7.deleted: its grace is not over before anything was heard of its node since', async () => {
@@ -447,13 +433,6 @@ describe('how long a primary that is being deleted is waited for', () => {
 
     it('until Kubernetes takes it for lost', async () => {
       expect(await by(60_000, { pod: ready('False') })).toBe(12_000)
-    })
-
-    it('and not even then if it has voters: clients may reach it, and its voters hear it', async () => {
-      const voted = { ...lease, holders: ['n2'] }
-      const of = (isArmed: boolean) => ({ ...voted, fence: makeFence(voted, { isArmed }) })
-      expect(await by(60_000, { pod: ready('False') }, of(true))).toBe(62_000)
-      expect(await by(60_000, { pod: ready('False') }, of(false))).toBe(12_000)
     })
   })
 })

@@ -17,12 +17,10 @@ const isAttended = (s: SlotSnapshot, { node }: Candidate): boolean =>
 
 /**
  * Returns the ms for which no other pod may be called yet, because this one may still run beside it. It has ended when
- * its agent reports that it has died. Without an agent that could do so there is no wait, unless the pod has voters: it may
- * be cut off and serve.
+ * its agent reports that it has died. Without an agent that could do so there is no wait.
  */
-export function msUntilEnded(s: SlotSnapshot, { lease, endingSince }: SlotMemory, pod: Candidate): number {
-  const hasVoters = lease.fence?.isArmed === true && lease.holder.uid === pod.uid
-  if (!hasVoters && !isAttended(s, pod)) return 0
+export function msUntilEnded(s: SlotSnapshot, { endingSince }: SlotMemory, pod: Candidate): number {
+  if (!isAttended(s, pod)) return 0
   return endingSince === undefined ? endingMs : endingSince + endingMs - s.monotonicNow
 }
 
@@ -53,8 +51,6 @@ export function untilEnded(s: SlotSnapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])]
     .flatMap(slot => [
       slot.endingSince === undefined ? 0 : slot.endingSince + endingMs - s.monotonicNow,
-      // It is not known yet whether its agent has heard of it.
-      slot.endingSince === undefined && slot.lease.ending !== undefined ? endingMs : 0,
       msUntilGivenUp(s, slot),
     ])
     .filter(ms => ms > 0)

@@ -82,11 +82,11 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
-    holderGoesBy: goesBy(holder, stage, deps, since, lease.fence?.isArmed === true),
+    holderGoesBy: goesBy(holder, stage, deps, since),
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
-    endingSince: endingSince(lease, deps, since),
+    endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
     calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
     comingSince: since(`coming/${incarnation}`, isCalled),
     handoverRequestedAt: deps.handoverTimes.requestedAt(lease),
@@ -100,21 +100,6 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
       isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
     }),
   }
-}
-
-/**
- * Returns since when the agent could know that the primary is to be ended. One with voters may be cut off and serve: then it
- * counts from the first word of its agent, and until then its voters decide.
- */
-function endingSince(
-  { incarnation, epoch, ending, holder, node = '', fence }: NumberedSlotLease,
-  { reports, clock }: SlotDeps,
-  since: ReturnType<Since['pass']>,
-): number | undefined {
-  const at = since(`ending/${incarnation}/${epoch}`, ending === holder.uid)
-  if (fence?.isArmed !== true) return at
-  const isHeard = at !== undefined && reports.unheardFor(node) < clock.monotonic() - at
-  return since(`ending-heard/${incarnation}/${epoch}`, isHeard)
 }
 
 function copiesOf(

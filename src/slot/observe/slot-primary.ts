@@ -61,17 +61,13 @@ export function isOnStage(
 /**
  * Returns until when to wait for the report that a primary which is being deleted has stopped, monotonic ms. Its grace
  * period begins when its kubelet hears of the deletion. A silent node may be cut off: then the grace period counts from
- * the first report of its agent. Without a report Kubernetes decides, by making the node's pods unready; if the primary has
- * voters, they decide.
- *
- * @param isArmed the primary has voters, and stops without their answers.
+ * the first report of its agent. Without a report Kubernetes decides, by making the node's pods unready.
  */
 export function goesBy(
   pod: Pod | undefined,
   stage: StageView | undefined,
   { isDeleted, clock, reports }: PrimaryDeps,
   since: ReturnType<Since['pass']>,
-  isArmed: boolean,
 ): number | undefined {
   if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
   // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
@@ -86,6 +82,6 @@ export function goesBy(
   if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
   const lastsMs = grace * 1000 + afterGraceMs
   const heardAt = since(`heard/${uid}/${grace}`, node !== undefined && reports.silentFor(node) < now - at)
-  if ((!stage.selectable && !isArmed) || node === undefined) return at + lastsMs
+  if (!stage.selectable || node === undefined) return at + lastsMs
   return heardAt === undefined ? Math.max(at + lastsMs, now + afterGraceMs) : heardAt + lastsMs
 }

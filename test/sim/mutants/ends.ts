@@ -47,7 +47,7 @@ export const ofEnds: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/observe/slot-primary.ts',
-        find: 'if ((!stage.selectable && !isArmed) || node === undefined) return',
+        find: 'if (!stage.selectable || node === undefined) return',
         replace: 'if (at >= 0) return',
       },
     ],

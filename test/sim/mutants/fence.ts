@@ -64,28 +64,6 @@ export const ofFence: readonly Mutant[] = [
   },
   {
     finding: 'fence',
-    name: 'unarmed',
-    what: 'a primary whose sentinel has promised nothing counts as stopped',
-    mutations: [
-      {
-        file: 'src/slot/decide/fence/verdict.ts',
-        find: 'heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)',
-        replace: 'heldMs === 0 && settlesMs <= 0 && isUsable(slot)',
-      },
-      {
-        file: 'src/slot/decide/fence/verdict.ts',
-        find: "if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }",
-        replace: '',
-      },
-    ],
-    scenarios: onEachNode([1, 2], voted, node => [
-      [0, endAgent(node, 12_000)],
-      [0, { type: 'editSpec', spec: { failover: { nodeTimeout: '2s' } } }],
-      [12_000, wait],
-    ]),
-  },
-  {
-    finding: 'fence',
     name: 'same-server',
     what: 'the API server answers a primary after it has stated its silence',
     mutations: [
@@ -141,19 +119,35 @@ export const ofFence: readonly Mutant[] = [
   },
   {
     finding: 'fence',
-    name: 'kubernetes-decides',
+    name: 'deletion-decides',
     what: 'a deleted primary that its voters hear is given up when Kubernetes hears nothing of its node',
     mutations: [
       {
-        file: 'src/slot/observe/slot-primary.ts',
-        find: 'if ((!stage.selectable && !isArmed) || node === undefined) return',
-        replace: 'if (!stage.selectable || node === undefined) return',
+        file: 'src/backuppodset/decide/vacancies.ts',
+        find: '(isExpectedToGo(s, slot) || isOutOfReach(s, slot))',
+        replace: 'isExpectedToGo(s, slot)',
       },
     ],
     scenarios: bySeeds([1, 2], voted, [
       [9_000, cutOff(20_000, true)],
       [500, { type: 'deleteNamed', of: 'primary', force: false }],
       [18_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'readiness-decides',
+    what: 'a primary that its voters hear is given up when Kubernetes hears nothing of its node',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/deaths.ts',
+        find: 'return reason === undefined || isOutOfReach(s, slot) ? []',
+        replace: 'return reason === undefined ? []',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(60_000, true)],
+      [50_000, wait],
     ]),
   },
   {
@@ -168,13 +162,16 @@ export const ofFence: readonly Mutant[] = [
           'if ((pod.understudy || policy?.liveness !== undefined) && !snapshot.fence.fenced.has(pod.uid))',
       },
     ],
+    // A pause is shorter than its probe needs, and longer than its answers count.
     scenarios: bySeeds(
       [258223412],
-      { nodes: 3, replicas: 2, hotBackups: 0, coldBackups: 1, probes: true, nodeTimeoutMs: 3_000 },
+      { replicas: 2, hotBackups: 0, coldBackups: 1, probes: true, nodeTimeoutMs: 3_000 },
       [
         [139, { type: 'cutNode', node: 0, forMs: 4_002, apiOnly: false }],
-        [8_878, { type: 'pausePrimarysMachine', primary: 5, forMs: 2_006 }],
+        [2_925, { type: 'slowCollector', forMs: 11_294 }],
+        [5_953, { type: 'pausePrimarysMachine', primary: 5, forMs: 2_006 }],
         [72, { type: 'deletePod', pod: 3, force: false }],
+        [4_889, wait],
       ],
     ),
   },

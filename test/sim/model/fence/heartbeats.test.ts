@@ -47,7 +47,7 @@ function clusterOf(seed: number) {
       for (const { name, address, voting } of machines)
         if (name !== `n${index}`) void agent.addPeer({ name, address, port, run: voting.run, key })
     for (const agent of agents.slice(1))
-      void agent.vote({ slot, term: 1, node: 'n0', run: primarys.voting.run, timeoutMs })
+      void agent.vote({ slot, term: 1, node: 'n0', run: primarys.voting.run, timeoutMs, isDenied: false })
     await time.runUntil(time.now() + 10)
   }
   const guard = () =>

@@ -77,7 +77,7 @@ export function createVotingRequests(
       heartbeats.changed()
       return asked.length > 0
     },
-    async vote({ slot, term, node, run, timeoutMs }) {
+    async vote({ slot, term, node, run, timeoutMs, isDenied }) {
       await answer()
       const { votes } = machine.voting
       const known = votes.get(slot)
@@ -89,7 +89,7 @@ export function createVotingRequests(
         throw new AgentError('SentinelRefused', 'vote: bad-timeout')
       const heardAt = isSame && known.isOpen ? known.heardAt : time.now()
       votes.set(slot, {
-        ...{ slot, term, node, run, timeoutMs },
+        ...{ slot, term, node, run, timeoutMs, isDenied },
         ...{ heardAt, isOpen: true, stated: known?.stated },
       })
       heartbeats.changed()

@@ -102,5 +102,6 @@ export function judge(
   if (vote === undefined) return 'Unknown'
   if (term < vote.term || !mayAnswer(term, vote.stated)) return 'Refused'
   const isKnown = vote.isOpen && vote.node === from.name && vote.run === from.run
-  return isKnown && term === vote.term && timeoutMs <= vote.timeoutMs ? 'Answered' : 'Unknown'
+  if (!isKnown || term !== vote.term || timeoutMs > vote.timeoutMs) return 'Unknown'
+  return vote.isDenied ? 'Refused' : 'Answered'
 }
