@@ -34,9 +34,10 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
         .list(leases)
         .flatMap(each => leaseOf(each) ?? [])
         .find(({ holder }) => serving.some(({ pod }) => pod.uid === holder.uid))
-      if (lease?.fence?.isArmed !== true) continue
+      if (lease === undefined) continue
+      const isArmed = lease.fence?.isArmed === true
       const others = serving.filter(({ pod }) => pod.uid !== lease.holder.uid)
-      if (others.some(({ node, pod }) => shutOff.has(pod.uid) || isFenced(node, pod.uid)))
+      if (others.some(({ node, pod }) => shutOff.has(pod.uid) || (isArmed && isFenced(node, pod.uid))))
         violate(
           'TwoServe',
           genesis,
