@@ -91,7 +91,7 @@ export const ofFence: readonly Mutant[] = [
         replace: 'epoch >= stated',
       },
     ],
-    // Both holders state its silence. The one that is not its heir hears it again before it knows of the successor.
+    // Both holders state its silence. One of them hears it again before that holder knows of the successor.
     scenarios: [1, 2, 3].flatMap(other =>
       onEachNode([1], { ...voted, nodes: 4, copies: 2 }, node => [
         [9_000, cutOff(5_000)],

@@ -31,7 +31,7 @@ export function lateTakeover(ground: Ground): (slots: readonly ServedSlot[], ela
         isLost(node) &&
         canDecide(fence) &&
         nodes.every(({ machine }) => isWhole(machine)) &&
-        // While many nodes are silent at once, the operator takes itself for the one that is cut off.
+        // While many nodes are silent at once, the operator waits, because it may be cut off itself.
         nodes.every(each => each === node || isSoundForLong(each)) &&
         hasBackup(ground, lease)
       const ms = isBad ? (outages.get(name) ?? 0) + elapsed : 0
