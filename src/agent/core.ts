@@ -188,10 +188,15 @@ function createPodMemory(
     ...{ clock, log },
   })
   const understudies = createUnderstudies(driver, changed, lazyPages.note)
+  /** Ends the suspension of a fenced pod's probes. */
+  const resumeProbes = new Map<string, () => void>()
   const fencing = createFencing({
     changed,
     onFenced(uid, isFenced) {
       metrics.fenced(fencing.view.fenced.size)
+      resumeProbes.get(uid)?.()
+      if (isFenced) resumeProbes.set(uid, probes.suspendProbes(uid))
+      else resumeProbes.delete(uid)
       // A checkpoint waits for it.
       requests.tell(uid)
       const pod = present().podOf(uid)

@@ -23,6 +23,15 @@ it('a primary that ends is followed by one with its memory', async () => {
   expect(thaws).toBe(1)
 })
 
+it('a primary whose node is cut off has a successor long before Kubernetes gives its node up', async () => {
+  const cut = { type: 'cutPrimarysNode', primary: 0, forMs: 8_000, apiOnly: false } as const
+  const scenario = { ...quiet, replicas: 1, copies: 1, steps: [{ afterMs: 5_000, command: cut }] }
+  const { violations, thaws } = await runRound({ ...scenario, nodeTimeoutMs: 3_000 })
+  expect(violations).toEqual([])
+  expect(thaws).toBe(1)
+  expect(await runRound(scenario)).toMatchObject({ violations: [], thaws: 0 })
+})
+
 it('the same scenario comes to the same end', async () => {
   const deletePod = { type: 'deletePod', pod: 2, force: false } as const
   const scenario = { ...quiet, steps: [{ afterMs: 3_000, command: deletePod }] }
@@ -59,7 +68,7 @@ it('a cluster that is over leaves nothing behind, for the next hundred thousand'
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const liveAndDie = async () => {
-    const cluster = createCluster(modelPlatform(), 1, 3)
+    const cluster = createCluster(modelPlatform(), { seed: 1, nodes: 3, heartbeatPort: undefined })
     cluster.createSet(specOf(quiet))
     cluster.startOperator(0)
     await cluster.time.runUntil(20_000)

@@ -50,8 +50,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
     },
     ...ofGuarded(snapshot, slot, pod),
   ]
-  // A fenced primary is stopped, and passes no probe.
-  if ((pod.understudy || policy?.liveness !== undefined) && !snapshot.fence.fenced.has(pod.uid))
+  if (pod.understudy || policy?.liveness !== undefined)
     tasks.push({
       type: 'probe',
       key: `probe/${pod.uid}`,

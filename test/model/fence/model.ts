@@ -144,7 +144,8 @@ export function fenceModel(
     if (state.isTaken) return []
     const { electorate: now, acknowledged } = state
     // The operator waits for a time-out after it has seen that another run is in the place of a voter.
-    const isLongOver = ({ gone, heard }: VoterState) => gone && mayState(-heard * tickMs * voterRate, 0, nodeTimeoutMs)
+    const isLongOver = ({ gone, heard }: VoterState) =>
+      gone && mayState(-heard * tickMs * voterRate, 0, nodeTimeoutMs)
     const silent = new Set(state.voters.filter(voter => voter.told || isLongOver(voter)).map(nameOf))
     const steps: [string, State][] = []
     if (isFenced(now, silent)) steps.push(['another pod takes over', { ...state, isTaken: true }])

@@ -4,6 +4,7 @@ import { annotations, labels } from '../../../src/api/labels.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 import type { Command, Lagging } from './commands.ts'
+import { apiAway, cut, cutLink, later, lose, putToSleep, restartSentinel } from './machine-faults.ts'
 import type { Link } from './network.ts'
 import type { Party } from './virtual-time.ts'
 
@@ -20,6 +21,7 @@ const quick = { slowStartMs: 0, slowRestoreMs: 0, slowAnswerMs: 0 }
 export function carryOut(cluster: Cluster, command: Command): void {
   const carry = handlers[command.type] as Handler<Command['type']>
   carry(command, cluster)
+  cluster.heartbeats.changed()
 }
 
 type Handler<Type extends Command['type']> = (
@@ -56,7 +58,10 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     cluster.endAgent(nodeAt(cluster, index), how)
     later(cluster, forMs, () => cluster.startAgent(nodeAt(cluster, index)))
   },
-  pauseAgent: ({ node, forMs }, cluster) => pause(cluster, nodeAt(cluster, node).agent, forMs),
+  pauseAgent: ({ node: index, forMs }, cluster) => {
+    const node = nodeAt(cluster, index)
+    pause(cluster, node.agent, forMs, () => node.machine.asleep === undefined)
+  },
   rollAgents: (_, cluster) => {
     for (const [index, each] of cluster.nodes.entries())
       later(cluster, index * 4_000, () => {
@@ -71,19 +76,20 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
   pauseOperator: ({ index, forMs }, cluster) => pause(cluster, operatorAt(cluster, index), forMs),
   powerOff: ({ node, forMs }, cluster) => lose(cluster, nodeAt(cluster, node), forMs),
   losePrimarysNode: ({ primary, forMs }, cluster) => {
-    const name = primaryOf(cluster, primary)?.spec?.nodeName
-    const node = cluster.nodes.find(({ machine }) => machine.name === name)
+    const node = nodeOfPrimary(cluster, primary)
     if (node !== undefined) lose(cluster, node, forMs)
   },
-  cutNode: ({ node, forMs, apiOnly }, cluster) => {
-    const { link, machine } = nodeAt(cluster, node)
-    const isCut = (cut: boolean) => {
-      link.cut = cut
-      if (!apiOnly) machine.partitioned = cut
-    }
-    isCut(true)
-    later(cluster, forMs, () => isCut(false))
-  },
+  cutNode: ({ node, forMs, apiOnly }, cluster) => cut(cluster, nodeAt(cluster, node), forMs, apiOnly),
+  cutPrimarysNode: ({ primary, forMs, apiOnly }, cluster) =>
+    cut(cluster, nodeOfPrimary(cluster, primary), forMs, apiOnly),
+  cutLink: ({ from, to, both, forMs }, cluster) =>
+    cutLink(cluster, nodeAt(cluster, from).machine, nodeAt(cluster, to).machine, { both, forMs }),
+  pauseMachine: ({ node, forMs }, cluster) => putToSleep(cluster, nodeAt(cluster, node), forMs),
+  pausePrimarysMachine: ({ primary, forMs }, cluster) =>
+    putToSleep(cluster, nodeOfPrimary(cluster, primary), forMs),
+  restartSentinel: ({ node, forMs }, cluster) =>
+    restartSentinel(cluster, nodeAt(cluster, node).machine, forMs),
+  apiAway: ({ forMs }, cluster) => apiAway(cluster, forMs),
   cutPeers: ({ node, forMs }, cluster) =>
     forAWhile(cluster, forMs, nodeAt(cluster, node).machine, { partitioned: true }, { partitioned: false }),
   cutOperator: ({ index, forMs }, cluster) =>
@@ -156,7 +162,10 @@ const operatorAt = ({ operators }: Cluster, index: number): Cluster['operators']
 
 const primaryOf = (cluster: Cluster, index: number): Pod | undefined => pick(mine(cluster, 'primary'), index)
 
-const later = ({ time, master }: Cluster, ms: number, run: () => void): void => time.after(master, ms, run)
+const nodeOfPrimary = (cluster: Cluster, index: number): ModelNode | undefined => {
+  const name = primaryOf(cluster, index)?.spec?.nodeName
+  return cluster.nodes.find(({ machine }) => machine.name === name)
+}
 
 function edit({ server }: Cluster, spec: object): void {
   if (server.find(backupPodSets, setRef)) server.patch(backupPodSets, setRef, 'merge', { spec }, undefined)
@@ -167,15 +176,17 @@ function remove({ wantedGone, server }: Cluster, { metadata }: Pod, force: boole
   server.delete(pods, metadata, { uid: metadata.uid }, force ? 0 : undefined)
 }
 
-function lose(cluster: Cluster, node: ModelNode, forMs: number): void {
-  cluster.powerOff(node)
-  later(cluster, forMs, () => cluster.powerOn(node))
-}
-
-function pause(cluster: Cluster, process: { readonly party: Party } | undefined, forMs: number): void {
+function pause(
+  cluster: Cluster,
+  process: { readonly party: Party } | undefined,
+  forMs: number,
+  mayResume = () => true,
+): void {
   if (process === undefined) return
   process.party.paused = true
-  later(cluster, forMs, () => cluster.time.resume(process.party))
+  later(cluster, forMs, () => {
+    if (mayResume()) cluster.time.resume(process.party)
+  })
 }
 
 function forAWhile<T extends object>(
@@ -204,6 +215,7 @@ function delay(
 export function heal(cluster: Cluster): void {
   const { time, nodes, server } = cluster
   cluster.collectsFrom = 0
+  cluster.isApiAway = false
   for (const [index, operator] of cluster.operators.entries()) {
     if (operator === undefined) cluster.startOperator(index)
     else {
@@ -218,12 +230,16 @@ export function heal(cluster: Cluster): void {
     node.link.cut = false
     node.link.lagMs.clear()
     const { machine } = node
+    cluster.wake(node)
+    if (!machine.voting.isUp) cluster.heartbeats.begin(machine)
+    machine.deafTo.clear()
     Object.assign(machine, { partitioned: false, refusesStops: false, ...quick })
     for (const { containers } of machine.pods.values())
       for (const { app } of containers) if (app !== undefined) app.hangsUntil = 0
     node.kubelet?.look()
     if (node.agent) time.resume(node.agent.party)
   }
+  cluster.heartbeats.changed()
   if (server.find(backupPodSets, setRef))
     server.patch(backupPodSets, setRef, 'merge', { spec: { paused: false } }, undefined)
 }

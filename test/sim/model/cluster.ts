@@ -3,6 +3,7 @@
  *
  * Long because every process of the cluster starts and ends here, with the state that outlives it.
  */
+import type { VotingNews } from '../../../src/agent/sentinel/client.ts'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
@@ -17,15 +18,27 @@ import {
 } from '../../../src/kube/resources.ts'
 import type { Objects } from '../../../src/kube/testing/api-server.ts'
 import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
-import { openGate, runModelAgent, type Volatile } from './agent.ts'
+import { openGate, runModelAgent } from './agent.ts'
+import type { Volatile } from './agent-options.ts'
+import { createHeartbeats, type Heartbeats } from './fence/heartbeats.ts'
+import { createVoting } from './fence/voting.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'
 import { runModelOperator } from './operator.ts'
 import type { Platform } from './platform.ts'
-import { letLost, noticeDeath } from './sentinel.ts'
+import { letLost, noticeDeath, probedMs } from './sentinel.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
-import { type App, type Container, createMachine, type Machine, type PodOnNode } from './world.ts'
+import {
+  type App,
+  type Container,
+  createMachine,
+  halt,
+  type Machine,
+  memoryNow,
+  type PodOnNode,
+  reaches,
+} from './world.ts'
 
 /** One process of an agent or of an operator. */
 interface Process {
@@ -71,15 +84,32 @@ export interface Cluster {
   endOperator(index: number, how: 'stop' | 'kill'): void
   startAgent(node: ModelNode): void
   endAgent(node: ModelNode, how: 'stop' | 'kill'): void
+  /** Pauses the machine with all its processes until `wake`. Its clocks run meanwhile. */
+  sleep(node: ModelNode): void
+  wake(node: ModelNode): void
   powerOff(node: ModelNode): void
   powerOn(node: ModelNode): void
   killApp(uid: string, container: string): void
   createSet(spec: object): void
   /** Pods that were deleted by others than the operator. */
   readonly wantedGone: Set<string>
+  readonly heartbeats: Heartbeats
+  /** Called for each news of a sentinel about primaries and votes. */
+  readonly voted: ((machine: Machine, news: VotingNews) => void)[]
+  /** Called when a pod with memory begins to run, or runs again after it was stopped. */
+  readonly resumed: (() => void)[]
+  /** Nothing reaches the API server, and its controllers do nothing. */
+  isApiAway: boolean
   /** True time, ms, until which the garbage collector does nothing. */
   collectsFrom: number
   end(): Promise<void>
+}
+
+export interface ClusterOptions {
+  readonly seed: number
+  readonly nodes: number
+  /** UDP port of the sentinels; undefined: none of them votes. */
+  readonly heartbeatPort: number | undefined
 }
 
 const wakeKeys = [new Uint8Array(32).fill(7)] as const
@@ -89,7 +119,10 @@ export const nodeGraceMs = 12_000
 const evictionMs = 25_000
 const collectMs = 3_000
 
-export function createCluster({ time, server, apiOf }: Platform, seed: number, nodeCount: number): Cluster {
+export function createCluster(
+  { time, server, apiOf }: Platform,
+  { seed, nodes: nodeCount, heartbeatPort }: ClusterOptions,
+): Cluster {
   const random = seededRandom(seed)
   const master = time.createParty('control-plane')
   const failures: unknown[] = []
@@ -131,6 +164,25 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     }
   })
 
+  const voted: Cluster['voted'] = []
+  const resumed: Cluster['resumed'] = []
+  const heartbeats = createHeartbeats({
+    machines: nodes.map(({ machine }) => machine),
+    ...{ time, party: master },
+    // The rest of a round does not depend on how many beats there are.
+    random: seededRandom(seed + 1),
+    onNews: (machine, news) => {
+      for (const listener of voted) listener(machine, news)
+    },
+    onFreeze: (machine, isFrozen) => {
+      // The kubelet probes, and notices after a while which apps answer.
+      time.after(machine.kernel, probedMs, () =>
+        nodes.find(each => each.machine === machine)?.kubelet?.look(),
+      )
+      if (!isFrozen) for (const listener of resumed) listener()
+    },
+  })
+
   const boot = (node: ModelNode) => {
     const { machine, link } = node
     node.boot = new AbortController()
@@ -170,6 +222,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
     }
   }
 
+  const isAway = ({ partitioned, kernel }: Machine) => partitioned || kernel.paused
   const wake = async ({ host, token, timeoutMs, signal }: WakeRequest, party: Party): Promise<WakeReply> => {
     const clock = time.clockOf(party)
     await clock.sleep(2, signal)
@@ -177,7 +230,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       ({ machine }) => machine.up && [...machine.pods.values()].some(({ ip }) => ip === host),
     )
     const pod = node && [...node.machine.pods.values()].find(({ ip }) => ip === host)
-    if (node?.kubelet === undefined || pod === undefined || node.machine.partitioned) {
+    if (node?.kubelet === undefined || pod === undefined || isAway(node.machine)) {
       await clock.sleep(timeoutMs, signal)
       return { type: 'timeout', detail: 'no reply' }
     }
@@ -187,13 +240,15 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
   }
 
   const cluster: Cluster = {
-    ...{ time, master, server, nodes, thaws, failures, slotOfGenesis },
+    ...{ time, master, server, nodes, thaws, failures, slotOfGenesis, heartbeats, voted, resumed },
+    isApiAway: false,
     operators: [undefined, undefined],
     wantedGone: new Set(),
     collectsFrom: 0,
     startOperator(index) {
       if (cluster.operators[index] !== undefined) return
       const link = createLink()
+      link.cut = cluster.isApiAway
       names += 1
       cluster.operators[index] = launch(`operator-${index}-${names}`, link, (party, signal) =>
         runModelOperator({
@@ -216,6 +271,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         party.wallOffsetMs = machine.kernel.wallOffsetMs
         return runModelAgent({
           ...{ machine, party, time, random, nextName, signal },
+          ...{ beats: heartbeats, heartbeatPort },
           volatile: node.volatile,
           api: apiOf({ party, link, random }),
           kubelet: () => {
@@ -228,12 +284,14 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
             const answers =
               there.agent?.party.alive === true &&
               !there.agent.party.paused &&
-              !there.machine.partitioned &&
-              !machine.partitioned
+              reaches(machine, there.machine) &&
+              reaches(there.machine, machine)
             return { machine: there.machine, shelf: there.volatile.shelf, news: there.volatile.news, answers }
           },
-          thawed: (pod, { slot, epoch: ofEpoch, generation }) =>
-            thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation }),
+          thawed: (pod, { slot, epoch: ofEpoch, generation }) => {
+            thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation })
+            for (const listener of resumed) listener()
+          },
           exits: (pod, app) => {
             const container = pod.containers.find(each => each.app === app)
             if (container !== undefined) cluster.killApp(pod.uid, container.name)
@@ -241,23 +299,52 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
           // The sentinel notices the end of an app below `hold`; `hold` itself stays.
           discarded: (pod, app: App) => {
             const container = pod.containers.find(({ holds, up }) => holds && up)
-            if (app.runsSince === undefined || container === undefined) return
+            if (!halt(pod, app, time.now()) || container === undefined) return
             const { genesis } = app.memory
             machine.endings.push({ at: time.now(), uid: pod.uid, genesis, by: 'agent' })
             died(node, pod, container)
           },
         })
       })
+      node.agent.party.paused = machine.kernel.paused
     },
     endAgent(node, how) {
       if (node.agent === undefined) return
       const { machine, agent } = node
       machine.listener = undefined
+      machine.voting.listeners.clear()
       endProcess(agent, how)
       // The sentinel's connection ends with the agent.
       if (how === 'kill') letLost(machine, time)
       else void agent.over.then(() => letLost(machine, time))
       node.agent = undefined
+    },
+    sleep(node) {
+      const { machine, agent } = node
+      if (!machine.up || machine.asleep !== undefined) return
+      const apps = [...machine.pods.values()].flatMap(({ containers }) =>
+        containers.flatMap(({ up, app }) => (up && app?.runsSince !== undefined ? [app] : [])),
+      )
+      for (const app of apps) {
+        app.memory = memoryNow(app, time.now())
+        app.runsSince = undefined
+      }
+      machine.asleep = apps
+      machine.kernel.paused = true
+      if (agent !== undefined) agent.party.paused = true
+      heartbeats.changed()
+    },
+    wake(node) {
+      const { machine, agent } = node
+      if (machine.asleep === undefined) return
+      for (const app of machine.asleep) app.runsSince = time.now()
+      machine.asleep = undefined
+      time.resume(machine.kernel)
+      if (agent !== undefined) time.resume(agent.party)
+      heartbeats.changed()
+      for (const listener of resumed) listener()
+      // The kubelet probes.
+      time.after(machine.kernel, 2 * probedMs, () => node.kubelet?.look())
     },
     powerOff(node) {
       const { machine } = node
@@ -272,6 +359,8 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       machine.stops.clear()
       machine.images.clear()
       machine.proven.clear()
+      machine.asleep = undefined
+      heartbeats.changed()
       node.volatile = { shelf: new Map(), clones: new Map(), news: createShelfNews() }
     },
     powerOn(node) {
@@ -282,6 +371,7 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
       const { wallOffsetMs } = machine.kernel
       machine.kernel = time.createParty(`${machine.name}-${machine.boot}`)
       machine.kernel.wallOffsetMs = wallOffsetMs
+      machine.voting = createVoting(machine.name, machine.boot)
       boot(node)
       time.after(machine.kernel, 3_000, () => cluster.startAgent(node))
     },
@@ -349,6 +439,12 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         matchFields.some(({ operator, values }) => operator === 'NotIn' && values?.includes(name)),
     ) === true
   const beat = () => {
+    // A server that was away has heard nothing.
+    if (cluster.isApiAway) for (const { machine } of nodes) lastSeen.set(machine.name, time.now())
+    else control()
+    time.after(master, 200, beat)
+  }
+  const control = () => {
     const all = server.list(pods)
     for (const pod of all) {
       const spec = pod.spec
@@ -382,7 +478,6 @@ export function createCluster({ time, server, apiOf }: Platform, seed: number, n
         }
       }
     }
-    time.after(master, 200, beat)
   }
   time.after(master, 200, beat)
 

@@ -34,6 +34,27 @@ export type Command =
   | { readonly type: 'cutNode'; readonly node: number; readonly forMs: number; readonly apiOnly: boolean }
   /** A machine reaches the API server, but not the other machines. */
   | { readonly type: 'cutPeers'; readonly node: number; readonly forMs: number }
+  /** Datagrams from one machine to another are lost, and no connection between the two works. */
+  | {
+      readonly type: 'cutLink'
+      readonly from: number
+      readonly to: number
+      readonly both: boolean
+      readonly forMs: number
+    }
+  /** As `cutNode`, for the machine of this primary. */
+  | {
+      readonly type: 'cutPrimarysNode'
+      readonly primary: number
+      readonly forMs: number
+      readonly apiOnly: boolean
+    }
+  /** Pauses a machine with all its processes. */
+  | { readonly type: 'pauseMachine'; readonly node: number; readonly forMs: number }
+  | { readonly type: 'pausePrimarysMachine'; readonly primary: number; readonly forMs: number }
+  | { readonly type: 'restartSentinel'; readonly node: number; readonly forMs: number }
+  /** Nothing reaches the API server. */
+  | { readonly type: 'apiAway'; readonly forMs: number }
   | { readonly type: 'cutOperator'; readonly index: number; readonly forMs: number }
   /** The sentinel on this machine can stop no process, because another program traces them. */
   | { readonly type: 'refuseStops'; readonly node: number; readonly forMs: number }

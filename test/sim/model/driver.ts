@@ -4,7 +4,7 @@ import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import type { VirtualTime } from './virtual-time.ts'
-import { type App, type Machine, type Memory, memoryNow, type PodOnNode } from './world.ts'
+import { type App, isToRun, letRun, type Machine, type Memory, memoryNow, type PodOnNode } from './world.ts'
 
 /** The restored apps below `hold` of a pod, as a driver describes them; frozen or running. */
 export type Clones = Map<string, Clone>
@@ -108,11 +108,10 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       for (const { name } of clone.containers) {
         const container = pod.containers.find(each => each.name === name)
         if (container?.app === undefined || !container.up) throw new AgentError('CloneLost')
-        if (container.app.runsSince === undefined) {
-          lay = true
-          container.app.hangsUntil = time.now() + machine.slowAnswerMs
-        }
-        container.app.runsSince ??= time.now()
+        if (isToRun(pod, container.app)) continue
+        lay = true
+        container.app.hangsUntil = time.now() + machine.slowAnswerMs
+        letRun(pod, container.app, time.now())
       }
       const thawed: Clone = { ...clone, stage: 'Thawed' }
       clones.set(clone.podUid, thawed)

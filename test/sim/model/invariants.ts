@@ -13,6 +13,7 @@ import type { Ground, Violate, Violation } from './invariants/ground.ts'
 import { createHealth } from './invariants/health.ts'
 import { impostorAnswers } from './invariants/impostor-answers.ts'
 import { impostorSaved } from './invariants/impostor-saved.ts'
+import { lateTakeover } from './invariants/late-takeover.ts'
 import { longOutage } from './invariants/long-outage.ts'
 import { memoryThrownAway } from './invariants/memory-thrown-away.ts'
 import { needlessEnd, needlessTakeover } from './invariants/needless.ts'
@@ -24,9 +25,11 @@ import { oldMemory } from './invariants/old-memory.ts'
 import { otherSetsMemory } from './invariants/other-sets-memory.ts'
 import { servedSlots } from './invariants/served-slots.ts'
 import { slotMoved } from './invariants/slot-moved.ts'
+import { staysStopped } from './invariants/stays-stopped.ts'
 import { strandedStays } from './invariants/stranded-stays.ts'
 import { tooManyDeleted } from './invariants/too-many-deleted.ts'
 import { twoRun } from './invariants/two-run.ts'
+import { twoServe } from './invariants/two-serve.ts'
 import { wrongSlot } from './invariants/wrong-slot.ts'
 
 export interface Observer {
@@ -50,7 +53,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     violations.push({ rule, at: Math.round(time.now()), what })
   }
   const ground = groundOf(cluster, intervalMs, slack, violate)
-  const { look, unsaved } = rulesOf(ground, slack)
+  const { look, unsaved, atEnd } = rulesOf(ground, slack)
   let lastLook = 0
   const lookNow = () => {
     const elapsed = time.now() - lastLook
@@ -72,6 +75,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     violations,
     atEnd() {
       lookNow()
+      atEnd()
       for (const fault of differences(ground)) violate('NotServed', fault, fault)
     },
   }
@@ -95,8 +99,11 @@ function rulesOf(ground: Ground, slack: number) {
   const { thaws } = ground.cluster
   const lookAtStops = needlessEnd(ground)
   const lookForTwo = twoRun(ground)
+  const stopped = staysStopped(ground)
+  const lookForLateTakeovers = lateTakeover(ground)
   const lookAtLives = memoryThrownAway(ground)
   const shelves = impostorSaved(ground)
+  const lookForTwoServing = twoServe(ground, shelves.saved)
   const lookAtThaw = [notCalled(ground), needlessTakeover(ground), oldMemory(ground)]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)
@@ -113,6 +120,8 @@ function rulesOf(ground: Ground, slack: number) {
     look(elapsed: number) {
       lookAtStops()
       lookForTwo(elapsed)
+      lookForTwoServing()
+      stopped.look(elapsed)
       lookAtLives()
       shelves.look()
       for (const thaw of thaws.slice(thawsSeen)) for (const lookAt of lookAtThaw) lookAt(thaw)
@@ -122,10 +131,12 @@ function rulesOf(ground: Ground, slack: number) {
       const served = slots()
       lookForImpostors(served, elapsed)
       lookForOutages(served, elapsed)
+      lookForLateTakeovers(served, elapsed)
       lookForMoves()
       lookForStranded(elapsed)
       saves.look()
     },
     unsaved: saves.unsaved,
+    atEnd: stopped.atEnd,
   }
 }

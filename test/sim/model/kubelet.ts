@@ -12,7 +12,16 @@ import { createReflector } from '../../../src/kube/reflector.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
 import type { VirtualTime } from './virtual-time.ts'
-import { answers, type Container, type Ending, type Machine, type PodOnNode } from './world.ts'
+import {
+  answers,
+  type Container,
+  type Ending,
+  halt,
+  isToRun,
+  letRun,
+  type Machine,
+  type PodOnNode,
+} from './world.ts'
 
 export interface Kubelet {
   /** Call after a gate has opened, or after any other change in a pod. */
@@ -56,12 +65,11 @@ export function startKubelet(options: Options): Kubelet {
       container.id = containerId(pod, container.name, container.restarts)
       container.up = true
       container.startedAt = time.now()
-      container.app = container.holds
-        ? undefined
-        : {
-            memory: { genesis: `${options.genesisOf(object)}`, until: time.now() },
-            runsSince: time.now(),
-          }
+      if (!container.holds) {
+        const memory = { genesis: `${options.genesisOf(object)}`, until: time.now() }
+        container.app = { memory, runsSince: undefined }
+        letRun(pod, container.app, time.now())
+      } else container.app = undefined
       soon(pod.uid)
     })
   }
@@ -96,6 +104,8 @@ export function startKubelet(options: Options): Kubelet {
               digest: gate.command?.[gate.command.indexOf('--token-sha256') + 1] ?? '',
             },
       atGate: gate !== undefined && !opened,
+      passesUntil: Number.POSITIVE_INFINITY,
+      frozen: undefined,
       grave: undefined,
       killAt: undefined,
       killed: false,
@@ -186,7 +196,7 @@ export function startKubelet(options: Options): Kubelet {
         pod.killAt ??= time.now() + grace * 1000
         // Apps that hold or have ended stop at once; others use their whole grace period.
         const lingers =
-          pod.gate === undefined && pod.containers.some(({ app }) => app?.runsSince !== undefined)
+          pod.gate === undefined && pod.containers.some(({ app }) => app !== undefined && isToRun(pod, app))
         if (lingers && time.now() < pod.killAt) {
           time.after(party, Math.min(periodMs, pod.killAt - time.now()), () => soon(uid))
           return await tell(object, pod)
@@ -209,9 +219,8 @@ export function startKubelet(options: Options): Kubelet {
     const { app } = container
     container.up = false
     container.app = undefined
-    if (app?.runsSince !== undefined)
+    if (app !== undefined && halt(pod, app, time.now()))
       machine.endings.push({ at: time.now(), uid: pod.uid, genesis: app.memory.genesis, by })
-    if (app !== undefined) app.runsSince = undefined
     onDeath(pod, container)
   }
 

@@ -23,6 +23,8 @@ export interface Scenario {
   readonly unreadySeconds?: number
   /** The template has probes. */
   readonly probes?: boolean
+  /** How long a node with primaries may be silent, ms. Absent: primaries have no voters. */
+  readonly nodeTimeoutMs?: number | undefined
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
@@ -45,7 +47,7 @@ const wellMs = 4_000
 
 export function specOf(scenario: Scenario): object {
   const { replicas, hotBackups, coldBackups, copies, containers, memory = true } = scenario
-  const { probes = false, unreadySeconds = 4 } = scenario
+  const { probes = false, unreadySeconds = 4, nodeTimeoutMs } = scenario
   const probe = { tcpSocket: { port: 80 }, periodSeconds: 2, timeoutSeconds: 1 }
   const app = {
     ...{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] },
@@ -65,7 +67,10 @@ export function specOf(scenario: Scenario): object {
         ...(containers === 'sidecar' ? { containers: ['app'] } : {}),
       },
     }),
-    failover: { unreadySeconds },
+    failover: {
+      unreadySeconds,
+      ...(nodeTimeoutMs === undefined ? { fencing: 'None' } : { nodeTimeout: `${nodeTimeoutMs}ms` }),
+    },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {
       metadata: { labels: { app: 'web' } },
@@ -83,7 +88,10 @@ export async function runRound(
   const { stackTraceLimit } = Error
   // A round cancels thousands of waits, each with an error. Its stack helps only the reader of a log.
   if (log === undefined) Error.stackTraceLimit = 0
-  const cluster = createCluster(platform, scenario.seed, scenario.nodes)
+  const cluster = createCluster(platform, {
+    ...{ seed: scenario.seed, nodes: scenario.nodes },
+    heartbeatPort: scenario.nodeTimeoutMs === undefined ? undefined : 20_001,
+  })
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
   for (const { machine } of cluster.nodes) machine.graves = scenario.graves ?? true

@@ -6,9 +6,10 @@ import type { TaskContext } from '../../../src/agent/tasks/task-context.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import { pidOf } from './driver.ts'
+import type { VotingRequests } from './fence/requests.ts'
 import type { Kubelet } from './kubelet.ts'
 import type { VirtualTime } from './virtual-time.ts'
-import { type Container, type Machine, memoryNow, type PodOnNode, type Stop, type Watch } from './world.ts'
+import { type Container, halt, letRun, type Machine, type PodOnNode, type Stop, type Watch } from './world.ts'
 
 /**
  * Effects of a process' end, whatever its cause: the pod's address is redirected at once, the pod's other watched
@@ -62,7 +63,8 @@ function open(machine: Machine, { uid }: Watch): void {
 
 /** @returns true if a stop of this name existed */
 function letGo(machine: Machine, time: VirtualTime, name: string): boolean {
-  for (const app of machine.stops.get(name)?.apps ?? []) app.runsSince = time.now()
+  const stop = machine.stops.get(name)
+  for (const app of stop?.apps ?? []) if (stop?.pod !== undefined) letRun(stop.pod, app, time.now())
   return machine.stops.delete(name)
 }
 
@@ -71,9 +73,9 @@ export function letLost(machine: Machine, time: VirtualTime): void {
   for (const [name, { isKept }] of machine.stops) if (!isKept) letGo(machine, time, name)
 }
 
-const probedMs = 500
+export const probedMs = 500
 
-type Sentinel = TaskContext['sentinel'] & Pick<SentinelClient, 'undoRedirect'>
+type Sentinel = Omit<TaskContext['sentinel'], keyof VotingRequests> & Pick<SentinelClient, 'undoRedirect'>
 
 export function createModelSentinel(
   machine: Machine,
@@ -155,14 +157,11 @@ export function createModelSentinel(
       await answer()
       if (machine.refusesStops) throw new AgentError('SentinelRefused', 'traced')
       const pod = machine.pods.get(cgroups[0] ?? '')
+      if (pod?.frozen !== undefined) throw new AgentError('Fenced')
       const apps = (pod?.containers ?? []).flatMap(({ up, app }) =>
-        up && app?.runsSince !== undefined ? [app] : [],
+        pod !== undefined && up && app !== undefined && halt(pod, app, time.now()) ? [app] : [],
       )
-      for (const app of apps) {
-        app.memory = memoryNow(app, time.now())
-        app.runsSince = undefined
-      }
-      const stop = { apps, isKept: false, until: time.now() + deadlineMs }
+      const stop = { pod, apps, isKept: false, until: time.now() + deadlineMs }
       machine.stops.set(name, stop)
       soon()
       expire(name, stop)
@@ -193,9 +192,6 @@ export function createModelSentinel(
           if (container.up && pidOf(container.id) === pid) kubelet().endContainer(pod, container, 'agent')
       return { count: 1 }
     },
-    // No sentinel of the model votes.
-    ...{ guard: answer, unguard: answer, addPeer: answer, removePeer: answer, vote: answer, unvote: answer },
-    answered: async () => false,
   }
 }
 

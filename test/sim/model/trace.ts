@@ -1,4 +1,4 @@
-/** Prints a round's changes of the API's objects, to find the cause of a violation. */
+/** Prints a round's changes of the API's objects, and news of sentinels, to find the cause of a violation. */
 
 import { prefix } from '../../../src/api/labels.ts'
 import type { NodeReport } from '../../../src/api/node-report.ts'
@@ -9,6 +9,11 @@ import type { Cluster } from './cluster.ts'
 /** @param tell called for every change that affects pods, slots or memory */
 export function trace(cluster: Cluster, tell: (what: string) => void): void {
   const last = new Map<string, string>()
+  cluster.voted.push((machine, news) => {
+    const about = news.type === 'silent' ? news.slot : machine.pods.get(news.name)?.name
+    // The sentinel asks again and again.
+    if (news.type !== 'alone') tell(`sentinel of ${machine.name}: ${about} ${news.type} in term ${news.term}`)
+  })
   cluster.server.subscribe((resource, { type, object }) => {
     const said = wordsOf(resource, object)
     if (said === undefined) return

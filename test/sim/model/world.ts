@@ -2,6 +2,7 @@
  * The true state, whatever any process knows of it: machines, containers, and the apps in them. An app's memory is the
  * life that it began with and the moment up to which it has lived that life.
  */
+import { createVoting, type Voting } from './fence/voting.ts'
 import type { Party } from './virtual-time.ts'
 
 /** The content of an app's memory. */
@@ -47,6 +48,13 @@ export interface PodOnNode {
   gate: { id: string; digest: string } | undefined
   /** Its containers have not been started yet, because of its gate. */
   atGate: boolean
+  /** Until when packets of the pod pass, true time, ms: a switch in the kernel, which its sentinel renews. */
+  passesUntil: number
+  /**
+   * The apps that the sentinel has stopped because the pod has too few answers, and resumes with it. Undefined: it may
+   * run.
+   */
+  frozen: Set<App> | undefined
   /** The redirect of the pod's connections: an address, or nowhere. Undefined: the pod answers itself. */
   grave: string | undefined
   /** True time, ms, at which the kubelet kills it. */
@@ -78,6 +86,7 @@ export interface Ending {
 
 /** Processes that an agent has stopped. */
 export interface Stop {
+  readonly pod: PodOnNode | undefined
   readonly apps: readonly App[]
   /** The stop outlives the agent. */
   isKept: boolean
@@ -107,6 +116,14 @@ export interface Machine {
   listener: ((watch: Watch) => void) | undefined
   /** Cut off from the other machines. */
   partitioned: boolean
+  /** Names of the machines whose packets do not arrive here. */
+  readonly deafTo: Set<string>
+  /** How fast its monotonic clock runs, beside true time. */
+  clockRate: number
+  /** Its sentinel as a voter and as the guard of primaries; another one with each boot. */
+  voting: Voting
+  /** The apps that ran when it was paused, with its processes and its kernel; undefined: it is not paused. */
+  asleep: readonly App[] | undefined
   /** Its kernel can redirect the addresses of dead pods. */
   graves: boolean
   /** The sentinel can stop no process, because another program traces them. */
@@ -132,6 +149,10 @@ export const createMachine = (name: string, index: number, kernel: Party): Machi
   proven: new Set(),
   listener: undefined,
   partitioned: false,
+  deafTo: new Set(),
+  clockRate: 1,
+  voting: createVoting(name, 1),
+  asleep: undefined,
   graves: true,
   refusesStops: false,
   slowStartMs: 0,
@@ -147,6 +168,52 @@ export const answers = (app: App | undefined, now: number): boolean =>
 /** Returns this app's memory at present. */
 export const memoryNow = (app: App, now: number): Memory =>
   app.runsSince === undefined ? app.memory : { ...app.memory, until: now }
+
+/** True if a datagram of one machine arrives at the other one. */
+export const reaches = (from: Machine, to: Machine): boolean =>
+  from.up && to.up && !from.partitioned && !to.partitioned && !to.deafTo.has(from.name)
+
+/** True if the app runs, or will run again as soon as its pod may serve. */
+export const isToRun = (pod: PodOnNode, app: App): boolean =>
+  app.runsSince !== undefined || pod.frozen?.has(app) === true
+
+/** Lets an app run, as soon as its pod may serve. */
+export function letRun(pod: PodOnNode, app: App, now: number): void {
+  if (pod.frozen === undefined) app.runsSince ??= now
+  else pod.frozen.add(app)
+}
+
+/** Stops an app. @returns false if it was stopped already */
+export function halt(pod: PodOnNode, app: App, now: number): boolean {
+  const ran = isToRun(pod, app)
+  pod.frozen?.delete(app)
+  app.memory = memoryNow(app, now)
+  app.runsSince = undefined
+  return ran
+}
+
+/** Stops every process of a pod until it may serve. */
+export function freeze(pod: PodOnNode, now: number): void {
+  const apps = pod.containers.flatMap(({ up, app }) => (up && app?.runsSince !== undefined ? [app] : []))
+  for (const app of apps) halt(pod, app, now)
+  pod.frozen ??= new Set(apps)
+}
+
+/** Resumes what `freeze` has stopped, and what should have begun to run meanwhile. */
+export function unfreeze(pod: PodOnNode, now: number): void {
+  const apps = pod.frozen ?? []
+  pod.frozen = undefined
+  for (const app of apps) app.runsSince = now
+}
+
+/** Returns the app of a pod that clients reach: it runs, packets of its pod pass, and nothing redirects them. */
+export function servingApp({ up, kernel, pods }: Machine, uid: string, now: number): App | undefined {
+  const pod = pods.get(uid)
+  const isUnreachable = pod === undefined || now >= pod.passesUntil || pod.grave !== undefined
+  if (!up || kernel.paused || isUnreachable) return undefined
+  const app = pod.containers.find(each => each.up && each.name === 'app')?.app
+  return app?.runsSince === undefined ? undefined : app
+}
 
 /** Returns the app that answers a connection to this address, and the dead pods whose redirects lead there. */
 export function answering(
@@ -166,7 +233,7 @@ export function answering(
     if (pod === undefined) return undefined
     if (pod.grave === undefined) {
       const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
-      return app !== undefined && answers(app, now) ? { pod, app, by } : undefined
+      return app !== undefined && answers(app, now) && now < pod.passesUntil ? { pod, app, by } : undefined
     }
     by.push(pod)
     to = pod.grave

@@ -26,6 +26,10 @@ export interface Violation {
     | 'StrandedStays'
     | 'TooManyDeleted'
     | 'NotSaved'
+    | 'TwoServe'
+    | 'ServesOn'
+    | 'StaysStopped'
+    | 'LateTakeover'
     | 'Crash'
   readonly at: number
   readonly what: string

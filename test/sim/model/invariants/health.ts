@@ -21,6 +21,12 @@ export interface Health {
 }
 
 export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds): Health {
+  /** It reaches every other machine, and every other one reaches it. */
+  const isConnected = ({ machine }: ModelNode) =>
+    !machine.partitioned &&
+    machine.deafTo.size === 0 &&
+    nodes.every(other => !other.machine.deafTo.has(machine.name))
+  const isSound = (node: ModelNode) => isConnected(node) && isWell(node)
   const soundSince = new Map<ModelNode, number>()
   const cutSince = new Map<ModelNode, number>()
   /** From when each agent counts, ms; see `firstWordMs`. */
@@ -49,9 +55,10 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
     },
     isSound,
     soundSince: node => soundSince.get(node),
-    isLate({ machine, link, agent }) {
+    isLate(node) {
+      const { machine, link, agent } = node
       const lag = agent?.link.lagMs
-      if (lag?.size !== 1 || machine.partitioned || !machine.up || machine.kernel.paused) return false
+      if (lag?.size !== 1 || !isConnected(node) || !machine.up || machine.kernel.paused) return false
       const ms = lag.get(resourceName(leases)) ?? -1
       return ms >= 0 && ms <= bounds.lateMs && !link.cut && agent?.party.alive === true && !agent.party.paused
     },
@@ -63,10 +70,10 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
   }
 }
 
-const isSound = ({ machine, link, agent }: ModelNode): boolean =>
+const isWell = ({ machine, link, agent }: ModelNode): boolean =>
   machine.up &&
+  machine.voting.isUp &&
   !machine.kernel.paused &&
-  !machine.partitioned &&
   !link.cut &&
   agent?.party.alive === true &&
   !agent.party.paused &&

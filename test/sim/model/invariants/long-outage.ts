@@ -29,7 +29,7 @@ export function longOutage(ground: Ground): (slots: readonly ServedSlot[], elaps
 }
 
 /** True if the slot has a hot backup on a working node, with memory of the slot, and no node has newer memory. */
-function hasBackup(
+export function hasBackup(
   { cluster, bounds, intervalMs, health, fates }: Ground,
   lease: NumberedSlotLease,
 ): boolean {

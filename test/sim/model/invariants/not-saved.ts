@@ -83,8 +83,12 @@ const isPrimaryOf = (set: BackupPodSet, { metadata }: Pod): boolean =>
   metadata.deletionTimestamp === undefined &&
   metadata.ownerReferences?.[0]?.uid === set.metadata.uid
 
-const isWhole = ({ slowStartMs, slowRestoreMs, slowAnswerMs, refusesStops }: ModelNode['machine']): boolean =>
-  slowStartMs + slowRestoreMs + slowAnswerMs === 0 && !refusesStops
+export const isWhole = ({
+  slowStartMs,
+  slowRestoreMs,
+  slowAnswerMs,
+  refusesStops,
+}: ModelNode['machine']): boolean => slowStartMs + slowRestoreMs + slowAnswerMs === 0 && !refusesStops
 
 /** The node, an operator, and a node that could keep a copy work. */
 const canSave = ({ cluster, health }: Ground, node: ModelNode): boolean =>

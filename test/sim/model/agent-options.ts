@@ -1,0 +1,48 @@
+/** The machine and the connections of an agent of the model. */
+import type { SlotKey } from '../../../src/api/slot-key.ts'
+import type { Api } from '../../../src/kube/api-types.ts'
+import type { Random } from '../../../src/kube/random.ts'
+import type { Clones } from './driver.ts'
+import type { Heartbeats } from './fence/heartbeats.ts'
+import type { Shelf, ShelfNews } from './generations.ts'
+import type { Kubelet } from './kubelet.ts'
+import type { Party, VirtualTime } from './virtual-time.ts'
+import type { App, Machine, PodOnNode } from './world.ts'
+
+/** State that a machine keeps for its agents; lost with its power. */
+export interface Volatile {
+  readonly shelf: Shelf
+  readonly clones: Clones
+  readonly news: ShelfNews
+}
+
+export interface AgentOptions {
+  readonly machine: Machine
+  readonly volatile: Volatile
+  readonly party: Party
+  readonly api: Api
+  readonly time: VirtualTime
+  readonly random: Random
+  readonly kubelet: () => Kubelet
+  readonly beats: Heartbeats
+  /** Absent: the sentinel neither votes nor is voted on. */
+  readonly heartbeatPort: number | undefined
+  /** Returns another machine if this one can reach it. */
+  readonly reach: (address: string) =>
+    | {
+        readonly machine: Machine
+        readonly shelf: Shelf
+        readonly news: ShelfNews
+        readonly answers: boolean
+      }
+    | undefined
+  readonly thawed: (
+    pod: PodOnNode,
+    by: { readonly slot: SlotKey; readonly epoch: number; readonly generation: number },
+  ) => void
+  readonly discarded: (pod: PodOnNode, app: App) => void
+  /** Called when an app exits by itself. */
+  readonly exits: (pod: PodOnNode, app: App) => void
+  readonly nextName: () => string
+  readonly signal: AbortSignal
+}

@@ -1,0 +1,121 @@
+/** Guards that keep a slot from having two primaries: docs/adr/0128-fencing.md. */
+import type { Command } from '../model/commands.ts'
+import type { Mutant } from './mutant.ts'
+import { bySeeds, onEachNode, type Steps, wait } from './scenarios.ts'
+
+const voted = { nodeTimeoutMs: 3_000, hotBackups: 1 }
+
+const cutOff = (forMs: number, apiOnly = false): Command => ({
+  ...{ type: 'cutPrimarysNode', primary: 0, forMs, apiOnly },
+})
+/** The node learns late of the next primary. */
+const deaf = (node: number, forMs: number): Steps =>
+  (['leases', 'pods'] as const).map(resource => [0, { type: 'lagAgent', node, resource, lagMs: -1, forMs }])
+
+export const ofFence: readonly Mutant[] = [
+  {
+    finding: 'fence',
+    name: 'one-statement',
+    what: 'one voter that hears nothing is enough for a takeover',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/verdict.ts',
+        find: 'if (mayPromote && isFenced(fence, votes.silent))',
+        replace: 'if (mayPromote && votes.silent.size > 0)',
+      },
+    ],
+    // Only the link between the primary and its holder is cut: it serves on by the answers of the API server.
+    scenarios: onEachNode([1], voted, node => [
+      [9_000, { type: 'cutLink', from: node, to: (node + 1) % 3, both: true, forMs: 12_000 }],
+      [10_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'hasty-statement',
+    what: 'a voter states silence while its answers still count',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/voter.ts',
+        find: 'now - heardAt >= nodeTimeoutMs',
+        replace: 'now - heardAt >= nodeTimeoutMs / 3',
+      },
+    ],
+    scenarios: bySeeds([1, 2], { ...voted, nodes: 4, hotBackups: 2, copies: 2 }, [
+      [9_000, cutOff(8_000)],
+      [8_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'long-answers',
+    what: 'an answer counts for longer than its voter waits',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/primary.ts',
+        find: 'const answerCountsFor = 2 / 3',
+        replace: 'const answerCountsFor = 2',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(8_000)],
+      [8_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'same-server',
+    what: 'the API server answers a primary after it has stated its silence',
+    mutations: [
+      {
+        file: 'src/agent/report/api-answer.ts',
+        find: "const silences = metadata.annotations?.[silencesAnnotation] ?? '0'",
+        replace: "const silences = metadata.annotations === null ? silencesAnnotation : '0'",
+      },
+    ],
+    // The node is back while its agent does not yet know of the successor.
+    scenarios: onEachNode([1, 2], voted, node => [
+      [9_000, cutOff(6_000)],
+      ...deaf(node, 12_000),
+      [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'taken-back',
+    what: 'a voter answers a primary after it has stated its silence',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/voter.ts',
+        find: 'epoch > stated',
+        replace: 'epoch >= stated',
+      },
+    ],
+    // Both holders state its silence. One of them hears it again before that holder knows of the successor.
+    scenarios: [1, 2, 3].flatMap(other =>
+      onEachNode([1], { ...voted, nodes: 4, copies: 2 }, node => [
+        [9_000, cutOff(5_000)],
+        ...deaf(node, 12_000),
+        ...deaf((node + other) % 4, 12_000),
+        [12_000, wait],
+      ]),
+    ),
+  },
+  {
+    finding: 'fence',
+    name: 'deletion-decides',
+    what: 'a deleted primary that its voters hear is given up when Kubernetes hears nothing of its node',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/vacancies.ts',
+        find: '(isExpectedToGo(s, slot) || isOutOfReach(s, slot))',
+        replace: 'isExpectedToGo(s, slot)',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(20_000, true)],
+      [500, { type: 'deleteNamed', of: 'primary', force: false }],
+      [18_000, wait],
+    ]),
+  },
+]
