@@ -17,6 +17,7 @@ import { withPulled, withVacated } from '../slot/http-state/observe.ts'
 import { epochOf, isFinished, slotOf, type Wakening } from '../slot/observe/candidate.ts'
 import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from '../slot/observe/stage.ts'
+import { strandedPods } from './decide/stranded.ts'
 import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
 import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
@@ -40,7 +41,7 @@ export interface Observed {
 /** The parts of a set's record that a pass reads. */
 export type ObservedRecord = Pick<
   SetRecord,
-  'lostPrimaries' | 'failoverHistory' | 'claims' | 'handoverTimes' | 'pulled' | 'since'
+  'lostPrimaries' | 'failoverHistory' | 'claims' | 'handoverTimes' | 'strandings' | 'pulled' | 'since'
 >
 
 export interface ObserveDeps {
@@ -103,7 +104,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const hash = set.memory && (current?.restoreHash ?? restoreHash(set.template, set.memory.containers))
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
   const retired = retiring.flatMap(pod => deps.memory?.retirementDelay.of(pod, live) ?? [])
-  const snapshot: Snapshot = {
+  const seen: Snapshot = {
     set,
     templateHash: current?.templateHash ?? templateHash(set),
     ...(hash !== undefined && { restoreHash: hash, policy: policyOf(set, hash) }),
@@ -125,6 +126,8 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     ...(services && { services }),
     ...(retired.length > 0 && { retired }),
   }
+  const stranded = record.strandings.note(strandedPods(seen))
+  const snapshot: Snapshot = { ...seen, ...(stranded && { stranded }) }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }
 

@@ -19,6 +19,15 @@ export type DeleteReason =
   | 'Retired'
   | 'Misfit'
   | 'Spoiled'
+  | 'Stranded'
+
+/** The preferred nodes of a new hot backup. */
+export interface Near {
+  /** The best first. */
+  readonly nodes: readonly string[]
+  /** Primaries of the set are on the best node: the preference for nodes without primaries would speak against it. */
+  readonly besidePrimary: boolean
+}
 
 /** One write to the cluster, as data. `act/` has an executor for each type. */
 export type Action =
@@ -41,6 +50,8 @@ export type Action =
         /** The node that it must not run on. */
         readonly notOn?: string | undefined
       }
+      /** Where a hot backup could be the heir of slots that have none. */
+      readonly near?: Near
       /** Pulled state to give to it before it gets on stage. */
       readonly state?: StateRef
     }

@@ -23,6 +23,7 @@ import { createLostPrimaries, type LostPrimaries } from './lost-primaries.ts'
 import { type ClaimReader, createClaimReader } from './memory/claim-reader.ts'
 import { createPendingStatus, type PendingStatus } from './pending-status.ts'
 import { createReporter, type Reporter } from './report.ts'
+import { createStrandings, type Strandings } from './strandings.ts'
 import { createTerminatingNamespace, type TerminatingNamespace } from './terminating-namespace.ts'
 import { trackedFor } from './tracked-for.ts'
 
@@ -38,6 +39,7 @@ export interface SetRecord {
   readonly gates: GateChecks
   readonly claims: ClaimReader
   readonly handoverTimes: HandoverTimes
+  readonly strandings: Strandings
   readonly pulled: PulledOfSet
   /** Conditions of the memory of its slots, of its pods, and of the caches that it needs. */
   readonly since: { readonly memory: Since; readonly pods: Since; readonly caches: Since }
@@ -88,6 +90,7 @@ export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: Ab
       changed: () => changed(key),
     }),
     handoverTimes: createHandoverTimes(),
+    strandings: createStrandings(clock),
     pulled: deps.pulled.ofSet(uid, life),
     since: { memory: createSince(clock), pods: createSince(clock), caches: createSince(clock) },
   }

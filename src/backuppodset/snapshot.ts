@@ -55,10 +55,19 @@ export interface Snapshot extends SlotSnapshot {
     readonly lease: { readonly uid: string; readonly resourceVersion: string }
     readonly policy?: SlotPolicy | undefined
   }[]
+  /** The hot backup that is to be replaced because it can be no heir; see `decide/stranded.ts`. */
+  readonly stranded?: Stranded
   /** Existing Services and their endpoints; absent if there are none and none are wanted. */
   readonly services?: ServicesView
   /** Retired pods, off stage: they only wait until the last connections through them end. */
   readonly retired?: readonly RetiredPod[]
+}
+
+/** A hot backup that no slot has a use for, while a slot has no heir. */
+export interface Stranded {
+  readonly uid: string
+  /** Monotonic ms from which on it is to be replaced. */
+  readonly dueAt: number
 }
 
 export interface RetiredPod extends PodView {

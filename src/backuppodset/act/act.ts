@@ -86,6 +86,7 @@ function canWait(reason: DeleteReason): boolean {
     case 'Finished':
     case 'Outdated':
     case 'Retired':
+    case 'Stranded':
       return true
     case 'Superseded':
     case 'GateSpent':

@@ -18,6 +18,7 @@ import { rollout } from './rollout.ts'
 import { rolloutWithMemory } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
+import { replaceStranded, untilStranded } from './stranded.ts'
 import { untilRetirement, untilUnpublished } from './superseded.ts'
 import { untilDeparture } from './vacancies.ts'
 
@@ -41,11 +42,10 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
   // Comes before pods of the revision are made, but no other stage waits for it.
   const revisions: Tier = { tier: 'revisions', aside: true, actions: revisionActions(s) }
   const settled = tiers.every(tier => tier.actions.length === 0) && s.pods.every(pod => !pod.waking)
-  if (settled)
-    tiers.push({
-      tier: 'rollout',
-      actions: s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies),
-    })
+  if (settled) {
+    const steps = s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies)
+    tiers.push({ tier: 'rollout', actions: steps.length > 0 ? steps : replaceStranded(s) })
+  }
   if (s.formerSlots?.length)
     tiers.push({
       tier: 'assignments',
@@ -68,6 +68,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilUnpublished(s),
       untilForgotten(s),
       untilRetirementDelay(s),
+      untilStranded(s),
     ),
   }
 }

@@ -7,7 +7,7 @@ import type { PodView, Snapshot } from '../snapshot.ts'
 import { revisionFor } from './revisions.ts'
 
 /** True if a pod can be made whose template fits the memory. */
-const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
+export const canBeMade = (s: Snapshot, { lease: { restoreHash } }: SlotMemory): boolean =>
   fitsMemory(s.restoreHash, restoreHash) || revisionFor(s, restoreHash ?? '') !== undefined
 
 /** How long the operator waits only for a pod that was made for a slot and has a node, until the pod is ready, ms. */

@@ -8,6 +8,7 @@ import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { together } from './converge.ts'
 import { beganAnew, failures, unwanted } from './deaths.ts'
+import { placingFor } from './near.ts'
 import { partition } from './partition.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
 import { type PrimarySets, roleGiver } from './primary-sets.ts'
@@ -79,8 +80,24 @@ export function convergeWithMemory(
   if (healthy.some(pod => pod.waking)) return tiers
   // A late cold backup may still come on stage: `refill` must not delete it as a pod whose gate is spent.
   const coldLeft = left(cold).filter(pod => pod.stage?.late !== true)
-  return together(s, [...tiers, ...refill(s, tools, left(hot), coldLeft)])
+  const placing = placingFor(s, memory, nodesAfter(memory, actions, unfilled))
+  return together(s, [...tiers, ...refill(s, tools, left(hot), coldLeft, placing)])
 }
+
+/** Returns the node of each slot's primary after the actions of this pass, for the slots that have one then. */
+const nodesAfter = (
+  { slots }: MemoryView,
+  actions: readonly Action[],
+  unfilled: ReadonlySet<number>,
+): ReadonlyMap<number, string> =>
+  new Map(
+    [...slots.values()].flatMap(slot => {
+      const { slot: number, node: now } = slot.lease
+      const promotion = actions.find(each => each.type === 'promote' && each.role.slot === number)
+      const node = promotion?.type === 'promote' ? promotion.pod.node : now
+      return node === undefined || isRetained(slot) || unfilled.has(number) ? [] : [[number, node] as const]
+    }),
+  )
 
 /** The tier of the primaries, and the facts that the tiers below need of it. */
 interface PrimaryPlan {

@@ -4,16 +4,18 @@ import { seededRandom } from '../../kube/random.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { createStrandings } from '../strandings.ts'
 import { makeMemorySnapshot, staged, stageOf } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
+import { strandedPods } from './stranded.ts'
 
 /** An event that hits a set between two passes. */
 const events = fc.oneof(
   ...(
     [
-      ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold'] as const),
+      ...(['die', 'delete', 'linger', 'restart', 'unready', 'lose-hot', 'lose-cold', 'crowd'] as const),
       // The node's copies are gone; cannot be restored now; are unknown, because its agent starts.
       ...(['emptied', 'unable', 'silent'] as const),
     ] as const
@@ -40,7 +42,7 @@ function happens(s: Snapshot, event: Event): Snapshot {
   const kind =
     event.type === 'lose-cold'
       ? 'coldbackup'
-      : ['lose-hot', 'emptied', 'unable', 'silent'].includes(event.type)
+      : ['lose-hot', 'emptied', 'unable', 'silent', 'crowd'].includes(event.type)
         ? 'hotbackup'
         : 'primary'
   const those = s.pods.filter(pod => pod.kind === kind)
@@ -86,6 +88,12 @@ function happens(s: Snapshot, event: Event): Snapshot {
         const unable = there.map(({ report: { usable: _, ...report }, ...copy }) => ({ ...copy, report }))
         return { ...slot, copies: [...left, ...unable] }
       })
+    // As if the scheduler had bound it to the node of a primary.
+    case 'crowd': {
+      const primaries = s.pods.filter(pod => pod.kind === 'primary')
+      const node = primaries[event.which % Math.max(1, primaries.length)]?.node
+      return withPods([...others, { ...hit, node: node ?? hit.node }])
+    }
     case 'delete':
     case 'lose-hot':
     case 'lose-cold':
@@ -157,11 +165,13 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
         let tries = 0
         const answers = { comes: () => torn[tries++] !== true }
         let s = makeMemorySnapshot({ replicas: 2, hotBackups: 2, coldBackups: 1 }, [], [], {}, ['n-x', 'n-y'])
+        const strandings = createStrandings({ monotonic: () => s.monotonicNow })
         const pass = () => {
-          const next = decide(s, draws)
+          const stranded = strandings.note(strandedPods(s))
+          const next = decide(stranded ? { ...s, stranded } : s, draws)
           check(s, actionsOf(next))
           s = played(s, next, answers)
-          return next.tiers.length
+          return next.tiers.length + Number(stranded !== undefined)
         }
         for (let i = 0; i < 4; i += 1) pass()
         for (const event of walk) {
@@ -215,6 +225,11 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
           expect(primary?.epoch).toBe(epoch)
           const able = ofKind('hotbackup').filter(pod => pod.node !== node)
           expect(heir === undefined).toBe(able.length === 0)
+          if (heir === undefined)
+            expect(
+              ofKind('hotbackup').filter(pod => leases.every(other => other.heir?.uid !== pod.uid)),
+              'no hot backup is left that could be moved',
+            ).toEqual([])
         }
       },
     ),

@@ -1,14 +1,19 @@
 import { isGated } from '../../slot/decide/snapshot.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import type { Placing } from './near.ts'
 import { goes, remove, rewakes, type Tools } from './tools.ts'
 
-/** Plans the tiers below the primaries: hot backups, then cold ones, from the pods that the primaries have left. */
+/**
+ * Plans the tiers below the primaries: hot backups, then cold ones, from the pods that the primaries have left.
+ * @param placing says on which nodes new hot backups are useful, beside the hot backups that there are.
+ */
 export function refill(
   { set }: Snapshot,
   { converting, surplus, creating }: Tools,
   hotLeft: readonly PodView[],
   coldLeft: readonly PodView[],
+  placing: Placing = () => made => made,
 ): readonly Tier[] {
   const { strategy, hotBackups, coldBackups } = set
   let short = Math.max(0, hotBackups - hotLeft.length)
@@ -21,7 +26,8 @@ export function refill(
     role: undefined,
     wake: isGated(pod),
   }))
-  for (; short > 0; short -= 1) hotActions.push(creating('hotbackup', strategy.unallocatedToHotbackup))
+  const place = placing([...hotLeft, ...toHot])
+  for (; short > 0; short -= 1) hotActions.push(place(creating('hotbackup', strategy.unallocatedToHotbackup)))
   const surplusHot = surplus(hotLeft, hotLeft.length - hotBackups, strategy.hotbackupToUnallocated)
   hotActions.push(...surplusHot, ...rewakes(hotLeft.filter(pod => !goes(surplusHot, pod))))
 

@@ -71,7 +71,7 @@ export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
 }
 
 /** True if every slot has its primary, which holds the Lease and is well. */
-function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
+export function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
   const primaries = pods.filter(pod => pod.kind === 'primary')
   return (
     primaries.length === set.replicas &&

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { mayRunOn, nodeFacts } from './may-run-on.ts'
+import { mayRunOn, mayStartOn, nodeFacts } from './may-run-on.ts'
 
 const labels = { pool: 'secret', cores: '16', empty: '' }
 const withTaints = (
@@ -111,6 +111,15 @@ describe('where a pod may run', () => {
     ],
   ])('it tolerates %s', (_, taint, toleration, may) => {
     expect(mayRunOn({ tolerations: toleration && [toleration] }, withTaints(taint))).toBe(may)
+  })
+
+  it('a new pod may not start there meanwhile', () => {
+    const cordoned = withTaints({ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' })
+    expect([
+      mayStartOn({}, cordoned),
+      mayStartOn({ tolerations: [{ operator: 'Exists' }] }, cordoned),
+    ]).toEqual([false, true])
+    expect([mayStartOn({}, plain), mayStartOn({ nodeSelector: { pool: 'a' } }, plain)]).toEqual([true, false])
   })
 
   it('every taint has to be tolerated', () => {

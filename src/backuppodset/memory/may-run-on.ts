@@ -21,7 +21,14 @@ export const nodeFacts = (name: string, node: Node | undefined): NodeFacts => ({
 const transient = ['node.kubernetes.io/', 'node.cloudprovider.kubernetes.io/'] as const
 
 /** @param pod spec of a pod, of whatever shape. */
-export function mayRunOn(pod: unknown, node: NodeFacts): boolean {
+export const mayRunOn = (pod: unknown, node: NodeFacts): boolean =>
+  mayStartOn(pod, {
+    ...node,
+    taints: node.taints.filter(({ key }) => !transient.some(prefix => key.startsWith(prefix))),
+  })
+
+/** The same, for a new pod at this moment: transient taints count too. */
+export function mayStartOn(pod: unknown, node: NodeFacts): boolean {
   const { nodeSelector, affinity, tolerations } = objectIn(pod)
   const selects = Object.entries(objectIn(nodeSelector)).every(([key, value]) => node.labels[key] === value)
   const { requiredDuringSchedulingIgnoredDuringExecution: required } = objectIn(
@@ -35,7 +42,6 @@ export function mayRunOn(pod: unknown, node: NodeFacts): boolean {
     isNear &&
     node.taints
       .filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute')
-      .filter(({ key }) => !transient.some(prefix => key.startsWith(prefix)))
       .every(taint => tolerated.some(it => tolerates(it, taint)))
   )
 }

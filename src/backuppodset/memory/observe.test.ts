@@ -397,6 +397,30 @@ describe('D7.holders: memory lies where its template may run', () => {
   })
 })
 
+describe('a node is closed to new pods', () => {
+  const lease = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  const told = { n1: {}, n2: {} }
+  const closed = async (world: World) =>
+    [...(await viewed(lease, told, world)).nodes.values()].flatMap(({ name, closed: is }) =>
+      is ? [name] : [],
+    )
+
+  it('that is cordoned, or where the template may not run, whoever may keep its memory', async () => {
+    const taints = [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }]
+    const metadata = { name: 'n2', uid: 'n2', resourceVersion: '1' }
+    expect(await closed({ nodes: [{ metadata, spec: { taints } }] })).toEqual(['n2'])
+    const memory = { matchingHolders: false }
+    expect(await closed({ nodes: [{ metadata }], template: { nodeName: 'x' }, memory })).toEqual([])
+    const template = { nodeSelector: { pool: 'secret' } }
+    expect(await closed({ nodes: [{ metadata }], template, memory })).toEqual(['n1', 'n2'])
+  })
+
+  it('whose agent should have written by now, although it does not count as silent yet', async () => {
+    expect(await closed({ silentMs: 11_000 })).toEqual([])
+    expect(await closed({ silentMs: 13_000 })).toEqual(['n1', 'n2'])
+  })
+})
+
 describe('how long a primary that is being deleted is waited for', () => {
   const lease = makeLease(makePrimary('p0', 0), { node: 'n1' })
   const going = (deletionTimestamp: string, deletionGracePeriodSeconds = 10) =>

@@ -6,7 +6,7 @@ import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { MemoryView, NodeView, SlotMemory, Word } from '../../slot/decide/memory-view.ts'
 import { nodeView } from '../../slot/observe/node-view.ts'
-import { observeSlot, type SlotDeps } from '../../slot/observe/observe-slot.ts'
+import { observeSlot, type SlotDeps, timelyMs } from '../../slot/observe/observe-slot.ts'
 import type { Since } from '../../slot/observe/since.ts'
 import { foreignSlotsOf, slotLeasesOf } from '../../slot/observe/slot-leases.ts'
 import { stageOf } from '../../slot/observe/stage.ts'
@@ -16,7 +16,7 @@ import { holderCaveats } from '../../slot/report/holders.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { type Claim, claimCaveats, claimInTheWay } from './claims.ts'
 import { environmentCaveats } from './environment.ts'
-import { mayRunOn, nodeFacts } from './may-run-on.ts'
+import { mayRunOn, mayStartOn, nodeFacts } from './may-run-on.ts'
 import { isPermitted, type Permitted } from './permission.ts'
 
 type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
@@ -97,10 +97,12 @@ const caveatsOf = (
 function nodesFor(set: SetWithMemory, { reports, nodeOf }: MemoryDeps): ReadonlyMap<string, NodeView> {
   const views = reports.all().map(report => {
     const { name } = report.metadata
+    const { spec } = set.template
     const facts = nodeFacts(name, nodeOf(name))
-    const forbidden = set.memory.matchingHolders && !mayRunOn(set.template.spec, facts)
+    const forbidden = set.memory.matchingHolders && !mayRunOn(spec, facts)
     const outOfService = isOutOfService(facts.taints)
-    return [name, { ...nodeView(report, reports), forbidden, outOfService }] as const
+    const closed = outOfService || !mayStartOn(spec, facts) || reports.silentFor(name) > timelyMs
+    return [name, { ...nodeView(report, reports), forbidden, outOfService, closed }] as const
   })
   return new Map(views.sort())
 }

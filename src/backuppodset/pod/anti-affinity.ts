@@ -9,12 +9,15 @@ type Affinity = Wire<V1Affinity>
 /**
  * Adds anti-affinity between backups and the primaries that they protect, in both directions. The strategy `spread`
  * also prefers distance from pods of the same kind.
+ *
+ * @param yields true for a backup that has a reason to be beside primaries: only a required distance counts for it.
  */
 export function withAntiAffinity(
   affinity: Affinity | undefined,
   set: Pick<ParsedSet, 'name' | 'antiAffinity'>,
   kind: PodKind,
   strategy: Strategy,
+  yields = false,
 ): Affinity | undefined {
   const backups: readonly PodKind[] = ['hotbackup', 'coldbackup']
   const others = kind === 'primary' ? backups : ['primary' as const]
@@ -27,7 +30,9 @@ export function withAntiAffinity(
   })
   const required = set.antiAffinity === 'Required' ? [apartFrom(others)] : []
   const preferred = [
-    ...(set.antiAffinity === 'Preferred' ? [{ weight: 100, podAffinityTerm: apartFrom(others) }] : []),
+    ...(set.antiAffinity === 'Preferred' && !yields
+      ? [{ weight: 100, podAffinityTerm: apartFrom(others) }]
+      : []),
     ...(strategy === 'spread' ? [{ weight: 50, podAffinityTerm: apartFrom([kind]) }] : []),
   ]
   if (required.length + preferred.length === 0) return affinity

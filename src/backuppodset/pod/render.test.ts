@@ -219,6 +219,53 @@ describe('an understudy', () => {
   })
 })
 
+describe('a hot backup that is made where a slot needs an heir', () => {
+  const hotOf = (set: ParsedSet, besidePrimary: boolean) =>
+    renderPod(
+      set,
+      {
+        ...{ type: 'create', kind: 'hotbackup', name: 'web-1', strategy: 'random', role: undefined },
+        near: { nodes: ['a', 'b'], besidePrimary },
+      },
+      settings,
+    )
+  const apart = (weight: number) => expect.objectContaining({ weight })
+
+  it('prefers these nodes, and is otherwise the same pod', () => {
+    const set = kept({}, { antiAffinity: 'Preferred' })
+    const { metadata, spec } = hotOf(set, false)
+    const plain = render(set, 'hotbackup')
+    expect(metadata).toEqual(plain.metadata)
+    expect(spec?.affinity?.nodeAffinity).toEqual({
+      ...plain.spec?.affinity?.nodeAffinity,
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        {
+          weight: 100,
+          preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['a'] }] },
+        },
+        {
+          weight: 90,
+          preference: { matchFields: [{ key: 'metadata.name', operator: 'In', values: ['b'] }] },
+        },
+      ],
+    })
+    expect({ ...spec, affinity: spec?.affinity?.podAntiAffinity }).toEqual({
+      ...plain.spec,
+      affinity: plain.spec?.affinity?.podAntiAffinity,
+    })
+  })
+
+  it('prefers no distance to primaries where the best node has one; a required distance stays', () => {
+    const distance = (antiAffinity: 'Preferred' | 'Required', besidePrimary: boolean) =>
+      hotOf(kept({}, { antiAffinity }), besidePrimary).spec?.affinity?.podAntiAffinity
+    expect(distance('Preferred', false)?.preferredDuringSchedulingIgnoredDuringExecution).toEqual([
+      apart(100),
+    ])
+    expect(distance('Preferred', true)).toBeUndefined()
+    expect(distance('Required', true)).toEqual(distance('Required', false))
+  })
+})
+
 describe('a cold backup of a set that keeps memory', () => {
   const initOf = (gatePosition: 'First' | 'Last') =>
     render(

@@ -35,11 +35,12 @@ export function renderPod(
   action: Extract<Action, { type: 'create' }>,
   settings: PodSettings,
 ): Wire<V1Pod> {
-  const { kind, name, strategy, role, successorOf } = action
+  const { kind, name, strategy, role, successorOf, near } = action
   const { metadata, spec } = set.template
   // A pod created as a successor gets the anti-affinity of a primary.
-  const distant = withAntiAffinity(spec.affinity, set, successorOf ? 'primary' : kind, strategy)
-  const affinity = successorOf ? withPlacement(distant, successorOf) : distant
+  const kindThere = successorOf ? 'primary' : kind
+  const distant = withAntiAffinity(spec.affinity, set, kindThere, strategy, near?.besidePrimary)
+  const affinity = withPlacement(distant, successorOf ?? { near: near?.nodes })
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)

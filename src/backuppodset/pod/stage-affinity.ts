@@ -12,7 +12,7 @@ const onStage = { key: stageLabel, operator: 'In', values: [stageReady] }
 export const requireStage = (affinity: Affinity | undefined): Affinity =>
   require(affinity, { matchExpressions: [onStage] })
 
-/** The nodes for a pod that is made to take over. */
+/** The nodes for a pod that is made to take over, or to be an heir. */
 export interface Placement {
   /** Nodes that are preferred, the best first. */
   readonly near?: readonly string[] | undefined

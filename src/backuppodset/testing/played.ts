@@ -112,7 +112,7 @@ function play(s: Snapshot, action: Action, comes: Answers['comes'], after: Playe
   }
 }
 
-function created(s: Snapshot, { name, kind, role, revision, successorOf }: Of<'create'>): PodView {
+function created(s: Snapshot, { name, kind, role, revision, successorOf, near }: Of<'create'>): PodView {
   const { templateHash = s.templateHash, restoreHash = s.restoreHash } =
     revision ?? s.revisions?.current ?? {}
   if (kind === 'primary') {
@@ -125,7 +125,8 @@ function created(s: Snapshot, { name, kind, role, revision, successorOf }: Of<'c
       templateHash,
       stage: stage({ understudy: true, restoreHash }),
     })
-  const made = makeUnderstudy(name, { templateHash }, { restoreHash, successorOf: successorOf?.slot })
+  const node = near?.nodes[0] ?? `n-${name}`
+  const made = makeUnderstudy(name, { templateHash, node }, { restoreHash, successorOf: successorOf?.slot })
   return successorOf ? { ...made, ready: false, createdAt: s.now } : made
 }
 

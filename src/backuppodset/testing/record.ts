@@ -6,6 +6,7 @@ import { createActionRetries } from '../action-retries.ts'
 import { createSpec } from '../in-force.ts'
 import { createPendingStatus } from '../pending-status.ts'
 import type { SetRecord } from '../set-record.ts'
+import { createStrandings } from '../strandings.ts'
 import { makeContext } from './context.ts'
 
 const nothing = () => undefined
@@ -22,6 +23,7 @@ export const makeRecord = (clock: Clock, over: Partial<SetRecord> = {}): SetReco
   gates: { look: () => [] },
   claims: { look: async () => {}, of: () => [], againAfterMs: nothing },
   handoverTimes: createHandoverTimes(),
+  strandings: createStrandings(clock),
   pulled: {
     ...{ loaded: () => true, facts: nothing, after: nothing, acts: () => makeContext() },
     view: () => ({ slots: new Map() }),

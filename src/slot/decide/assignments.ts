@@ -206,7 +206,7 @@ function newestOn(slot: SlotMemory | undefined): readonly string[] {
 }
 
 /** Returns the nodes on which memory made on `source` cannot be restored. */
-function unfitNodes({ nodes }: MemoryView, source: string | undefined): ReadonlySet<string> {
+export function unfitNodes({ nodes }: MemoryView, source: string | undefined): ReadonlySet<string> {
   const from = source === undefined ? undefined : nodes.get(source)?.machine
   if (from === undefined) return new Set()
   const unfit = [...nodes.values()].filter(({ machine }) => machine && misfit(from, machine) !== undefined)

@@ -74,7 +74,11 @@ export function assign(
   )
 }
 
-const mayTake = (pod: Understudy, slot: SlotToCover): boolean =>
+/** The facts about a slot that decide which understudies may be its heir. */
+export type ToInherit = Pick<SlotToCover, 'slot' | 'node' | 'restoreHash' | 'unfitNodes'>
+
+/** True if the understudy may be the heir of the slot: on another node than its primary, where its memory can run. */
+export const mayInherit = (pod: Omit<Understudy, 'name' | 'uid'>, slot: ToInherit): boolean =>
   (pod.onlyFor ?? slot.slot) === slot.slot &&
   pod.node !== slot.node &&
   slot.unfitNodes?.has(pod.node) !== true &&
@@ -89,7 +93,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
   }
   const leastLoaded = (slot: SlotToCover) =>
     pods
-      .filter(pod => mayTake(pod, slot))
+      .filter(pod => mayInherit(pod, slot))
       .reduce<Understudy | undefined>(
         (best, pod) =>
           best === undefined || (load.get(pod.uid) ?? 0) < (load.get(best.uid) ?? 0) ? pod : best,
@@ -97,7 +101,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
       )
   for (const slot of slots) {
     const present = pods.find(pod => pod.uid === slot.heirUid)
-    if (present !== undefined && mayTake(present, slot)) give(slot, present, 1)
+    if (present !== undefined && mayInherit(present, slot)) give(slot, present, 1)
   }
   for (const slot of slots) {
     if (heirs.has(slot.slot)) continue
@@ -144,7 +148,7 @@ function holdersOf(
     nodes.length === 0 ? [] : nodes.map((_, i) => nodes[(i + slot.slot) % nodes.length] ?? '')
   const stickyFirst = (nodes: readonly string[]) => rotated(nodes).sort((a, b) => keepsIt(a) - keepsIt(b))
   // A node whose pods cannot be given this memory counts as a node without hot backups: it can only keep the memory.
-  const hotNodes = [...new Set(pods.filter(pod => mayTake(pod, slot)).map(pod => pod.node))]
+  const hotNodes = [...new Set(pods.filter(pod => mayInherit(pod, slot)).map(pod => pod.node))]
   const present = (nodes: readonly string[]) =>
     nodes.filter(node => awayNodes?.has(node) !== true || slot.holders.includes(node))
   const fitFirst = (nodes: readonly string[]) =>

@@ -168,6 +168,11 @@ export interface NodeView {
   readonly diskTrouble?: string | undefined
   /** The set's memory must not be kept on it: the set's template may not run there. */
   readonly forbidden?: boolean
+  /**
+   * No new pod of the set should be made for this node now: the template may not run there, the node takes no pods at
+   * the moment, or its agent has not written in time.
+   */
+  readonly closed?: boolean
   /** Fingerprint of the key with which its agent signs; undefined if it does not sign, or is not known. */
   readonly signer?: string | undefined
   /** The machine as far as memory depends on it; undefined if not reported yet. */

@@ -50,7 +50,7 @@ export const awayMs = 300_000
  * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
  * report, ms.
  */
-const timelyMs = 12_000
+export const timelyMs = 12_000
 
 /** Returns what Leases and reports say about one slot. */
 export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass): SlotMemory {

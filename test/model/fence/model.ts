@@ -47,7 +47,7 @@ interface VoterState {
   readonly run: number
   /** It has gone, and another run is in its place. Its statement stays. */
   readonly gone: boolean
-  /** Ticks since it heard the primary, or began to listen; no higher than needed. */
+  /** Ticks since it heard the primary, began to listen, or has gone; no higher than needed. */
   readonly heard: number
   /** Ticks since the sending of the latest heartbeat whose answer the primary has; no higher than needed. */
   readonly answered: number
@@ -131,7 +131,7 @@ export function fenceModel(
       steps.push([`${name} states silence`, change(state, at, { stated: true, told: true })])
     if (state.rebootsLeft > 0 && voter.holder !== undefined && voter.run === 0) {
       const rebootsLeft = state.rebootsLeft - 1
-      const gone = change(state, at, { gone: true })
+      const gone = change(state, at, { gone: true, heard: 0 })
       const next = { ...fresh, holder: voter.holder, run: 1 }
       const rebooted = memory.runs
         ? { ...gone, voters: [...gone.voters, next] }
@@ -143,7 +143,9 @@ export function fenceModel(
   const stepsOfOperator = (state: State): [string, State][] => {
     if (state.isTaken) return []
     const { electorate: now, acknowledged } = state
-    const silent = new Set(state.voters.filter(({ told }) => told).map(nameOf))
+    // The operator waits for a time-out after it has seen that another run is in the place of a voter.
+    const isLongOver = ({ gone, heard }: VoterState) => gone && mayState(-heard * tickMs * voterRate, 0, nodeTimeoutMs)
+    const silent = new Set(state.voters.filter(voter => voter.told || isLongOver(voter)).map(nameOf))
     const steps: [string, State][] = []
     if (isFenced(now, silent)) steps.push(['another pod takes over', { ...state, isTaken: true }])
     const to = (wanted: readonly Voter[], changesLeft: number, what: string) => {

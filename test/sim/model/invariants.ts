@@ -26,6 +26,7 @@ import { otherSetsMemory } from './invariants/other-sets-memory.ts'
 import { servedSlots } from './invariants/served-slots.ts'
 import { slotMoved } from './invariants/slot-moved.ts'
 import { staysStopped } from './invariants/stays-stopped.ts'
+import { strandedStays } from './invariants/stranded-stays.ts'
 import { tooManyDeleted } from './invariants/too-many-deleted.ts'
 import { twoRun } from './invariants/two-run.ts'
 import { twoServe } from './invariants/two-serve.ts'
@@ -110,6 +111,7 @@ function rulesOf(ground: Ground, slack: number) {
   const lookForImpostors = impostorAnswers(ground, shelves.saved)
   const lookForOutages = longOutage(ground)
   const lookForMoves = slotMoved(ground)
+  const lookForStranded = strandedStays(ground)
   const saves = notSaved(ground, shelves.saved, slack)
   notConsented(ground, shelves.saved)
   tooManyDeleted(ground)
@@ -131,6 +133,7 @@ function rulesOf(ground: Ground, slack: number) {
       lookForOutages(served, elapsed)
       lookForLateTakeovers(served, elapsed)
       lookForMoves()
+      lookForStranded(elapsed)
       saves.look()
     },
     unsaved: saves.unsaved,

@@ -400,4 +400,22 @@ export const ofOperator: readonly Mutant[] = [
       ],
     ),
   },
+  {
+    finding: 'found 33',
+    name: 'stranded-stays',
+    what: 'a hot backup beside the primary that it should cover stays there for ever',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/stranded.ts',
+        find: 'stranded === undefined || stranded.dueAt > s.monotonicNow',
+        replace: 'stranded?.uid !== s.set.uid',
+      },
+    ],
+    // Two nodes of three lose their power, so the pods are together on the third one when these are back.
+    scenarios: bySeeds([1], { copies: 2 }, [
+      [8_000, { type: 'powerOff', node: 0, forMs: 90_000 }],
+      [2_000, { type: 'powerOff', node: 1, forMs: 90_000 }],
+      [320_000, wait],
+    ]),
+  },
 ]

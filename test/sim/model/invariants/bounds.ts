@@ -19,6 +19,8 @@ export const boundsOf = (slack: number) => ({
   takeoverMs: 6_000 * slack,
   /** From the end of all faults until a primary that was stopped for lack of answers runs, ms, beside `nodeTimeout`. */
   resumeMs: 15_000 * slack,
+  /** Maximum time for which a hot backup may be heir of no slot: 15 s, and two pauses if its like was replaced, ms. */
+  strandedMs: 180_000 * slack,
   /** Maximum delay of Leases at an agent that the operator waits for, ms. */
   lateMs: 5_000,
   /** Time between two checks, ms. */

@@ -23,6 +23,7 @@ export interface Violation {
     | 'NotCalled'
     | 'NotConsented'
     | 'SlotMoved'
+    | 'StrandedStays'
     | 'TooManyDeleted'
     | 'NotSaved'
     | 'TwoServe'

@@ -5,6 +5,7 @@ import { type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import { heldBy } from './fates.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
+import { isStranded } from './stranded-stays.ts'
 
 export function tooManyDeleted(ground: Ground): void {
   const { cluster, violate } = ground
@@ -38,6 +39,8 @@ function excuses(ground: Ground): (set: BackupPodSet, pod: Pod) => boolean {
     // It was called to a slot for which the set has no place any more, and it could take no other one.
     if (heldBy(cluster, leaseOf, uid)?.retainedSince !== undefined) return true
     if (time.now() - (letGoAt.get(uid) ?? Number.NEGATIVE_INFINITY) < bounds.passMs) return true
+    // It could be heir of no slot where it was.
+    if (isStranded(ground, pod)) return true
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return true
     // The operator decided by the spec before the last edit.

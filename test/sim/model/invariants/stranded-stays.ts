@@ -1,0 +1,55 @@
+/** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir. */
+import { labels } from '../../../../src/api/labels.ts'
+import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
+import { type Ground, setOf } from './ground.ts'
+import { differences } from './not-served.ts'
+
+export function strandedStays(ground: Ground): (elapsed: number) => void {
+  const { cluster, bounds, health, editedAt, violate } = ground
+  const { time, server, nodes } = cluster
+  const strandedMs = new Map<string, number>()
+  const works = () =>
+    health.operatorsWorkSince() !== undefined &&
+    nodes.every(node => health.isSound(node)) &&
+    time.now() - editedAt() > bounds.soundMs &&
+    setOf(cluster)?.spec.paused !== true &&
+    setOf(cluster)?.spec.updateStrategy?.type !== 'RollingUpdate' &&
+    differences(ground).length === 0
+  return elapsed => {
+    const stranded = server.list(pods).filter(pod => isStranded(ground, pod))
+    const isCounted = stranded.length > 0 && works()
+    for (const uid of strandedMs.keys())
+      if (!isCounted || stranded.every(({ metadata }) => metadata.uid !== uid)) strandedMs.delete(uid)
+    if (!isCounted) return
+    for (const { metadata } of stranded) {
+      const ms = (strandedMs.get(metadata.uid) ?? 0) + elapsed
+      strandedMs.set(metadata.uid, ms)
+      if (ms > bounds.strandedMs)
+        violate('StrandedStays', metadata.uid, `${metadata.name} has been heir of no slot for ${ms} ms`)
+    }
+  }
+}
+
+/**
+ * True for a hot backup on the node of the primaries of all slots without heir, if all others are there too, and another
+ * node works.
+ */
+export function isStranded({ cluster, leaseOf, health }: Ground, { metadata, spec }: Pod): boolean {
+  const { server, nodes } = cluster
+  const isHot = (pod: Pick<Pod, 'metadata'>) => pod.metadata.labels?.[labels.type] === 'hotbackup'
+  const set = setOf(cluster)
+  if (set === undefined || !isHot({ metadata })) return false
+  const slots = server
+    .list(leases)
+    .filter(object => object.metadata.ownerReferences?.[0]?.uid === set.metadata.uid)
+    .flatMap(object => leaseOf(object) ?? [])
+    .filter(({ retainedSince }) => retainedSince === undefined)
+  const open = slots.filter(({ heir }) => heir === undefined)
+  return (
+    open.length > 0 &&
+    open.every(({ node }) => node === spec?.nodeName) &&
+    slots.every(({ heir, holder }) => heir?.uid !== metadata.uid && holder.uid !== metadata.uid) &&
+    server.list(pods).every(pod => !isHot(pod) || pod.spec?.nodeName === spec?.nodeName) &&
+    nodes.some(node => node.machine.name !== spec?.nodeName && health.isSound(node))
+  )
+}
