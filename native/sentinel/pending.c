@@ -1,4 +1,4 @@
-/* Primaries of an epoch that their voters have not answered yet. */
+/* Primaries with voters that have not answered yet. What was in force before stays so until then. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

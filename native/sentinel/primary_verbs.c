@@ -51,12 +51,17 @@ static const char *read_primary(struct primary *told, const struct request *requ
 	return told->gone && !restoring ? "unknown-key" : read_cgroups(told, request);
 }
 
-/* True if the primary is in force in this epoch already. */
-static bool is_new(struct voting *voting, const struct primary *told)
+/* True if a healthy primary would stop, were these voters in force at once. */
+static bool must_wait(struct voting *voting, struct primary *told)
 {
 	const struct primary *known = primary_find(voting, told->slot);
 
-	return !known || known->gone || known->epoch != told->epoch;
+	if (!known || known->gone || known->epoch != told->epoch)
+		return true;
+	if (known->version == told->version)
+		return false;
+	electorate_follows(told, known);
+	return monotonic_ns() >= primary_until(told);
 }
 
 static void put_into_force(struct client *client, const struct request *request, struct primary *told)
@@ -64,7 +69,7 @@ static void put_into_force(struct client *client, const struct request *request,
 	struct voting *voting = client->sentinel->voting;
 	const char *what = NULL;
 
-	if (is_new(voting, told) && !voting->restoring) {
+	if (!voting->restoring && must_wait(voting, told)) {
 		pending_begin(client, request, told);
 	} else {
 		what = primary_acknowledge(voting, told);

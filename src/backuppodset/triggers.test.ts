@@ -88,7 +88,7 @@ it('a vote, or another voter, is urgent for the sets of the slots that it concer
       .flatMap(([key, how]) => (how?.priority === 10 ? [key] : []))
   expect(votes([{ ...slot, silentTerm: 1 }, other])).toEqual(['a/web'])
   expect(votes([slot, { ...other, acknowledged: { term: 1, version: 2 } }])).toEqual(['a/blue'])
-  expect(votes([{ ...slot, generation: 2 }, other])).toEqual([])
+  expect(votes([{ ...slot, generation: 2 }, other, makeSlotReport({ name: 'new-0' })])).toEqual([])
   expect(votes([slot, other], { ...before.metadata, annotations: { [silencesAnnotation]: '1' } })).toEqual([
     'a/web',
     'a/blue',

@@ -145,13 +145,15 @@ export function votesIn(change: Change<NodeReport>): ReadonlySet<string> {
   const after = wordsOf(change.type === 'deleted' ? undefined : change.object)
   const isSameVoter = isEqual(votingIn(change.old), votingIn(change.object))
   const changed = [...after]
-    .filter(([slot, { word }]) => !isSameVoter || before.get(slot)?.word !== word)
+    .filter(([slot, { word }]) => !isSameVoter || (before.get(slot)?.word ?? nothingSaid) !== word)
     .flatMap(([, { set }]) => set ?? [])
   return new Set(changed)
 }
 
-const wordOf = ({ silentTerm, acknowledged }: SlotReport): string =>
+const wordOf = ({ silentTerm, acknowledged }: Pick<SlotReport, 'silentTerm' | 'acknowledged'>): string =>
   `${silentTerm} ${acknowledged?.term} ${acknowledged?.version}`
+
+const nothingSaid = wordOf({})
 
 /** As in `NodeVote`, without the version of the report. */
 const votingIn = (report: NodeReport | undefined) => {

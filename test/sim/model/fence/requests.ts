@@ -131,7 +131,8 @@ function misfit({ primaries, acknowledged }: Voting, request: Guard): string | u
 }
 
 /**
- * Resolves at the first sufficient answers, or with a refusal. Another version of the same term counts at once.
+ * Resolves at the first sufficient answers, or with a refusal. What was in force before stays so until then. The same
+ * version of the same term counts at once.
  */
 async function begin(
   { voting }: Machine,
@@ -142,17 +143,21 @@ async function begin(
   const { name: uid, slot, term, version, timeoutMs, voters, next } = request
   const before = voting.primaries.get(uid)
   const electorate = { version, voters, next }
-  if (before?.current?.claim.term === term) {
+  if (before?.current?.claim.term === term && before.current.electorate.version === version) {
     before.current = { claim: before.current.claim, electorate }
     voting.acknowledged.set(slot, { uid, term, version })
     heartbeats.changed()
     return undefined
   }
   before?.pending?.end('replaced')
-  const claim: Claim =
-    before?.pending?.claim.term === term
-      ? before.pending.claim
-      : { slot, term, timeoutMs, sentAt: new Map(), refused: new Set(), exchanges: new Map() }
+  const claim: Claim = [before?.pending, before?.current].find(each => each?.claim.term === term)?.claim ?? {
+    slot,
+    term,
+    timeoutMs,
+    sentAt: new Map(),
+    refused: new Set(),
+    exchanges: new Map(),
+  }
   const { promise, resolve: end } = Promise.withResolvers<string | undefined>()
   const primary: Primary = before ?? {
     ...{ uid, slot, current: undefined, pending: undefined, serves: true, toldAloneAt: 0 },
