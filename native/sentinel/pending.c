@@ -1,4 +1,4 @@
-/* Primaries with voters that have not answered yet. What was in force before stays so until then. */
+/* Primaries with voters that have not answered yet. The earlier voters stay in force until then. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

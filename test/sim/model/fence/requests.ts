@@ -131,7 +131,7 @@ function misfit({ primaries, acknowledged }: Voting, request: Guard): string | u
 }
 
 /**
- * Resolves at the first sufficient answers, or with a refusal. What was in force before stays so until then. The same
+ * Resolves at the first sufficient answers, or with a refusal. The earlier voters stay in force until then. The same
  * version of the same term counts at once.
  */
 async function begin(
