@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "number.h"
 #include "peer_filter.h"
 #include "voting.h"
@@ -33,6 +34,11 @@ void heartbeats_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "bad-port");
 		return;
 	}
+	/* Another port: the configuration has changed. */
+	if (voting->source.fd >= 0 && port != 0 && port != voting->port) {
+		close(voting->source.fd);
+		voting->source.fd = -1;
+	}
 	if (voting->source.fd < 0) {
 		static const int no = 0;
 		int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -44,10 +50,17 @@ void heartbeats_verb(struct client *client, const struct request *request)
 		if (fd < 0 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no) != 0 || !make_room(fd) ||
 		    bind(fd, (struct sockaddr *)&own, sizeof own) != 0 ||
 		    !loop_add(&client->sentinel->loop, &voting->source, EPOLLIN)) {
-			client_reply_error(client, request, "cannot receive heartbeats", errno);
+			int error = errno;
+
 			if (fd >= 0)
 				close(fd);
 			voting->source.fd = -1;
+			voting->port = (int)port;
+			/* The promises of an earlier sentinel count all the same, and the agent asks again. */
+			if (voting->restoring)
+				log_failure("cannot receive heartbeats", error);
+			else
+				client_reply_error(client, request, "cannot receive heartbeats", error);
 			return;
 		}
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cgroup_procs.h"
+#include "log.h"
 #include "voting.h"
 
 struct primary *primary_find(struct voting *voting, const char *slot)
@@ -78,9 +79,14 @@ static bool arm(struct voting *voting, struct primary *told, struct primary *kno
 	told->deadman = deadman_arm(told->netns, primary_until(told), voting->restoring);
 	if (told->deadman)
 		return true;
-	/* The pod has ended since an earlier sentinel wrote this down, or only its sandbox: its processes stay under the fence. */
-	if (!voting->restoring || errno != ESRCH)
+	if (!voting->restoring)
 		return false;
+	/* One pod must not cost the others their promises. Without a switch, its processes still stay under the fence. */
+	if (errno != ESRCH) {
+		log_failure("cannot arm the switch of a primary again", errno);
+		return true;
+	}
+	/* The pod has ended since an earlier sentinel wrote this down, or only its sandbox. */
 	if (!told->freeze || !cgroup_any(told->freeze->halt.cgroups)) {
 		told->gone = true;
 		electorate_free(told);

@@ -1,3 +1,4 @@
+/* Long because it is the whole life of a vote: request, judgement, statement, end. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -250,6 +251,23 @@ void vote_verb(struct client *client, const struct request *request)
 	}
 }
 
+/* The oldest ones are last. A late request about a slot whose vote has ended for so long is not to be expected. */
+static void drop_oldest_ended(struct voting *voting)
+{
+	struct vote *oldest = NULL;
+	size_t ended = 0;
+
+	for (struct vote *vote = voting->votes; vote; vote = vote->next)
+		if (vote->timeout_ns == 0) {
+			oldest = vote;
+			ended++;
+		}
+	if (ended <= ENDED_MAX)
+		return;
+	unlink_vote(voting, oldest);
+	forget(oldest);
+}
+
 void unvote_verb(struct client *client, const struct request *request)
 {
 	struct voting *voting = client->sentinel->voting;
@@ -258,6 +276,7 @@ void unvote_verb(struct client *client, const struct request *request)
 	/* A statement stays for as long as this run: a late request must not bring the vote back without it. */
 	if (vote && vote->refused >= 0) {
 		vote->timeout_ns = 0;
+		drop_oldest_ended(voting);
 	} else if (vote) {
 		unlink_vote(voting, vote);
 		forget(vote);

@@ -14,8 +14,11 @@
 /* Beats in a time-out: as many may be lost in a row as fit into two thirds of it. */
 enum { BEATS = 12 };
 
-/* GONE_MAX: primaries that have ended; a late request must not restore their earlier voters. */
-enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, GONE_MAX = 512, VOTES_MAX = 2048 };
+/*
+ * GONE_MAX: primaries that have ended; a late request must not restore their earlier voters. ENDED_MAX: statements of votes
+ * that have ended.
+ */
+enum { PEERS_MAX = 256, PRIMARIES_MAX = 512, GONE_MAX = 512, VOTES_MAX = 2048, ENDED_MAX = 1024 };
 
 /*
  * Room for datagrams that wait while this process does not run. The kernel doubles the number, and a datagram takes 512 to

@@ -90,6 +90,27 @@ describe.skipIf(why !== undefined)(`votes ${why ?? ''}`, () => {
     }
   })
 
+  test('statements of slots that are gone take no room for ever, and the port can change', async () => {
+    const directory = mkdtempSync(join(tmpdir(), 'sentinel-b-'))
+    try {
+      await using a = await startNode('a')
+      await using b = await startNode('b', directory)
+      await introduce(a, b)
+      const slots = Array.from({ length: 1_030 }, (_, at) => `ns/gone-${at}`)
+      for (const slot of slots) await b.ask('vote', vote(a, { slot, timeout: 12 }))
+      await b.event('silent', { slot: 'ns/gone-1029' })
+      for (const slot of slots) expect(await b.ask('unvote', { slot })).toBe('ok')
+      const kept = readFileSync(join(directory, 's.votes'), 'utf8').split('\n')
+      expect(kept.filter(line => line.includes(' vote '))).toHaveLength(1_024)
+      // Those of the slots that are gone for the shortest time stay.
+      expect(kept.some(line => line.includes('slot=ns/gone-1029 '))).toBe(true)
+      const another = await b.client.ask('heartbeats', { port: 20_987 })
+      expect(another.values['port']).toBe('20987')
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
+
   test('D8.later: who knows a later epoch answers no earlier one', async () => {
     await using a = await startNode('a')
     await using b = await startNode('b')

@@ -97,9 +97,14 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     fence: pods.fencing.view,
   })
   const present = createPresent(observe, requests.tell)
+  const apiVoter = createApiVoter({
+    ...{ sentinel: tools.sentinel, guarded: pods.fencing.view.guarded, clock, log, signal },
+    ask: platform.askApi ?? (async () => undefined),
+  })
   const context: TaskContext = {
     ...{ ...tools, ...slots, ...pods, requests },
     patch: pods.deaths.patch,
+    showLife: apiVoter.alone,
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
     policyOf: present.policyOf,
     podOf: present.podOf,
@@ -112,10 +117,6 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
     ...{ context, stores, signal, metrics, clock, random, log },
-  })
-  const apiVoter = createApiVoter({
-    ...{ sentinel: tools.sentinel, guarded: pods.fencing.view.guarded, clock, log, signal },
-    ask: platform.askApi ?? (async () => undefined),
   })
   return {
     ...engine,

@@ -20,6 +20,8 @@ const cures: Readonly<Record<string, string>> = {
     'fix the problem in the message: image, node, volume or configuration of the pod',
   [reasons.replacementsPaused]:
     'fix the failure of the application; delete the failing pod to get a new one sooner',
+  [reasons.operatorBlind]:
+    'look for a fault of the network between the nodes, or between them and the API server; for a node that is off for good, run `kubectl understudy fence NODE`',
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (run `kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
   [reasons.paused]: 'set spec.paused to false to resume repairs',

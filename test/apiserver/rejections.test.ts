@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets, defaults } from '../../src/api/backuppodset.ts'
+import { parseDuration } from '../../src/api/memory.ts'
 import { parseSet } from '../../src/api/parse.ts'
 import { type Api, createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -158,9 +159,13 @@ describe('odd input that is meant', () => {
   it('the schema fills in every default, so that parsing adds nothing', async () => {
     const stored = await dryRun(set())
     // The default of the update strategy depends on another field.
-    const { template: _, updateStrategy: __, ...spec } = stored.spec
+    const { template: _, updateStrategy: __, failover, ...spec } = stored.spec
+    const { nodeTimeout = '', ...sameForm } = failover ?? {}
     const parsed = parseSet(stored)
-    expect(parsed).toMatchObject({ ok: true, set: spec })
+    expect(parsed).toMatchObject({
+      ok: true,
+      set: { ...spec, failover: { ...sameForm, nodeTimeoutMs: parseDuration(nodeTimeout) } },
+    })
     expect(spec).toMatchObject({ replicas: 1, hotBackups: 0, coldBackups: 0, wakeupTimeout: 5 })
   })
 })

@@ -439,6 +439,8 @@ export const design: readonly FeatureGroup[] = [
         'a primary that no agent can stop is replaced only when its voters have shut it off',
         'unit',
       ),
+      sentence('D8.start', 'an operator that has just started takes no silence for a fact', 'unit'),
+      sentence('D8.contradict', 'an agent contradicts a voter that errs', 'unit'),
       sentence('D8.over', 'a voter whose run is over counts as silent', 'unit'),
       sentence('D8.later', 'who knows a later epoch answers no earlier one', 'unit'),
       sentence('D8.joint', 'while the voters change, a primary needs both sets', 'unit'),

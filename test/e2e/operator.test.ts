@@ -249,6 +249,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
 /** Rights that only an accident uses: see `only` in the table. */
 const accidental = [
   '/pods get',
+  'backup.example.com/nodereports patch',
   'events.k8s.io/events patch',
   'coordination.k8s.io/leases get',
   'discovery.k8s.io/endpointslices get',

@@ -33,7 +33,8 @@ export function containerPart(path: string, podUid: string, containerId: string)
 /** Returns the pod's cgroup above that of a container; undefined if there is none. */
 export function podDirectory(directory: string, podUid: string): string | undefined {
   const parts = directory.split('/')
-  const at = parts.findLastIndex(part => namesPod(part, podUid))
+  // The first: a container may make directories of any name below its own.
+  const at = parts.findIndex(part => namesPod(part, podUid))
   return at < 0 ? undefined : parts.slice(0, at + 1).join('/')
 }
 

@@ -266,7 +266,8 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
     await signalOf(clone, server, 'SIGKILL')
     expect(await told).toMatchObject({ name: 'app' })
     expect(await asked).not.toMatch(/^\d/)
-    expect(await settled).toBe('PagesLost')
+    // Zeros that it read may have killed the app before its guardian did.
+    expect(await settled).toMatch(/^(PagesLost|CloneLost)$/)
     await nothingLeft(clone)
     await node.sentinel.unwatch('app')
   })

@@ -41,13 +41,37 @@ const world = (over: Partial<Snapshot>, known: Parameters<typeof fence>[0] = {})
     fence: fence({ run: runs.a, ...known }),
     ...over,
   })
-const about: readonly TaskType[] = ['guard', 'unguard', 'addPeer', 'removePeer', 'vote', 'unvote']
+const about: readonly TaskType[] = [
+  'guard',
+  'unguard',
+  'addPeer',
+  'removePeer',
+  'vote',
+  'unvote',
+  'contradict',
+]
 const tasksOf = (it: Snapshot) => desiredTasks(it).filter(({ type }) => about.includes(type))
 const typesOf = (it: Snapshot) => tasksOf(it).map(({ type }) => type)
 const guards = (it: Snapshot) => typesOf(it).filter(type => /guard/.test(type))
 const guarded = (uid: string) => ({ guarded: new Map([[uid, { term: 4 }]]) })
 
 describe('a primary here', () => {
+  it('D8.contradict: whose silence another node has stated in this term, shows that its agent lives, once for each statement', () => {
+    const says = (silentTerm: number | undefined, node: Name = 'b') => {
+      const { namespace, name, incarnation } = lease()
+      const slot = { namespace, name, incarnation, role: 'holder', generation: 1 } as const
+      const slots = [{ ...slot, ...(silentTerm !== undefined && { silentTerm }) }]
+      const others = (['b', 'c'] as const).map(each => [each, hears(each)] as const)
+      return world({ reports: new Map([...others, [node, { ...hears(node), slots }]]) })
+    }
+    const contradicted = (it: Snapshot) => tasksOf(it).filter(({ type }) => type === 'contradict')
+    expect(contradicted(says(4))).toMatchObject([
+      { pod: { uid: 'uid-p' }, fence: { term: 4, timeoutMs: 5_000 } },
+    ])
+    expect([...contradicted(says(3)), ...contradicted(says(undefined))]).toEqual([])
+    expect(contradicted(says(4))[0]?.version).not.toBe(contradicted(says(4, 'c'))[0]?.version)
+  })
+
   it('is guarded with the voters of its Lease, which become peers', () => {
     const tasks = tasksOf(world({}))
     expect(tasks).toMatchObject([

@@ -1,6 +1,7 @@
 /** The tasks that keep a slot from having two primaries: see docs/adr/0128-fencing.md. */
 import { type Electorate, nodeVoter, partsOf } from '../../api/fence.ts'
 import { hostOf } from '../../api/node-report.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { idsOf, isDead, isFor } from '../observe/pod-facts.ts'
@@ -27,6 +28,19 @@ export function ofGuarded(snapshot: Snapshot, { lease, name }: Slot, pod: PodVie
       version: `${sentinel} ${fence.run} ${name} ${term}.${version} ${idsOf(pod)}`,
     },
   ]
+}
+
+/** The operator would take a voter that errs, and an agent that has nothing to write, for a node that is lost. */
+export function ofContradicted(snapshot: Snapshot, { lease }: Slot, pod: PodView): Task[] {
+  const { sentinel, reports } = snapshot
+  const { fence } = lease
+  if (fence === undefined) return []
+  const says = [...reports].flatMap(([node, { slots }]) =>
+    slots.some(slot => isSameSlot(slot, lease) && (slot.silentTerm ?? 0) >= fence.term) ? [node] : [],
+  )
+  if (says.length === 0) return []
+  const version = `${sentinel} ${fence.term} ${says.sort()}`
+  return [{ type: 'contradict', key: `contradict/${pod.uid}`, version, pod, fence }]
 }
 
 const guardKey = ({ uid }: PodView): string => `guard/${uid}`

@@ -2,7 +2,7 @@ import { servingReasons } from '../../api/pod-contract.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
-import { ofGuarded } from './fence-tasks.ts'
+import { ofContradicted, ofGuarded } from './fence-tasks.ts'
 import type { Slot } from './slot-facts.ts'
 import { anotherIn, isOnStage, isPaused, isToEnd, nowhere, wayFrom } from './slot-facts.ts'
 import type { Task } from './task.ts'
@@ -49,6 +49,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
       way,
     },
     ...ofGuarded(snapshot, slot, pod),
+    ...ofContradicted(snapshot, slot, pod),
   ]
   if (pod.understudy || policy?.liveness !== undefined)
     tasks.push({

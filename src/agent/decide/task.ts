@@ -120,6 +120,8 @@ type FenceTask = Common & { readonly lease?: undefined } & (
     /** A slot of another node, for which this node is a voter. */
     | { readonly type: 'vote'; readonly vote: Vote }
     | { readonly type: 'unvote'; readonly slot: string }
+    /** Another node has stated that a primary here is silent: a write of this agent tells the operator that it is not. */
+    | { readonly type: 'contradict'; readonly pod: PodView; readonly fence: Fence }
   )
 
 /** Another node, as its report says. */

@@ -22,4 +22,5 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   removePeer: 'Fence',
   vote: 'Fence',
   unvote: 'Fence',
+  contradict: 'Fence',
 }

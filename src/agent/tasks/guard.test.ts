@@ -71,7 +71,7 @@ describe('the agents of two nodes: fences', () => {
     const agentB = await startB()
     await vi.waitFor(() =>
       expect([...b.voters.votes.values()]).toEqual([
-        { slot: nameOf(), term: 1, timeoutMs: 5_000, node: 'a', run: runs.a },
+        { slot: nameOf(), term: 1, timeoutMs: 5_000, node: 'a', run: runs.a, isDenied: false },
       ]),
     )
     expect([...b.voters.peers.keys()]).toEqual(['a'])

@@ -70,5 +70,8 @@ export function perform(
       return vote(work, task, signal)
     case 'unvote':
       return unvote(work, task, signal)
+    case 'contradict':
+      work.showLife({ name: task.pod.uid, term: task.fence.term }, task.fence.timeoutMs)
+      return Promise.resolve()
   }
 }

@@ -2,6 +2,7 @@
  * The capabilities of tasks, by the lifetime of what they give access to. A task takes those that it uses, with `Pick`: a
  * test of it makes only these.
  */
+
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -30,6 +31,7 @@ import type { Understudies } from '../state/understudies.ts'
 import type { PeerClient } from '../transfer/client.ts'
 import type { HeartbeatKey } from '../transfer/heartbeat-key.ts'
 import type { KeyedSignal } from '../transfer/keyed-signal.ts'
+import type { ApiVoter } from './api-voter.ts'
 import type { InheritedConnections } from './inherited-connections.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
 import type { DraftBytes } from './watched-draft.ts'
@@ -121,6 +123,8 @@ export interface PodCapabilities {
   readonly lazyPages: LazyPages
   readonly deaths: Deaths
   readonly fencing: Fencing
+  /** Shows the operator by a write that this agent lives, for a primary with this time-out. */
+  readonly showLife: ApiVoter['alone']
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
   /** The pod as it is now. */

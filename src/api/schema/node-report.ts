@@ -135,7 +135,7 @@ const status = (): SchemaOf<Written> =>
       signs: flag('True if the agent signs its generations with that key.'),
       heartbeats: object<Heartbeats>(
         {
-          port: count('UDP port.'),
+          port: count('UDP port of the sentinel.'),
           run: text('Distinguishes the sentinel from one that made other promises.', {
             pattern: '^[0-9a-f]{16}$',
           }),

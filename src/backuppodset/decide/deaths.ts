@@ -1,4 +1,4 @@
-import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { isFencedOff, isLongOutOfReach, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
@@ -35,7 +35,7 @@ export const unwanted = (
 ): ReadonlySet<number> =>
   new Set(
     primaries.flatMap(pod =>
-      pod.slot !== undefined && isOutOfReach(s, slots.get(pod.slot)) && failureOf(s, pod) !== undefined
+      pod.slot !== undefined && isLongOutOfReach(s, slots.get(pod.slot)) && failureOf(s, pod) !== undefined
         ? [pod.slot]
         : [],
     ),

@@ -84,9 +84,9 @@ describe('a primary whose node is silent', () => {
 })
 
 describe('a primary that no agent can stop', () => {
-  const silence = { silent: new Set<string>(), statedAt: undefined, unheardMs: 20_000 }
+  const silence = { silent: new Set<string>(), statedAt: undefined, unheardMs: 20_000, isReachable: false }
   const unheard = { votes: makeVotes(lease, silence) }
-  const heard = { votes: makeVotes(lease, { ...silence, unheardMs: 5_000 }) }
+  const heard = { votes: makeVotes(lease, { ...silence, unheardMs: 5_000, isReachable: true }) }
   const hung = { ...p0, ready: false, unreadySince: -60_000 }
   const revoked = { ...lease.fence, isRevoked: true }
 
@@ -109,6 +109,13 @@ describe('a primary that no agent can stop', () => {
     expect(actions(seen(makeSlot({ ...lease, fence: revoked }, copies, gone), [h0]))).toEqual([])
     expect(ofType(seen(makeSlot(lease, copies, { ...gone, ...heard }), [h0]), 'promote')).toHaveLength(1)
     expect(ofType(seen(makeSlot(lease, copies, { ...gone, ...fenced }), [h0]), 'promote')).toHaveLength(1)
+  })
+
+  it('D8.start: waits for the next word of its agent where the operator has just started, and is not revoked for that', () => {
+    const unknown = makeSlot(lease, copies, {
+      votes: makeVotes(lease, { ...silence, unheardMs: 1_000 }),
+    })
+    expect(actions(seen(unknown, [hung, h0]))).toEqual([])
   })
 
   it('is left to its agent where that writes, and serves on without a fence that it has acknowledged', () => {
@@ -146,7 +153,15 @@ describe('the fence of a slot', () => {
   it('begins where holders vote, unless the set wants none', () => {
     expect(written(undefined)).toEqual([makeFence(plain, { isArmed: false })])
     expect(written(undefined, {}, { nodeTimeoutMs: undefined })).toEqual([])
-    expect(written(lease.fence, {}, { nodeTimeoutMs: undefined })).toMatchObject([{ term: 2, version: 0 }])
+    const none = { nodeTimeoutMs: undefined }
+    const calm = (isReachable: boolean) => ({
+      votes: makeVotes(lease, { silent: new Set(), statedAt: undefined, isReachable }),
+    })
+    expect(written(lease.fence, calm(true), none)).toMatchObject([{ term: 2, version: 0 }])
+    // Nothing would stop a primary that is cut off.
+    expect(written(lease.fence, calm(false), none)).toEqual([])
+    expect(written({ ...lease.fence, timeoutMs: 9_000 }, calm(false))).toEqual([])
+    expect(written(lease.fence, calm(false), { nodes: new Map() })).toEqual([])
   })
 
   it('is armed by the word of the sentinel', () => {

@@ -1,7 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players, vacantLeases } from '../../slot/decide/assignments.ts'
-import { dueStatements, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { dueStatements, isLongOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import type { Action, Tier } from '../plan.ts'
@@ -158,7 +158,7 @@ function leaseWrites(
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },
       ending: new Set(taken.late.filter(slot => taken.ending.has(slot))),
-      outOfReach: unheld.waiting.flatMap(slot => (isOutOfReach(s, slot) ? [slot.lease.slot] : [])),
+      outOfReach: unheld.waiting.flatMap(slot => (isLongOutOfReach(s, slot) ? [slot.lease.slot] : [])),
       called: cast.primaries.flatMap(({ slot, stage }) => (stage?.promoting ? (slot ?? []) : [])),
     }),
     ...reclaim([...unheld.retained, ...calledBack(memory, cast, leaving)]),

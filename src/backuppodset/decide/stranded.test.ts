@@ -238,7 +238,14 @@ describe('a new hot backup prefers nodes', () => {
   })
 
   it('but not the one whose primary its voters call silent', () => {
-    const votes = { silent: new Set<string>(), termSeenAt: 0, statedAt: 1, isHeard: false, unheardMs: 5_000 }
+    const votes = {
+      silent: new Set<string>(),
+      termSeenAt: 0,
+      statedAt: 1,
+      isHeard: false,
+      isReachable: true,
+      unheardMs: 5_000,
+    }
     expect(nearOf(takenOver({ votes }))).toEqual([undefined])
   })
 

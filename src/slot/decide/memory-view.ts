@@ -128,6 +128,8 @@ export interface Votes {
   readonly isHeard: boolean
   /** Ms for which this process has seen no write of that agent, by its own clock alone. */
   readonly unheardMs: number
+  /** This process has seen that agent write a short while ago, so that it can stop the primary. */
+  readonly isReachable: boolean
 }
 
 export interface Unasked {

@@ -9,7 +9,7 @@ import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
 import type { HandoverTimes } from './handover-times.ts'
-import { type Reports, staleMs } from './reports.ts'
+import { type Reports, staleMs, timelyMs } from './reports.ts'
 import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
 import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
@@ -45,12 +45,6 @@ type Told = SlotPass['told'][number]
  * about, ms.
  */
 export const awayMs = 300_000
-
-/**
- * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
- * report, ms.
- */
-export const timelyMs = 12_000
 
 /** Returns what Leases and reports say about one slot. */
 export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass): SlotMemory {

@@ -72,6 +72,17 @@ describe('a storm', () => {
     expect(storm.heldForMs()).toBe(0)
   })
 
+  it('ends for nodes that are lost for good, and a node that was lost long before makes none', async () => {
+    const { clock, storm, write } = stand(3)
+    write('v', [0, 1])
+    await clock.advance(60_000)
+    expect(storm.heldForMs()).toBeLessThanOrEqual(30_000)
+    await clock.advance(30_000)
+    expect(storm.heldForMs()).toBe(0)
+    write('w', [2])
+    expect(storm.heldForMs()).toBe(0)
+  })
+
   it('is over at once for a voter that errs: the agents of the primaries write on', async () => {
     const { clock, storm, write } = stand(2)
     write('v', [0])

@@ -5,7 +5,7 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Change } from '../../kube/store.ts'
-import { coolDownMs, isStorm } from '../decide/fence/storm.ts'
+import { coolDownMs, isStorm, stormLastsMs } from '../decide/fence/storm.ts'
 import { incarnationOf, type Reports, slotsOf } from './reports.ts'
 
 export interface Storm {
@@ -34,7 +34,10 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
     const primaries = [...armed.values()]
     const isSilent = ({ slot, node, term }: (typeof primaries)[number]) =>
       [...(stated.get(slot)?.values() ?? [])].some(
-        said => said.term >= term && !reports.hasWrittenSince(node, said.at),
+        said =>
+          said.term >= term &&
+          !reports.hasWrittenSince(node, said.at) &&
+          clock.monotonic() - said.at < stormLastsMs,
       )
     const nodesOf = (those: typeof primaries) => new Set(those.map(({ node }) => node)).size
     return isStorm(nodesOf(primaries.filter(isSilent)), nodesOf(primaries))

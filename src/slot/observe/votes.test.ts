@@ -85,6 +85,18 @@ describe('statements about a primary', () => {
     expect(look(revoked)?.statedAt).toBeDefined()
   })
 
+  it('the API server is over as a voter when another report, or none, is in the place of the one that it answered by', async () => {
+    const { clock, write, look } = stand()
+    write('n2')
+    write('n3')
+    const gone = apiServerVoter({ uid: 'uid-of-a-deleted-report', silences: 0 })
+    const of = { ...lease, fence: { ...lease.fence, voters: [gone, second, third] } }
+    expect(look(of)?.silent).toEqual(new Set())
+    await clock.advance(3_000)
+    expect(look(of)?.silent).toEqual(new Set([gone]))
+    expect(look()?.silent).toEqual(new Set())
+  })
+
   it('do not count from a sentinel that is another voter now, or about another incarnation', () => {
     const { write, look } = stand()
     write('n2', says(4), 'f')

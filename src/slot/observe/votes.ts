@@ -5,7 +5,7 @@ import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { NodeVote, Votes } from '../decide/memory-view.ts'
-import type { Reports } from './reports.ts'
+import { type Reports, timelyMs } from './reports.ts'
 import type { Since } from './since.ts'
 
 interface VotesDeps {
@@ -28,7 +28,7 @@ export function votesOf(
     return isStated && run !== undefined ? [nodeVoter(name, run)] : []
   })
   const unheardMs = reports.unheardFor(node)
-  const api = statedByApiServer(fence.voters.find(isApiServer), reports.voteOf(node))
+  const api = statedByApiServer(fence.voters, reports.voteOf(node))
   const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
   const isLongOver = (voter: Voter) => {
     const at = since(`over/${voter}`, isOver(voter, reports, node))
@@ -47,13 +47,17 @@ export function votesOf(
     statedAt,
     isHeard: statedAt !== undefined && reports.hasWrittenSince(node, statedAt + fence.timeoutMs),
     unheardMs,
+    isReachable: reports.hasWrittenSince(node, clock.monotonic() - timelyMs),
   }
 }
 
 /** A voter whose run is over answers no more, and keeps no promises: once its last answer has ended, it is silent. */
 function isOver(voter: Voter, reports: Pick<Reports, 'voteOf'>, node: string): boolean {
-  // Without the report of the node, no write to it can be an answer.
-  if (isApiServer(voter)) return reports.voteOf(node) === undefined
+  // Without this report of the node, no write to it can be an answer. Another one may be in its place.
+  if (isApiServer(voter)) {
+    const report = reports.voteOf(node)
+    return report === undefined || (voter !== apiServerVoter(report) && !isEarlier(voter, report))
+  }
   const { node: name, run } = partsOf(voter)
   const present = reports.voteOf(name)?.run
   return present !== undefined && present !== run
@@ -62,13 +66,11 @@ function isOver(voter: Voter, reports: Pick<Reports, 'voteOf'>, node: string): b
 /** The API server makes few statements about a node before all its primaries have other voters. */
 const mostStatements = 32
 
-/** Returns the voter if the API server has made its statement: then the report has another number of statements. */
-function statedByApiServer(voter: Voter | undefined, report: NodeVote | undefined): readonly Voter[] {
-  if (voter === undefined || report === undefined) return []
-  const { uid, silences } = report
-  if (voter === apiServerVoter(report)) return []
-  const earlier = Array.from({ length: Math.min(silences, mostStatements) }, (_, back) =>
-    apiServerVoter({ uid, silences: silences - 1 - back }),
+/** Returns the voters for which the API server has made its statement: the report has a higher number of statements. */
+const statedByApiServer = (voters: readonly Voter[], report: NodeVote | undefined): readonly Voter[] =>
+  report === undefined ? [] : voters.filter(voter => isApiServer(voter) && isEarlier(voter, report))
+
+const isEarlier = (voter: Voter, { uid, silences }: NodeVote): boolean =>
+  Array.from({ length: Math.min(silences, mostStatements) }, (_, back) => silences - 1 - back).some(
+    earlier => voter === apiServerVoter({ uid, silences: earlier }),
   )
-  return earlier.includes(voter) ? [voter] : []
-}

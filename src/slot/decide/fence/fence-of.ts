@@ -26,5 +26,6 @@ export function fenceOf(
     acknowledged: source?.acknowledged,
     isRecovered: verdictOf(s, slot).type === 'RecoverInPlace',
     isUnwanted,
+    isReachable: slot.votes?.isReachable === true,
   })
 }

@@ -7,5 +7,8 @@
  */
 export const isStorm = (silent: number, armed: number): boolean => silent >= 2 && silent * 2 > armed
 
+/** A node that is silent for longer counts for no storm any more, ms: it is lost, whatever becomes of other nodes. */
+export const stormLastsMs = 60_000
+
 /** For so long after a storm no pod takes over, ms: nodes come back one after the other. */
 export const coolDownMs = 30_000

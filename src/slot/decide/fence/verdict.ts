@@ -31,12 +31,6 @@ const recoveryMs = 10_000
  */
 const settlesFor = 1 / 6
 
-/**
- * An agent writes at least every ten seconds. One that has not written for this long may not be able to stop a primary,
- * ms.
- */
-const unreachableMs = 12_000
-
 export function verdictOf(
   s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>,
   slot: Pick<SlotMemory, 'lease' | 'copies' | 'votes'>,
@@ -49,9 +43,7 @@ export function verdictOf(
   if (fence === undefined || votes === undefined) return { type: 'Serves' }
   if (votes.statedAt === undefined)
     // An agent that writes again can stop its primary itself, if it has to.
-    return fence.isRevoked && votes.unheardMs < unreachableMs
-      ? recovery(votes, s.monotonicNow)
-      : { type: 'Serves' }
+    return fence.isRevoked && votes.isReachable ? recovery(votes, s.monotonicNow) : { type: 'Serves' }
   const heldMs = s.memory?.heldMs ?? 0
   const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
@@ -82,8 +74,15 @@ function recovery({ termSeenAt }: Votes, now: number): Verdict {
 export function isOutOfReach(s: SlotSnapshot, slot: SlotMemory | undefined): boolean {
   const { votes, lease } = slot ?? {}
   if (slot === undefined || votes === undefined || lease?.fence?.isArmed !== true) return false
-  return votes.unheardMs >= unreachableMs && !isFencedOff(s, slot)
+  return !votes.isReachable && !isFencedOff(s, slot)
 }
+
+/** True if that has lasted since this process began to look. A process that has just started must not revoke a term for that. */
+export const isLongOutOfReach = (s: SlotSnapshot, slot: SlotMemory | undefined): boolean =>
+  isOutOfReach(s, slot) && (slot?.votes?.unheardMs ?? 0) >= longMs
+
+/** Longer than an agent that writes is silent, ms. */
+const longMs = 12_000
 
 /** True if the node of another pod could restore this memory now. */
 const isUsable = (slot: Pick<SlotMemory, 'lease' | 'copies'>): boolean =>

@@ -82,6 +82,7 @@ const wanted: Wanted = {
   acknowledged: undefined,
   isRecovered: false,
   isUnwanted: false,
+  isReachable: true,
 }
 const first: Fence = {
   term: 1,

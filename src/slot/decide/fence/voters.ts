@@ -49,6 +49,8 @@ export interface Wanted {
   readonly acknowledged: SlotReport['acknowledged']
   /** Another pod is to have the slot, and the agent of the primary cannot be reached. */
   readonly isUnwanted: boolean
+  /** The agent of the primary writes: it can tell its sentinel of other voters, and acknowledge them. */
+  readonly isReachable: boolean
   /** The voters have stated that the primary is silent, and it serves on: a statement counts for its term for ever. */
   readonly isRecovered: boolean
 }
@@ -59,7 +61,9 @@ export interface Wanted {
  * @param now the fence in its Lease.
  */
 export function nextFence(now: Fence | undefined, wanted: Wanted): Fence | undefined {
-  const { voters, timeoutMs, acknowledged, isRecovered, isUnwanted } = wanted
+  const { voters, timeoutMs, acknowledged, isRecovered, isUnwanted, isReachable } = wanted
+  // Its voters decide about a primary that is cut off. Without them, nothing would stop it.
+  if (now?.isArmed && !isReachable) return { ...now, isRevoked: now.isRevoked || isUnwanted }
   if (timeoutMs === undefined || voters.length === 0)
     return now === undefined || now.version === 0 ? now : withoutVoters(now)
   if (now === undefined) return firstOf(1, voters, timeoutMs)
