@@ -17,7 +17,10 @@ enum { CLAIMS_MAX = 64, FRAME_BYTES = 40 + 17 * CLAIMS_MAX + HMAC_BYTES };
 
 enum beat_type { BEAT = 1, ANSWER = 2 };
 
-/* UNKNOWN: the voter has no such vote, and its answer is none. REFUSED: it has stated silence, or knows a later epoch. */
+/*
+ * UNKNOWN: the voter has no such vote, and its answer is none. REFUSED: it has stated silence, knows a later epoch, or the
+ * operator has revoked this one.
+ */
 enum verdict { ANSWERED, UNKNOWN, REFUSED };
 
 struct claim {

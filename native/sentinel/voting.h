@@ -44,7 +44,7 @@ struct peer {
 struct voter {
 	char *node; /* or the API server */
 	uint64_t run;
-	bool refused; /* it has stated that the primary of this epoch is silent */
+	bool refused; /* it answers this epoch no more */
 };
 
 /*

@@ -110,7 +110,7 @@ export interface Heartbeats {
   readonly port: number
   /** Distinguishes this sentinel from one that made other promises, 16 hex digits. */
   readonly run: string
-  /** X25519 public key, 64 hex digits: two nodes derive the key of their heartbeats from each other's. */
+  /** Public key of the agent's identity, hex: two nodes derive the key of their heartbeats from each other's. */
   readonly key: string
 }
 

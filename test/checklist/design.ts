@@ -440,6 +440,7 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D8.start', 'an operator that has just started takes no silence for a fact', 'unit'),
+      sentence('D10.heartbeats', 'a stolen token of an agent does not vote for its node', 'unit'),
       sentence('D8.contradict', 'an agent contradicts a voter that errs', 'unit'),
       sentence('D8.over', 'a voter whose run is over counts as silent', 'unit'),
       sentence('D8.later', 'who knows a later epoch answers no earlier one', 'unit'),

@@ -80,7 +80,9 @@ export function ofPeers(snapshot: Snapshot): Task[] {
   needed.delete(here)
   const peers = [...needed].flatMap((node): readonly PeerNode[] => {
     const status = reports.get(node)
-    return status?.heartbeats === undefined ? [] : [{ ...status.heartbeats, node, address: hostOf(status) }]
+    return status?.heartbeats === undefined
+      ? []
+      : [{ ...status.heartbeats, node, address: hostOf(status), fingerprint: status.fingerprint }]
   })
   const isLeft = (node: string) => !needed.has(node)
   return [

@@ -126,6 +126,8 @@ type FenceTask = Common & { readonly lease?: undefined } & (
 
 /** Another node, as its report says. */
 export interface PeerNode extends Heartbeats {
+  /** That of the identity of its agent. */
+  readonly fingerprint: string
   readonly node: string
   readonly address: string
 }

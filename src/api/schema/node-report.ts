@@ -139,9 +139,12 @@ const status = (): SchemaOf<Written> =>
           run: text('Distinguishes the sentinel from one that made other promises.', {
             pattern: '^[0-9a-f]{16}$',
           }),
-          key: text('X25519 public key in hex, from which two nodes derive the key of their heartbeats.', {
-            pattern: '^[0-9a-f]{64}$',
-          }),
+          key: text(
+            'Public key that has the fingerprint, in hex: from it two nodes derive the key of their heartbeats.',
+            {
+              pattern: '^[0-9a-f]{182}$',
+            },
+          ),
         },
         { port: true, run: true, key: true },
         {

@@ -2,6 +2,8 @@
  * The side of a voter: it answers the heartbeats of an epoch, or states that the primary of this epoch is silent. The
  * statement is a promise: the voter does not answer this epoch any more. So it keeps the statement before it tells it, as
  * long as its run lasts, and another run is another voter.
+ *
+ * The search and the simulation run this code. The sentinel has the same rule in native/sentinel/votes.c.
  */
 
 /** @param stated the latest epoch of the slot for which this voter has stated silence. */
