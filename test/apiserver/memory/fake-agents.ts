@@ -182,7 +182,7 @@ export async function startFakeAgents(
     const status = {
       version: 'test',
       address: '127.0.0.1:1',
-      ...(votes && { heartbeats: { port: 1, run: runOf(node), key: '0'.repeat(64) } }),
+      ...(votes && { heartbeats: { port: 1, run: runOf(node), key: '0'.repeat(182) } }),
       fingerprint: '0'.repeat(64),
       kernel: '6.0',
       criu: '4.2.1',
