@@ -7,6 +7,7 @@ import { eventually } from '../../test/support/eventually.ts'
 import { buildApp } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
 import { own } from './testing/own.ts'
+import { startIn, statesOf } from './testing/paused.ts'
 import { processOf, type Values } from './testing/sentinel.ts'
 import { api, type Node, primary, startNode, timeout, vote } from './testing/voters.ts'
 
@@ -27,15 +28,6 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   beforeAll(async () => {
     app = await buildApp()
   })
-
-  async function startIn(cgroup: Cgroup): Promise<Started> {
-    const started = await start(app, ['pause'])
-    cgroup.add(started.pid)
-    return started
-  }
-  /** T: stopped; S: runs or sleeps. */
-  const statesOf = (...all: readonly { readonly pid: number }[]) =>
-    all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
   const settled = (states: readonly string[], ...all: readonly Started[]) =>
     eventually(() => expect(statesOf(...all)).toEqual(states))
   const moment = () => new Promise(resolve => setTimeout(resolve, 300))
@@ -66,8 +58,8 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: everything in its cgroups is stopped, also what comes later, until it has answers', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
-    const b = own(await startIn(cgroup.child('inner')))
+    const a = own(await startIn(app, cgroup))
+    const b = own(await startIn(app, cgroup.child('inner')))
     const bystander = own(await start(app, ['pause']))
     await serve(node, cgroup)
     expect(statesOf(a, b, bystander)).toEqual(['S', 'S', 'S'])
@@ -75,7 +67,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await settled(['T', 'T', 'S'], a, b, bystander)
     await eventually(() => expect(node.sentinel.stderr()).toContain('"msg":"a primary is stopped"'))
     // A kubelet restarts a container, or a probe executes something; and what is resumed is stopped again.
-    const late = own(await startIn(cgroup.child('later')))
+    const late = own(await startIn(app, cgroup.child('later')))
     process.kill(a.pid, 'SIGCONT')
     await settled(['T', 'T', 'T'], a, b, late)
     await node.answered()
@@ -119,9 +111,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: what another program has stopped stays stopped, until that program resumes it', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
-    const job = own(await startIn(cgroup))
-    const other = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
+    const job = own(await startIn(app, cgroup))
+    const other = own(await startIn(app, cgroup))
     for (const { pid } of [job, other]) process.kill(pid, 'SIGSTOP')
     await settled(['S', 'T', 'T'], a, job, other)
     await fence(node, cgroup, a)
@@ -135,8 +127,8 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: the next sentinel keeps stopped what was, and resumes exactly that', async () => {
     const directory = directoryOf('next')
     const cgroup = own(createCgroup())
-    const a = own(await startIn(cgroup))
-    const job = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
+    const job = own(await startIn(app, cgroup))
     process.kill(job.pid, 'SIGSTOP')
     for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
       await using killed = await startNode('a', directory)
@@ -145,7 +137,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       await killed.sentinel.exit
       expect(statesOf(a, job)).toEqual(['T', 'T'])
     }
-    const startedBetween = own(await startIn(cgroup))
+    const startedBetween = own(await startIn(app, cgroup))
     const next = own(await startNode('a', directory))
     await settled(['T', 'T', 'T'], a, job, startedBetween)
     await moment()
@@ -160,7 +152,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: the end of a connection changes nothing, and the end of the guard resumes it', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
     await fence(node, cgroup, a)
     await node.client.close()
     const other = await node.sentinel.connect()
@@ -175,8 +167,8 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: a process that a restore has left stopped resumes with its primary', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
-    const restored = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
+    const restored = own(await startIn(app, cgroup))
     process.kill(restored.pid, 'SIGSTOP')
     await fence(node, cgroup, a)
     await node.ask('tree-continue', processOf(restored.pid))
@@ -189,8 +181,8 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: what a tracer from elsewhere holds gets no signal, and stops when that lets go of it', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
-    const b = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
+    const b = own(await startIn(app, cgroup))
     {
       await using tracer = await start(app, ['trace', String(b.pid), 'runs'])
       await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
@@ -211,7 +203,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: a tree that is frozen can be killed', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
     await fence(node, cgroup, a)
     expect(await node.ask('tree-kill', processOf(a.pid))).toBe('gone')
     await a.exit
@@ -222,7 +214,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     async end => {
       const cgroup = own(createCgroup())
       const node = own(await startNode('a'))
-      const a = own(await startIn(cgroup))
+      const a = own(await startIn(app, cgroup))
       await serve(node, cgroup)
       const agent = await node.sentinel.connect()
       const deadline = end === 'deadline' ? timeout : FOREVER
@@ -248,7 +240,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
   test('D8.freeze: what serves again stays stopped for its dump, and no dump begins while it does not', async () => {
     const cgroup = own(createCgroup())
     const node = own(await startNode('a'))
-    const a = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
     await serve(node, cgroup)
     const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
     expect(await node.ask('stop', stop)).toBe('stopped')
@@ -269,7 +261,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     const directory = directoryOf('pending')
     const cgroup = own(createCgroup())
     const node = own(await startNode('a', directory))
-    const a = own(await startIn(cgroup))
+    const a = own(await startIn(app, cgroup))
     const refused = node.ask('primary', primary([api], { cgroup: cgroup.path }))
     await node.event('alone', { name: 'pod', epoch: 1 })
     await node.event('alone', { name: 'pod', epoch: 1 })

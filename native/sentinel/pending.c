@@ -74,7 +74,7 @@ static void acknowledge(struct voting *voting, struct primary *primary)
 	primary_free(primary);
 }
 
-/* Returns one that is to be acknowledged or given up; NULL: none. */
+/* Returns a primary that the sentinel has to acknowledge or to give up now; NULL: there is none. */
 static struct primary *find_due(struct voting *voting, int64_t now)
 {
 	for (struct primary *primary = voting->primaries; primary; primary = primary->next)

@@ -3,18 +3,12 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
-import {
-  cannotUnshare,
-  childrenOf,
-  type Started,
-  start,
-  stateOf,
-  statusField,
-} from '../../init-waker/testing/process.ts'
+import { cannotUnshare, childrenOf, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
+import { startIn, statesOf } from './testing/paused.ts'
 import { type Client, processOf, startSentinel, startTime, type Values } from './testing/sentinel.ts'
 
 vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
@@ -32,23 +26,13 @@ describe.skipIf(cannotCgroup !== undefined).each([
     app = await buildApp()
   })
 
-  async function startIn(cgroup: Cgroup): Promise<Started> {
-    const started = await start(app, ['pause'])
-    cgroup.add(started.pid)
-    return started
-  }
-
-  /** Returns T for a stopped process, and S for one that runs or sleeps. */
-  const statesOf = (...all: readonly { readonly pid: number }[]) =>
-    all.map(({ pid }) => (stateOf(pid) === 'R' ? 'S' : stateOf(pid)))
-
   test('D7.stop: everybody in the cgroups and below them stops and goes on when told', async () => {
     using outer = createCgroup()
     using other = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(outer)
-    await using b = await startIn(outer.child('inner'))
-    await using c = await startIn(other)
+    await using a = await startIn(app, outer)
+    await using b = await startIn(app, outer.child('inner'))
+    await using c = await startIn(app, other)
     await using bystander = await start(app, ['pause'])
     const client = await sentinel.connect()
     const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: [outer.path, other.path] })
@@ -72,7 +56,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const rested = () => eventually(() => expect(latency()).toBeGreaterThan(0))
       using cgroup = createCgroup()
       await using sentinel = await startSentinel(program)
-      await using _a = await startIn(cgroup)
+      await using _a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       const stop = { name: 'n', deadline: FOREVER, cgroup: [cgroup.path] }
       await rested()
@@ -90,7 +74,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('gates are open when everybody stands, before anybody is told', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const client = await sentinel.connect()
     const directory = mkdtempSync(join(tmpdir(), 'understudy-gates-'))
     try {
@@ -141,9 +125,9 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('D7.continue: whom a sentinel that was killed had stopped the next one continues, and nobody else', async () => {
     using cgroup = createCgroup()
     const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
-    await using a = await startIn(cgroup)
-    await using b = await startIn(cgroup.child('inner'))
-    await using other = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
+    await using b = await startIn(app, cgroup.child('inner'))
+    await using other = await startIn(app, cgroup)
     // Another program stopped it before.
     process.kill(other.pid, 'SIGSTOP')
     await eventually(() => expect(stateOf(other.pid)).toBe('T'))
@@ -171,7 +155,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     using cgroup = createCgroup()
     const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
     onTestFinished(() => rmSync(directory, { recursive: true }))
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
     {
       await using killed = await startSentinel(program, { directory })
@@ -224,7 +208,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     test('everybody goes on by themselves when it is done, before it is told', async () => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       const nothing = mkdtempSync(join(tmpdir(), 'understudy-empty-'))
       onTestFinished(() => rmSync(nothing, { recursive: true }))
@@ -249,7 +233,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     test('they go on when it says that it is done, before it has ended', async () => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       const directory = mkdtempSync(join(tmpdir(), 'understudy-done-'))
       onTestFinished(() => rmSync(directory, { recursive: true }))
@@ -287,7 +271,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     ] as const)('they stand when %s', async (_, codes, more) => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       await work(client, cgroup, codes.map(exit), more)
       expect(statesOf(a)).toEqual(['T'])
@@ -299,7 +283,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     test('they stand when one has been told to end', async () => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       // Between the stop and the end of the work.
       await work(client, cgroup, [`kill -TERM ${a.pid}`], { ending: a.pid })
@@ -311,7 +295,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     test('a lost connection continues nobody who went on already', async () => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       await work(client, cgroup, [0, 0].map(exit))
       await eventually(() => expect(statesOf(a)).toEqual(['S']))
@@ -332,7 +316,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     ])('%j is refused, and nobody stands', async (more, reason) => {
       using cgroup = createCgroup()
       await using sentinel = await begin()
-      await using a = await startIn(cgroup)
+      await using a = await startIn(app, cgroup)
       const client = await sentinel.connect()
       const reply = await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path, ...more })
       expect([reply.word, reply.values['reason']]).toEqual(['refused', reason])
@@ -343,7 +327,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('at the deadline everybody goes on by itself, and the client learns it', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const client = await sentinel.connect()
     await client.ask('stop', { name: 'n', deadline: 50, cgroup: cgroup.path })
     await eventually(() => expect(statesOf(a)).toEqual(['S']))
@@ -361,7 +345,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('when the connection that asked closes everybody goes on', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const [asker, other] = [await sentinel.connect(), await sentinel.connect()]
     await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     await other.close()
@@ -376,7 +360,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('what is kept outlives the connection that asked, until its new deadline or until it is continued', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const asker = await sentinel.connect()
     const other = await sentinel.connect()
     expect((await asker.ask('keep', { name: 'n', deadline: FOREVER })).word).toBe('absent')
@@ -396,7 +380,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('another connection may continue it', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const [asker, other] = [await sentinel.connect(), await sentinel.connect()]
     await asker.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     expect((await other.ask('continue', { name: 'n' })).word).toBe('continued')
@@ -406,7 +390,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('SIGTERM to the sentinel makes everybody go on', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const client = await sentinel.connect()
     await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     process.kill(sentinel.pid, 'SIGTERM')
@@ -417,9 +401,9 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('who is excluded runs on, who was stopped before stays stopped', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using excluded = await startIn(cgroup)
-    await using stopped = await startIn(cgroup)
-    await using a = await startIn(cgroup)
+    await using excluded = await startIn(app, cgroup)
+    await using stopped = await startIn(app, cgroup)
+    await using a = await startIn(app, cgroup)
     process.kill(stopped.pid, 'SIGSTOP')
     await eventually(() => expect(statesOf(stopped)).toEqual(['T']))
     const client = await sentinel.connect()
@@ -433,8 +417,8 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('while a tracer has somebody in its hands nobody is stopped', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
-    await using b = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
+    await using b = await startIn(app, cgroup)
     const client = await sentinel.connect()
     const asked = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
     {
@@ -455,8 +439,8 @@ describe.skipIf(cannotCgroup !== undefined).each([
     using cgroup = createCgroup()
     using second = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
-    await using b = await startIn(second)
+    await using a = await startIn(app, cgroup)
+    await using b = await startIn(app, second)
     const client = await sentinel.connect()
     await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     const again = await client.ask('stop', { name: 'n', deadline: 1, cgroup: second.path })
@@ -467,7 +451,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   test('when one of the cgroups is not there everybody goes on', async () => {
     using cgroup = createCgroup()
     await using sentinel = await startSentinel(program)
-    await using a = await startIn(cgroup)
+    await using a = await startIn(app, cgroup)
     const client = await sentinel.connect()
     const asked = { name: 'n', deadline: FOREVER, cgroup: [cgroup.path, `${cgroup.path}-none`] }
     expect(await client.ask('stop', asked)).toMatchObject({
@@ -498,7 +482,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     client: Awaited<ReturnType<Awaited<ReturnType<typeof startSentinel>>['connect']>>,
   ) {
     for (;;) {
-      const first = await startIn(cgroup)
+      const first = await startIn(app, cgroup)
       const born = startTime(first.pid)
       await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
       process.kill(first.pid, 'SIGKILL')

@@ -74,7 +74,7 @@ describe('the sentinel listens', () => {
     await end()
   })
 
-  it('one of an earlier version does not, which is told once, until it is replaced', async () => {
+  it('a sentinel of an earlier version does not listen; the log says so once', async () => {
     const { it, clock, end } = stand(refuses)
     for (let i = 0; i < 3; i += 1) await clock.advance(5_000)
     expect(it.ports.length).toBeGreaterThan(2)

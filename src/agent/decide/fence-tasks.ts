@@ -1,9 +1,9 @@
 /** The tasks that keep a slot from having two primaries: see docs/adr/0128-fencing.md. */
 import { type Electorate, nodeVoter, partsOf } from '../../api/fence.ts'
 import { hostOf } from '../../api/node-report.ts'
-import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { reportOf } from '../../slot/decide/knowledge.ts'
 import { idsOf, isDead, isFor } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import type { Slot } from './slot-facts.ts'
@@ -15,12 +15,12 @@ const isVoter = ({ node, fence: { run } }: Snapshot, { fence }: SlotLease): bool
 
 const allVoters = ({ voters, next = [] }: Electorate) => [...voters, ...next]
 
-const isFenced = ({ fence }: SlotLease): boolean => fence !== undefined && fence.version > 0
+const hasVoters = ({ fence }: SlotLease): boolean => fence !== undefined && fence.version > 0
 
 /** A primary on stage serves only while its voters answer. Both tasks of a pod have one key: never both at a time. */
 export function ofGuarded(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Task[] {
   const { sentinel, fence } = snapshot
-  if (fence.run === undefined || lease.fence === undefined || !isFenced(lease)) return []
+  if (fence.run === undefined || lease.fence === undefined || !hasVoters(lease)) return []
   const { term, version } = lease.fence
   return [
     {
@@ -35,8 +35,8 @@ export function ofContradicted(snapshot: Snapshot, { lease }: Slot, pod: PodView
   const { sentinel, reports } = snapshot
   const { fence } = lease
   if (fence === undefined) return []
-  const says = [...reports].flatMap(([node, { slots }]) =>
-    slots.some(slot => isSameSlot(slot, lease) && (slot.silentTerm ?? 0) >= fence.term) ? [node] : [],
+  const says = [...reports].flatMap(([node, status]) =>
+    (reportOf(status, lease)?.silentTerm ?? 0) >= fence.term ? [node] : [],
   )
   if (says.length === 0) return []
   const version = `${sentinel} ${fence.term} ${says.sort()}`
@@ -60,7 +60,7 @@ export function ofLeftGuarded({ sentinel, dead, fence, pods, slots }: Snapshot):
       return [{ ...about, version: `${sentinel} over`, of: undefined }]
     // A pod stays as it is when its set keeps no memory any more; then its slot has no Lease.
     const isAnothers = slots.some(lease => isFor(lease, pod) && lease.name === pod.slot)
-    if (held === undefined ? isAnothers || pod.slot === undefined : isFenced(held)) return []
+    if (held === undefined ? isAnothers || pod.slot === undefined : hasVoters(held)) return []
     const of = { namespace: pod.namespace, name: held?.name ?? pod.slot ?? '' }
     return [{ ...about, version: `${sentinel} ${of.name} ${held?.fence?.term ?? ''}`, of }]
   })

@@ -111,7 +111,7 @@ type FenceTask = Common & { readonly lease?: undefined } & (
         /** A pod that the sentinel guards, although it may run without voters. */
         readonly type: 'unguard'
         readonly pod: PodView
-        /** The slot in question; undefined: no memory may run in the pod any more, and what is left of it ends first. */
+        /** The slot of the pod. Undefined: no memory may run in the pod any more, so the agent ends its processes first. */
         readonly of: Pick<SlotKey, 'namespace' | 'name'> | undefined
       }
     /** Another node whose sentinel votes for a primary here, or is voted on here. */

@@ -8,7 +8,7 @@ function stand() {
 }
 
 describe('what the sentinel has promised and stated', () => {
-  it('is told once for each change, however often the sentinel repeats it', () => {
+  it('a change is told once, although the sentinel repeats it', () => {
     const { fencing, fenced } = stand()
     for (const type of ['serves', 'stops', 'stops', 'alone', 'serves', 'serves'] as const)
       fencing.onNews({ type, name: 'p', term: 4 })

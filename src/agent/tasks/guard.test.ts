@@ -149,7 +149,7 @@ describe('the agents of two nodes: fences', () => {
     await untilGuarded()
   })
 
-  it('what is left of a pod with a dead container ends before it could resume', async () => {
+  it('after the death of a container, all processes of its pod end before the guard does', async () => {
     a.watches.set('uid-p/side/c0ffee', {
       ...{ process: { pid: pidOf('uid-p'), start: 1 }, heir: undefined, isClosed: false, died: false },
     })
@@ -183,7 +183,7 @@ describe('the agents of two nodes: fences', () => {
     expect(b.counts.restores).toBe(restores)
   })
 
-  it('a fenced primary is not saved, and goes on after it', async () => {
+  it('the agent saves no fenced primary, and saves it again when it serves', async () => {
     await startB()
     const agentA = await startA()
     await untilFrozen('one')

@@ -405,7 +405,7 @@ describe('a node is closed to new pods', () => {
       is ? [name] : [],
     )
 
-  it('that is cordoned, or where the template may not run, whoever may keep its memory', async () => {
+  it('that is cordoned, or where the template may not run, even if it may keep memory', async () => {
     const taints = [{ key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' }]
     const metadata = { name: 'n2', uid: 'n2', resourceVersion: '1' }
     expect(await closed({ nodes: [{ metadata, spec: { taints } }] })).toEqual(['n2'])

@@ -21,3 +21,9 @@ export const handoverDeadlineMs = (bytes: number | undefined): number =>
 
 /** A primary that is stopped for a handover is resumed within this time after the handover has failed, ms. */
 export const handoverSlackMs = 5_000
+
+/**
+ * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
+ * report, and may not be able to stop a primary, ms.
+ */
+export const timelyMs = 12_000

@@ -17,12 +17,6 @@ export const reportIndexes: Readonly<Record<string, (report: NodeReport) => read
 export const setsNamedIn = (report: NodeReport): ReadonlySet<string> =>
   new Set(slotsOf(report).flatMap(slot => setKeyOf(slot) ?? []))
 
-/**
- * An agent writes at least every ten seconds. An agent that has not written for this long could not have withdrawn its
- * report, and may not be able to stop a primary, ms.
- */
-export const timelyMs = 12_000
-
 /** An agent that has been silent for this long may be gone, ms. */
 export const staleMs = 30_000
 

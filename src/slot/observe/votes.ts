@@ -4,8 +4,9 @@ import type { SlotReport } from '../../api/node-report.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
+import { timelyMs } from '../decide/deadlines.ts'
 import type { NodeVote, Votes } from '../decide/memory-view.ts'
-import { type Reports, timelyMs } from './reports.ts'
+import type { Reports } from './reports.ts'
 import type { Since } from './since.ts'
 
 interface VotesDeps {
@@ -28,10 +29,11 @@ export function votesOf(
     return isStated && run !== undefined ? [nodeVoter(name, run)] : []
   })
   const unheardMs = reports.unheardFor(node)
-  const api = statedByApiServer(fence.voters, reports.voteOf(node))
+  const report = reports.voteOf(node)
+  const api = fence.voters.filter(voter => isApiServer(voter) && apiServerAs(voter, report) === 'Stated')
   const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
   const isLongOver = (voter: Voter) => {
-    const at = since(`over/${voter}`, isOver(voter, reports, node))
+    const at = since(`over/${voter}`, isOver(voter, reports, report))
     return at !== undefined && clock.monotonic() - at >= fence.timeoutMs
   }
   const over = fence.voters.filter(isLongOver)
@@ -51,26 +53,29 @@ export function votesOf(
   }
 }
 
-/** A voter whose run is over answers no more, and keeps no promises: once its last answer has ended, it is silent. */
-function isOver(voter: Voter, reports: Pick<Reports, 'voteOf'>, node: string): boolean {
-  // Without this report of the node, no write to it can be an answer. Another one may be in its place.
-  if (isApiServer(voter)) {
-    const report = reports.voteOf(node)
-    return report === undefined || (voter !== apiServerVoter(report) && !isEarlier(voter, report))
-  }
-  const { node: name, run } = partsOf(voter)
-  const present = reports.voteOf(name)?.run
+/**
+ * A voter whose run is over answers no more, and keeps no promises: once its last answer has ended, it is silent.
+ *
+ * @param report that of the primary's node, by which the API server votes.
+ */
+function isOver(voter: Voter, reports: Pick<Reports, 'voteOf'>, report: NodeVote | undefined): boolean {
+  if (isApiServer(voter)) return apiServerAs(voter, report) === 'Over'
+  const { node, run } = partsOf(voter)
+  const present = reports.voteOf(node)?.run
   return present !== undefined && present !== run
 }
 
 /** The API server makes few statements about a node before all its primaries have other voters. */
 const mostStatements = 32
 
-/** Returns the voters for which the API server has made its statement: the report has a higher number of statements. */
-const statedByApiServer = (voters: readonly Voter[], report: NodeVote | undefined): readonly Voter[] =>
-  report === undefined ? [] : voters.filter(voter => isApiServer(voter) && isEarlier(voter, report))
-
-const isEarlier = (voter: Voter, { uid, silences }: NodeVote): boolean =>
-  Array.from({ length: Math.min(silences, mostStatements) }, (_, back) => silences - 1 - back).some(
-    earlier => voter === apiServerVoter({ uid, silences: earlier }),
-  )
+/**
+ * Returns what has become of the API server as this voter. `Stated`: the report has a higher number of statements.
+ * `Over`: no write can be an answer, because the report by which it answered is gone, or another report is in its place.
+ */
+function apiServerAs(voter: Voter, report: NodeVote | undefined): 'Present' | 'Stated' | 'Over' {
+  if (report === undefined) return 'Over'
+  if (voter === apiServerVoter(report)) return 'Present'
+  const { uid, silences } = report
+  const earlier = Array.from({ length: Math.min(silences, mostStatements) }, (_, back) => silences - 1 - back)
+  return earlier.some(each => voter === apiServerVoter({ uid, silences: each })) ? 'Stated' : 'Over'
+}

@@ -1,6 +1,7 @@
 /** The operator's decision about a primary whose voters have stated that it is silent. */
 import { apiServerVoter } from '../../../api/fence.ts'
 import type { SlotActionOf } from '../actions.ts'
+import { timelyMs } from '../deadlines.ts'
 import { usableOf } from '../knowledge.ts'
 import type { SlotMemory, Votes } from '../memory-view.ts'
 import type { SlotSnapshot } from '../snapshot.ts'
@@ -49,7 +50,7 @@ export function verdictOf(
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
   if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
   const unheardMs = fence.timeoutMs - votes.unheardMs
-  // One that was heard and is silent again must not begin a term that its sentinel may never acknowledge.
+  // After a silence of its agent, its sentinel may never acknowledge a new term.
   if (votes.isHeard && unheardMs > 0) return recovery(votes, s.monotonicNow)
   if (heldMs > 0) return { type: 'OperatorBlind', lookAgainMs: heldMs }
   if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
@@ -79,10 +80,7 @@ export function isOutOfReach(s: SlotSnapshot, slot: SlotMemory | undefined): boo
 
 /** True if that has lasted since this process began to look. A process that has just started must not revoke a term for that. */
 export const isLongOutOfReach = (s: SlotSnapshot, slot: SlotMemory | undefined): boolean =>
-  isOutOfReach(s, slot) && (slot?.votes?.unheardMs ?? 0) >= longMs
-
-/** Longer than an agent that writes is silent, ms. */
-const longMs = 12_000
+  isOutOfReach(s, slot) && (slot?.votes?.unheardMs ?? 0) >= timelyMs
 
 /** True if the node of another pod could restore this memory now. */
 const isUsable = (slot: Pick<SlotMemory, 'lease' | 'copies'>): boolean =>
