@@ -481,6 +481,11 @@ export const design: readonly FeatureGroup[] = [
         'a primary without its API server is stopped by its voters before another pod takes over',
         'e2e',
       ),
+      sentence(
+        'D8.gone',
+        'a primary whose pod was deleted by force gets a successor when its agent has ended it, or its voters have shut it off',
+        'unit',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },

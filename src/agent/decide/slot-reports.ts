@@ -19,6 +19,8 @@ export interface KeptGenerations {
   readonly isRead?: (slot: string) => boolean
   /** Whether a fetch of the slot's generations has not ended, although it may have been aborted. */
   readonly isFetching?: (slot: string) => boolean
+  /** Whether the pod with this uid is gone, and nothing runs any more that was watched of it. */
+  readonly isEnded?: (uid: string) => boolean
 }
 
 /** Reports the memory that this node keeps of each slot, and how the slot could be restored from it. Pure. */
@@ -83,6 +85,7 @@ function sourceOf(
     ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
     ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
     ...acknowledgedOf(snapshot, lease),
+    ...(kept.isEnded?.(lease.holder.uid) === true && { ended: lease.holder.uid }),
     ...leftOf(snapshot, lease, kept),
   }
 }

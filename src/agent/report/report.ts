@@ -272,11 +272,12 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, heartbeats, slo
       standsForHandover,
       handoverPaused,
       acknowledged,
+      ended,
       silentTerm,
       reason,
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, silentTerm },
+      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, ended, silentTerm },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

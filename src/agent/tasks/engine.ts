@@ -82,6 +82,8 @@ export interface EngineOptions {
 /** Time at the end for writes that are on their way to the API server. */
 const lastWordsMs = 2_000
 const sweepEveryMs = 15_000
+/** Interval at which the agent asks again whether a primary that its cache does not show is gone. */
+const lookAgainMs = 5_000
 
 export function createEngine(options: EngineOptions): Engine {
   const { present, context, deaths, store, stores, progress, report, metrics, clock, random, log } = options
@@ -92,6 +94,8 @@ export function createEngine(options: EngineOptions): Engine {
   let isBeginning = true
   /** Uids of vanished pods whose processes are being ended. */
   const leaving = new Set<string>()
+  /** Uids of primaries whose pods are gone, and of which nothing runs here any more. */
+  const endedPrimaries = new Set<string>()
   const unwanted = createUnwanted(clock)
 
   const changed = () => {
@@ -124,8 +128,10 @@ export function createEngine(options: EngineOptions): Engine {
     if (ended === undefined || ended.aborted) return
     present.look()
     const { snapshot } = present
-    const known = [...deaths.known(), ...snapshot.fence.guarded.keys()]
-    for (const uid of known) if (!present.pods.has(uid)) leave(uid, ended)
+    const here = snapshot.slots.filter(({ node }) => node === snapshot.node).map(({ holder }) => holder.uid)
+    for (const uid of endedPrimaries) if (!here.includes(uid)) endedPrimaries.delete(uid)
+    const known = [...deaths.known(), ...snapshot.fence.guarded.keys(), ...here]
+    for (const uid of known) if (!present.pods.has(uid) && !endedPrimaries.has(uid)) leave(uid, ended)
     if (isBeginning) {
       tasks.want(desiredTasks(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
       return
@@ -142,6 +148,7 @@ export function createEngine(options: EngineOptions): Engine {
     report(
       slotReportsOf(snapshot, {
         isFetching: slot => active.has(replicateKey(slot)),
+        isEnded: uid => endedPrimaries.has(uid),
         latest: lease => store.latest(lease),
         progress: progress.get,
         ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
@@ -159,7 +166,12 @@ export function createEngine(options: EngineOptions): Engine {
     if (leaving.has(uid)) return
     leaving.add(uid)
     endGone(context, uid, signal)
-      .then(() => deaths.forget(uid))
+      .then(async isGone => {
+        deaths.forget(uid)
+        if (isGone) endedPrimaries.add(uid)
+        // It has finished, or the cache does not show it yet.
+        else await clock.sleep(lookAgainMs, signal).catch(() => undefined)
+      })
       .catch(async (error: unknown) => {
         if (!signal.aborted)
           log.warn({ err: error, uid }, 'cannot end the processes of a deleted pod, trying again')

@@ -213,4 +213,19 @@ describe('the agents of two nodes: ends of primaries', () => {
     await vi.waitFor(() => expect(a.watches.size).toBe(0))
     await stop(agentA)
   })
+
+  it('D8.gone: tell that a primary whose pod is gone has ended, and the next agent tells it too', async () => {
+    const told = () => cluster.reports.get('a')?.status?.slots[0]?.ended
+    const agentA = await start('a', a)
+    await vi.waitFor(() => expect(a.watches.size).toBe(1))
+    expect(told()).toBeUndefined()
+    cluster.pods.get('a')?.remove('default/p')
+    await vi.waitFor(() => expect(told()).toBe('uid-p'))
+    expect(a.running.has('uid-p')).toBe(false)
+    await stop(agentA)
+    cluster.reports.remove('a')
+    const next = await start('a', a)
+    await vi.waitFor(() => expect(told()).toBe('uid-p'))
+    await stop(next)
+  })
 })

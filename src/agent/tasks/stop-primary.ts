@@ -82,38 +82,39 @@ export async function endPod(
  * Ends the processes of a pod that is gone although it was watched a moment ago, and removes its watches. Such a pod
  * was deleted without its grace period, and another pod gets its slot at once. The kubelet would let the processes run
  * for that grace period.
+ *
+ * @returns true if the API server says that the pod is gone; false if the pod only does not belong to Understudy, or not
+ *   any more.
  */
 export async function endGone(
   work: Pick<TaskContext, 'sentinel' | 'fencing' | 'inquiry' | 'log'>,
   uid: string,
   signal: AbortSignal,
-): Promise<void> {
-  const { sentinel, fencing } = work
+): Promise<boolean> {
+  const { sentinel, fencing, inquiry } = work
+  const isGone = !(await inquiry.isHere(uid, signal))
   const watches = await watchesOf(sentinel, uid, signal)
-  const isGuarded = fencing.view.guarded.has(uid)
-  if (watches.length > 0 || isGuarded) await endWatchesOf(work, uid, watches, signal)
-  if (!isGuarded) return
+  if (isGone) await endWatchesOf(work, uid, watches, signal)
+  else for (const { name } of watches) await dropWatch(sentinel, name, signal)
+  if (!fencing.view.guarded.has(uid)) return isGone
   // Only now: a fenced primary resumes.
   await sentinel.unguard(uid, signal)
   fencing.unguarded(uid)
+  return isGone
 }
 
 async function endWatchesOf(
-  { sentinel, inquiry, log }: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  { sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>,
   uid: string,
   watches: readonly Watched[],
   signal: AbortSignal,
 ): Promise<void> {
-  // A pod that has only lost its labels no longer belongs to Understudy, and keeps running.
-  if (!(await inquiry.isHere(uid, signal))) {
-    // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
-    for (const { name, grave } of watches)
-      if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, heir: nowhere }, signal))
-    await close(sentinel, watches, signal)
-    await endWatched(sentinel, watches)
-    log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')
-    for (const { name } of watches) await unwatch(sentinel, name, signal)
-    return
-  }
-  for (const { name } of watches) await dropWatch(sentinel, name, signal)
+  if (watches.length === 0) return
+  // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
+  for (const { name, grave } of watches)
+    if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, heir: nowhere }, signal))
+  await close(sentinel, watches, signal)
+  await endWatched(sentinel, watches)
+  log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')
+  for (const { name } of watches) await unwatch(sentinel, name, signal)
 }

@@ -99,6 +99,9 @@ const slot = object<WrittenSlotReport>(
       { term: true, version: true },
       { description: 'The latest voters that the primary has acknowledged; only for a source.' },
     ),
+    ended: text(
+      'UID of the primary, if its pod was deleted by force and the agent has ended its processes; only for a source.',
+    ),
     silentTerm: count(
       'The latest term of the slot in which this node has stated that the primary is silent.',
       int64,

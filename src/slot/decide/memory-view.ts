@@ -75,7 +75,7 @@ export interface SlotMemory {
   readonly retainedSeenAt?: number | undefined
   /**
    * Until when to wait for the primary's agent to report that its app has stopped, monotonic ms. Defined while the
-   * primary's pod still exists but is being deleted, and there is no such report.
+   * primary's pod is being deleted, or is gone and has a fence, and there is no such report.
    */
   readonly holderGoesBy: number | undefined
   /** The report of the primary's own node. */

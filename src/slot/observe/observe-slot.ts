@@ -13,7 +13,7 @@ import type { HandoverTimes } from './handover-times.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
-import { goesBy, isOnStage, isReplaced } from './slot-primary.ts'
+import { goesBy, goneBy, isOnStage, isReplaced } from './slot-primary.ts'
 import type { stageOf } from './stage.ts'
 import { votesOf } from './votes.ts'
 
@@ -77,7 +77,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
-    holderGoesBy: goesBy(holder, stage, deps, since),
+    holderGoesBy: holder ? goesBy(holder, stage, deps, since) : goneBy(lease, source?.slot.ended, since),
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,

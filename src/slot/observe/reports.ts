@@ -150,8 +150,12 @@ export function votesIn(change: Change<NodeReport>): ReadonlySet<string> {
   return new Set(changed)
 }
 
-const wordOf = ({ silentTerm, acknowledged }: Pick<SlotReport, 'silentTerm' | 'acknowledged'>): string =>
-  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version}`
+const wordOf = ({
+  silentTerm,
+  acknowledged,
+  ended,
+}: Pick<SlotReport, 'silentTerm' | 'acknowledged' | 'ended'>): string =>
+  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version} ${ended}`
 
 const nothingSaid = wordOf({})
 

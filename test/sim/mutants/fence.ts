@@ -118,4 +118,21 @@ export const ofFence: readonly Mutant[] = [
       [18_000, wait],
     ]),
   },
+  {
+    finding: 'fence',
+    name: 'gone-means-ended',
+    what: 'a primary whose pod was deleted by force counts as ended, although its node has just been cut off',
+    mutations: [
+      {
+        file: 'src/slot/observe/observe-slot.ts',
+        find: ': goneBy(lease, source?.slot.ended, since)',
+        replace: ': goneBy(lease, lease.holder.uid, since)',
+      },
+    ],
+    scenarios: bySeeds([1, 2], voted, [
+      [9_000, cutOff(6_000)],
+      [0, { type: 'deleteNamed', of: 'primary', force: true }],
+      [8_000, wait],
+    ]),
+  },
 ]

@@ -1,6 +1,9 @@
 /** The fate of each pod: broken, terminating, or neither. */
+import { isApiServer, partsOf, type Voter } from '../../../../src/api/fence.ts'
 import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { type Lease, leases, pods, resourceName } from '../../../../src/kube/resources.ts'
+import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
+import { answersNeeded } from '../../../../src/slot/decide/fence/quorum.ts'
 import { type Cluster, type ModelNode, nodeGraceMs } from '../cluster.ts'
 import { answers, type PodOnNode } from '../world.ts'
 import type { Bounds } from './bounds.ts'
@@ -11,7 +14,10 @@ export type LeaseOf = (object: Lease) => NumberedSlotLease | undefined
 
 export interface Fates {
   look(): void
-  /** The pod was deleted, or its app ended by itself or hung: another pod is to succeed it. */
+  /**
+   * The pod was deleted, its app ended by itself or hung, or too few of its voters could answer it: another pod is to
+   * succeed it.
+   */
   isBroken(uid: string): boolean
   /** True if the kubelet ends the pod in time, with or without an agent, at a time that the operator knows. */
   isGoing(node: ModelNode, pod: PodOnNode): boolean
@@ -56,6 +62,11 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
         endsNoted.set(node, endings.length)
       }
       for (const { pod, app } of running(cluster)) if (!answers(app, time.now())) broken.add(pod.uid)
+      for (const pod of nodes.flatMap(({ machine }) => [...machine.pods.values()])) {
+        const fence = pod.frozen === undefined ? undefined : heldBy(cluster, leaseOf, pod.uid)?.fence
+        if (fence !== undefined && !setsAsked(fence).every(voters => isAnswered(cluster, voters)))
+          broken.add(pod.uid)
+      }
     },
     isBroken: uid => broken.has(uid),
     isGoing: ({ machine, link }, { uid }) =>
@@ -63,6 +74,16 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
     endsSince: uid => endsSince.get(uid),
   }
 }
+
+/** True if so many of these voters work that their sentinels can answer a primary. */
+const isAnswered = ({ nodes }: Cluster, voters: readonly Voter[]): boolean =>
+  voters.filter(voter => {
+    if (isApiServer(voter)) return true
+    const { node: name, run } = partsOf(voter)
+    const machine = nodes.find(each => each.machine.name === name)?.machine
+    if (machine?.voting.run !== run || !machine.voting.isUp || !machine.up) return false
+    return !machine.kernel.paused && !machine.partitioned && machine.deafTo.size === 0
+  }).length >= answersNeeded(voters.length)
 
 /** Returns the Lease that names a pod as its slot's primary. */
 export const heldBy = ({ server }: Cluster, leaseOf: LeaseOf, uid: string) =>
