@@ -104,7 +104,8 @@ function rulesOf(ground: Ground, slack: number) {
   const lookAtLives = memoryThrownAway(ground)
   const shelves = impostorSaved(ground)
   const lookForTwoServing = twoServe(ground, shelves.saved)
-  const lookAtThaw = [notCalled(ground), needlessTakeover(ground), oldMemory(ground)]
+  const memories = oldMemory(ground)
+  const lookAtThaw = [notCalled(ground), needlessTakeover(ground), memories.lookAtThaw]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)
   const slots = servedSlots(ground)
@@ -119,6 +120,7 @@ function rulesOf(ground: Ground, slack: number) {
   return {
     look(elapsed: number) {
       lookAtStops()
+      memories.look()
       lookForTwo(elapsed)
       lookForTwoServing()
       stopped.look(elapsed)

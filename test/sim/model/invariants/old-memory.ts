@@ -1,42 +1,78 @@
 /** OldMemory: a pod resumes with older memory than a working node has. */
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
-import type { Thawed } from '../cluster.ts'
-import type { Machine } from '../world.ts'
+import type { ModelNode, Thawed } from '../cluster.ts'
 import type { Ground } from './ground.ts'
 
-export function oldMemory({ cluster, bounds, intervalMs, violate, health }: Ground): (thaw: Thawed) => void {
+/** A copy that a node has, or had until a newer one took its place. */
+interface Copy {
+  readonly genesis: string
+  readonly completedAt: number
+  /** The last moment in the memory. */
+  readonly until: number
+}
+
+/** Copies of a slot on a node that are remembered; more are not made within `fetchMs`. */
+const remembered = 30
+
+export function oldMemory({ cluster, bounds, intervalMs, violate, health }: Ground): {
+  readonly look: () => void
+  readonly lookAtThaw: (thaw: Thawed) => void
+} {
   const { time, nodes } = cluster
   const { fetchMs, soundMs } = bounds
-  const oldestOf = (shelf: readonly { readonly dir: string }[], { images }: Machine) =>
-    Math.min(...shelf.map(({ dir }) => images.get(dir)?.get('app')?.until ?? Number.POSITIVE_INFINITY))
-  const newestOf = (name: string, genesis: string, thawedAt: number) =>
+  /** By directory, by slot on a node. */
+  const copies = new Map<string, Map<string, Copy>>()
+  const copiesOn = ({ machine }: ModelNode, name: string) => {
+    const key = `${machine.name}/${name}`
+    const found = copies.get(key) ?? new Map<string, Copy>()
+    copies.set(key, found)
+    return found
+  }
+  const note = (node: ModelNode, name: string) => {
+    const known = copiesOn(node, name)
+    for (const { dir, completedAt } of node.volatile.shelf.get(name) ?? []) {
+      const memory = node.machine.images.get(dir)?.get('app')
+      if (memory === undefined || known.has(dir)) continue
+      known.set(dir, { ...memory, completedAt: completedAt - 1_000_000 })
+      const [oldest] = known.size > remembered ? known.keys() : []
+      if (oldest !== undefined) known.delete(oldest)
+    }
+  }
+  /**
+   * The decision could not know of a copy younger than `fetchMs`. But if the node has made one copy after the other, it
+   * had others shortly before.
+   */
+  const knownUntil = (copy: Copy, before: Copy | undefined, thawedAt: number): number | undefined => {
+    if (copy.completedAt <= thawedAt - fetchMs) return copy.until
+    const isNext = before !== undefined && copy.until - before.until <= 2 * intervalMs
+    return isNext && copy.completedAt <= thawedAt ? Math.min(copy.until, thawedAt - fetchMs) : undefined
+  }
+  const newestKnown = (name: string, genesis: string, thawedAt: number) =>
     nodes
       .filter(node => node.machine.up && time.now() - (health.soundSince(node) ?? time.now()) > soundMs)
-      .flatMap(({ machine, volatile }) =>
-        (volatile.shelf.get(name) ?? []).flatMap(({ dir, completedAt }, _, shelf) => {
-          const memory = machine.images.get(dir)?.get('app')
-          const at = completedAt - 1_000_000
-          if (at > thawedAt) return []
-          const isNew = at > thawedAt - fetchMs
-          // The decision could not know of a copy younger than `fetchMs`. Older copies beside it, however, show that
-          // the node already had memory: not more than one interval newer than those.
-          if (memory === undefined || (isNew && shelf.length === 1)) return []
-          const known = isNew ? oldestOf(shelf, machine) + intervalMs : Number.POSITIVE_INFINITY
-          return [{ memory, machine, until: Math.min(memory.until, thawedAt - fetchMs, known) }]
-        }),
+      .filter(({ volatile }) => (volatile.shelf.get(name) ?? []).length > 0)
+      .flatMap(node =>
+        [...copiesOn(node, name).values()]
+          .filter(copy => copy.genesis === genesis)
+          .flatMap((copy, index, all) => knownUntil(copy, all[index - 1], thawedAt) ?? [])
+          .map(until => ({ until, node })),
       )
-      .filter(({ memory }) => memory.genesis === genesis)
       .sort((a, b) => b.until - a.until)[0]
-  return thaw => {
-    const app = thaw.pod.containers.find(each => each.name === 'app')?.app
-    if (app === undefined) return
-    const name = slotName(thaw.slot)
-    const newest = newestOf(name, app.memory.genesis, thaw.at)
-    if (newest !== undefined && newest.until - app.memory.until > intervalMs + fetchMs)
-      violate(
-        'OldMemory',
-        `${name} ${thaw.epoch} ${thaw.generation}`,
-        `${thaw.pod.name} goes on ${Math.round(newest.until - app.memory.until)} ms behind what ${newest.machine.name} has`,
-      )
+  return {
+    look() {
+      for (const node of nodes) for (const name of node.volatile.shelf.keys()) note(node, name)
+    },
+    lookAtThaw(thaw) {
+      const app = thaw.pod.containers.find(each => each.name === 'app')?.app
+      if (app === undefined) return
+      const name = slotName(thaw.slot)
+      const newest = newestKnown(name, app.memory.genesis, thaw.at)
+      if (newest !== undefined && newest.until - app.memory.until > intervalMs + fetchMs)
+        violate(
+          'OldMemory',
+          `${name} ${thaw.epoch} ${thaw.generation}`,
+          `${thaw.pod.name} goes on ${Math.round(newest.until - app.memory.until)} ms behind what ${newest.node.machine.name} has`,
+        )
+    },
   }
 }
