@@ -58,6 +58,8 @@ it('a pod is there while one of that uid stays', async () => {
   expect(await there(undefined)).toBe(false)
   const node = stand(new Map([['default/p', podOf()]]))
   expect([await node.isHere('uid-p', signal), await node.isHere('uid-q', signal)]).toEqual([true, false])
+  const finished = makeObject({ ...podOf(), status: { phase: 'Succeeded' } })
+  expect(await stand(new Map([['default/p', finished]])).isHere('uid-p', signal)).toBe(false)
 })
 
 it('an operator is at work when its Lease is renewed while one looks', async () => {

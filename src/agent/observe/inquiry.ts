@@ -14,7 +14,7 @@ export interface Inquiry {
     pod: { readonly namespace: string; readonly name: string; readonly uid: string },
     signal: AbortSignal,
   ): Promise<boolean>
-  /** Whether this node has a pod with this uid, whatever its labels. @throws KubeError. */
+  /** Whether this node has a pod with this uid that has not finished, whatever its labels. @throws KubeError. */
   isHere(uid: string, signal: AbortSignal): Promise<boolean>
   /** Whether an operator leads: its Lease is being renewed. Takes a second. @throws KubeError. */
   operatorLeads(signal: AbortSignal): Promise<boolean>
@@ -45,7 +45,10 @@ export function createInquiry({ api, node, election, clock }: InquiryOptions): I
     async isHere(uid, signal) {
       const query = { fieldSelector: `spec.nodeName=${node}` }
       const { items } = await api.list(pods, query, { signal, timeoutMs: 5 * timeoutMs })
-      return items.some(({ metadata }) => metadata.uid === uid)
+      return items.some(
+        ({ metadata, status }) =>
+          metadata.uid === uid && status?.phase !== 'Succeeded' && status?.phase !== 'Failed',
+      )
     },
     async operatorLeads(signal) {
       const look = () => unlessMissing(api.get(leases, election, { signal, timeoutMs }))

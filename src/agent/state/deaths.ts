@@ -175,8 +175,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }
-      // Another pod has its slot already: the redirect stays closed until this pod is gone.
-      if (pod !== undefined && !holds(pod)) return
+      // Another pod has its slot already, or it has finished: the redirect stays closed until this pod is gone.
+      if (pod === undefined || !holds(pod)) return
       log.info({ watch: death.name }, 'process ended with no memory at stake')
       forgetContainer(name.uid, name.container)
       unwatch(death.name)

@@ -83,8 +83,8 @@ export async function endPod(
  * was deleted without its grace period, and another pod gets its slot at once. The kubelet would let the processes run
  * for that grace period.
  *
- * @returns true if the API server says that the pod is gone; false if the pod only does not belong to Understudy, or not
- *   any more.
+ * @returns true if the API server says that the pod is gone or has finished; false if the pod only does not belong to
+ *   Understudy, or not any more.
  */
 export async function endGone(
   work: Pick<TaskContext, 'sentinel' | 'fencing' | 'inquiry' | 'log'>,

@@ -129,7 +129,7 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
       cluster.pods
         .get(node)
         ?.list()
-        .some(({ metadata }) => metadata.uid === uid) === true,
+        .some(({ metadata, status }) => metadata.uid === uid && status?.phase === 'Running') === true,
     operatorLeads: async () => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       return cluster.operatorLeads
