@@ -486,6 +486,11 @@ export const design: readonly FeatureGroup[] = [
         'a primary whose pod was deleted by force gets a successor when its agent has ended it, or its voters have shut it off',
         'unit',
       ),
+      sentence(
+        'D8.untold',
+        'a primary that its voters hear is not replaced, although no report says that it has a fence',
+        'unit',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },

@@ -124,8 +124,17 @@ describe('a primary that no agent can stop', () => {
       { lease: { ending: p0.uid, fence: { isRevoked: false } } },
     ])
     const unarmed = { ...lease, fence: { ...lease.fence, isArmed: false } }
-    expect(writes(makeSlot(unarmed, copies, unheard))).toMatchObject([
+    const silent = { votes: makeVotes(lease, { ...silence, silent: new Set(nodes), statedAt: 0 }) }
+    expect(writes(makeSlot(unarmed, copies, silent))).toMatchObject([
       { lease: { ending: p0.uid, fence: { isRevoked: false } } },
+    ])
+  })
+
+  it('D8.untold: is not replaced while its voters hear it, although no report says that it has a fence', () => {
+    const unarmed = makeSlot({ ...lease, fence: { ...lease.fence, isArmed: false } }, copies, unheard)
+    expect(ofType(seen(unarmed, [hung, h0]), 'promote')).toEqual([])
+    expect(ofType(seen(unarmed, [hung, h0]), 'writeSlot')).toMatchObject([
+      { lease: { holder: { name: 'p0' }, ending: undefined, fence: { isRevoked: true } } },
     ])
   })
 

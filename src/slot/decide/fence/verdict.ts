@@ -1,5 +1,5 @@
 /** The operator's decision about a primary whose voters have stated that it is silent. */
-import { apiServerVoter } from '../../../api/fence.ts'
+import { apiServerVoter, isApiServer } from '../../../api/fence.ts'
 import type { SlotActionOf } from '../actions.ts'
 import { timelyMs } from '../deadlines.ts'
 import { usableOf } from '../knowledge.ts'
@@ -74,8 +74,13 @@ function recovery({ termSeenAt }: Votes, now: number): Verdict {
  */
 export function isOutOfReach(s: SlotSnapshot, slot: SlotMemory | undefined): boolean {
   const { votes, lease } = slot ?? {}
-  if (slot === undefined || votes === undefined || lease?.fence?.isArmed !== true) return false
-  return !votes.isReachable && !isFencedOff(s, slot)
+  if (slot === undefined || votes === undefined || lease?.fence === undefined || votes.isReachable)
+    return false
+  const { isArmed, voters } = lease.fence
+  // Its sentinel may have acknowledged the term, and its node lost the API server before that was in a report. Then its
+  // voters hear it.
+  if (!isArmed) return voters.some(voter => !isApiServer(voter) && !votes.silent.has(voter))
+  return !isFencedOff(s, slot)
 }
 
 /** True if that has lasted since this process began to look. A process that has just started must not revoke a term for that. */

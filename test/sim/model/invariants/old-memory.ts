@@ -39,24 +39,28 @@ export function oldMemory({ cluster, bounds, intervalMs, violate, health }: Grou
     }
   }
   /**
-   * The decision could not know of a copy younger than `fetchMs`. But if the node has made one copy after the other, it
-   * had others shortly before.
+   * Returns the last known moment of these copies, which are in the order in which they were made. The decision could not
+   * know of a copy younger than `fetchMs`. But if the node has made one copy after the other, it had others shortly before.
    */
-  const knownUntil = (copy: Copy, before: Copy | undefined, thawedAt: number): number | undefined => {
-    if (copy.completedAt <= thawedAt - fetchMs) return copy.until
-    const isNext = before !== undefined && copy.until - before.until <= 2 * intervalMs
-    return isNext && copy.completedAt <= thawedAt ? Math.min(copy.until, thawedAt - fetchMs) : undefined
+  const knownUntil = (made: readonly Copy[], thawedAt: number): number | undefined => {
+    let before: Copy | undefined
+    for (const copy of made) {
+      const isOld = copy.completedAt <= thawedAt - fetchMs
+      const isNext = before !== undefined && copy.until - before.until <= 2 * intervalMs
+      if (!isOld && (!isNext || copy.completedAt > thawedAt)) break
+      before = copy
+    }
+    return before && Math.min(before.until, thawedAt - fetchMs)
   }
   const newestKnown = (name: string, genesis: string, thawedAt: number) =>
     nodes
       .filter(node => node.machine.up && time.now() - (health.soundSince(node) ?? time.now()) > soundMs)
       .filter(({ volatile }) => (volatile.shelf.get(name) ?? []).length > 0)
-      .flatMap(node =>
-        [...copiesOn(node, name).values()]
-          .filter(copy => copy.genesis === genesis)
-          .flatMap((copy, index, all) => knownUntil(copy, all[index - 1], thawedAt) ?? [])
-          .map(until => ({ until, node })),
-      )
+      .flatMap(node => {
+        const made = [...copiesOn(node, name).values()].filter(copy => copy.genesis === genesis)
+        const until = knownUntil(made, thawedAt)
+        return until === undefined ? [] : [{ until, node }]
+      })
       .sort((a, b) => b.until - a.until)[0]
   return {
     look() {
