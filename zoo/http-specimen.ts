@@ -49,8 +49,10 @@ function httpGet(ip: string, port: number, path: string): Promise<string> {
   })
 }
 
+export type Answer = Readonly<Record<string, unknown>>
+
 export const answerOf = async (ip: string, port: number, path: string) =>
-  JSON.parse(await httpGet(ip, port, path)) as Readonly<Record<string, unknown>>
+  JSON.parse(await httpGet(ip, port, path)) as Answer
 
 export function numberIn(answer: Readonly<Record<string, unknown>>, key: string): number {
   const value = answer[key]
