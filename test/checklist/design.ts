@@ -491,6 +491,11 @@ export const design: readonly FeatureGroup[] = [
         'a primary that its voters hear is not replaced, although no report says that it has a fence',
         'unit',
       ),
+      sentence(
+        'D8.brief',
+        'a voter that does not hear its peers holds the takeovers of others for a second, and not for half a minute',
+        'unit',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },

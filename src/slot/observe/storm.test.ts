@@ -61,7 +61,7 @@ describe('a storm', () => {
     write('v', [0])
     expect(storm.heldForMs()).toBe(0)
     write('v', [0, 1])
-    expect(storm.heldForMs()).toBe(30_000)
+    expect(storm.heldForMs()).toBe(1_000)
     await clock.advance(20_000)
     expect(storm.heldForMs()).toBe(30_000)
     await clock.advance(1_000)
@@ -69,6 +69,18 @@ describe('a storm', () => {
     await clock.advance(10_000)
     expect(storm.heldForMs()).toBe(19_000)
     await clock.advance(19_000)
+    expect(storm.heldForMs()).toBe(0)
+  })
+
+  it('D8.brief: holds takeovers for a second if it was the error of one voter, which does not hear its peers', async () => {
+    const { clock, storm, write } = stand(2)
+    write('v', [0, 1])
+    await clock.advance(900)
+    expect(storm.heldForMs()).toBe(1_000)
+    await clock.advance(100)
+    write('n0')
+    expect(storm.heldForMs()).toBe(900)
+    await clock.advance(900)
     expect(storm.heldForMs()).toBe(0)
   })
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../kube/clock.ts'
 import { keyOf } from '../../kube/object.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Change } from '../../kube/store.ts'
-import { coolDownMs, isStorm, stormLastsMs } from '../decide/fence/storm.ts'
+import { holdsMs, isStorm, stormLastsMs } from '../decide/fence/storm.ts'
 import { incarnationOf, type Reports, slotsOf } from './reports.ts'
 
 export interface Storm {
@@ -28,7 +28,8 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
   const armed = new Map<string, { readonly slot: string; readonly node: string; readonly term: number }>()
   /** By slot and node. */
   const stated = new Map<string, ReadonlyMap<string, Statement>>()
-  let lastStormAt: number | undefined
+  /** The storm that holds takeovers: when this process has seen it first and last, monotonic ms. */
+  let seen: { readonly first: number; readonly last: number } | undefined
   const isNow = () => {
     if (stated.size === 0) return false
     const primaries = [...armed.values()]
@@ -44,10 +45,10 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
   }
   const heldForMs = () => {
     const now = clock.monotonic()
-    if (isNow()) lastStormAt = now
-    const leftMs = lastStormAt === undefined ? 0 : lastStormAt + coolDownMs - now
+    if (isNow()) seen = { first: seen?.first ?? now, last: now }
+    const leftMs = seen === undefined ? 0 : seen.last + holdsMs(seen.last - seen.first) - now
     if (leftMs > 0) return leftMs
-    lastStormAt = undefined
+    seen = undefined
     return 0
   }
   return {
@@ -73,7 +74,7 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
         isNew = true
       }
       // Between two passes a storm may begin and end. Its end is the last moment in which this saw it.
-      if (isNew || lastStormAt !== undefined) heldForMs()
+      if (isNew || seen !== undefined) heldForMs()
     },
     heldForMs,
   }

@@ -10,5 +10,12 @@ export const isStorm = (silent: number, armed: number): boolean => silent >= 2 &
 /** A node that is silent for longer counts for no storm any more, ms: it is lost, whatever becomes of other nodes. */
 export const stormLastsMs = 60_000
 
-/** For so long after a storm no pod takes over, ms: nodes come back one after the other. */
-export const coolDownMs = 30_000
+/** A storm that ends sooner was the error of a voter that had lost its peers, ms: the nodes write to the API server. */
+const briefMs = 3_000
+
+/**
+ * Returns for how long no pod takes over after the last sign of a storm, ms: nodes come back one after the other.
+ *
+ * @param lastedMs from its first sign to its last.
+ */
+export const holdsMs = (lastedMs: number): number => (lastedMs < briefMs ? 1_000 : 30_000)
