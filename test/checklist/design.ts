@@ -496,6 +496,11 @@ export const design: readonly FeatureGroup[] = [
         'a voter that does not hear its peers holds the takeovers of others for a second, and not for half a minute',
         'unit',
       ),
+      sentence(
+        'D8.starting',
+        'an agent that is not ready stops its primary before another pod takes over',
+        'unit',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },

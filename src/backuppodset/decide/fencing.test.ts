@@ -130,6 +130,15 @@ describe('a primary that no agent can stop', () => {
     ])
   })
 
+  it('D8.starting: is stopped before another pod is called, also by an agent that is not ready', () => {
+    const view = (name: string, ready: boolean) =>
+      [name, { name, ready, problem: undefined, vote: voteOf(name) }] as const
+    const starting = { nodes: new Map([view('n-p0', false), view('n-h0', true)]) }
+    const called = (endingSince: number | undefined) =>
+      ofType(seen(makeSlot(lease, copies, { ...heard, endingSince }), [hung, h0], starting), 'promote').length
+    expect([called(undefined), called(99_000), called(86_000), called(85_000)]).toEqual([0, 0, 0, 1])
+  })
+
   it('D8.untold: is not replaced while its voters hear it, although no report says that it has a fence', () => {
     const unarmed = makeSlot({ ...lease, fence: { ...lease.fence, isArmed: false } }, copies, unheard)
     expect(ofType(seen(unarmed, [hung, h0]), 'promote')).toEqual([])

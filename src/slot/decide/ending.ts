@@ -2,26 +2,37 @@
  * Two pods must not run with one memory: the agent terminates a pod that may still run before another pod is called to
  * its slot.
  */
+import { timelyMs } from './deadlines.ts'
 import type { SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
 /** How long to wait for the node of a pod that is to be terminated, ms; a node that needs longer may be cut off. */
 const endingMs = 10_000
 
+/** The same for a primary with a fence, ms: if its agent is silent for so long, its voters decide. */
+const fencedEndingMs = timelyMs + 3_000
+
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
 
-/** The pod's node has a ready agent, which could terminate the pod or report what became of it. */
-const isAttended = (s: SlotSnapshot, { node }: Candidate): boolean =>
-  node !== undefined && s.memory?.nodes.get(node)?.ready === true
+/**
+ * The pod's node has an agent, which could terminate the pod or report what became of it. An agent that starts, or whose
+ * checks fail, terminates pods, too.
+ */
+const isAttended = (s: SlotSnapshot, { votes }: SlotMemory, { node }: Candidate): boolean =>
+  node !== undefined && (s.memory?.nodes.get(node)?.ready === true || votes?.isReachable === true)
+
+const waitsMs = ({ lease: { fence } }: SlotMemory): number =>
+  fence?.isArmed === true ? fencedEndingMs : endingMs
 
 /**
  * Returns the ms for which no other pod may be called yet, because this one may still run beside it. It has ended when
  * its agent reports that it has died. Without an agent that could do so there is no wait.
  */
-export function msUntilEnded(s: SlotSnapshot, { endingSince }: SlotMemory, pod: Candidate): number {
-  if (!isAttended(s, pod)) return 0
-  return endingSince === undefined ? endingMs : endingSince + endingMs - s.monotonicNow
+export function msUntilEnded(s: SlotSnapshot, slot: SlotMemory, pod: Candidate): number {
+  if (!isAttended(s, slot, pod)) return 0
+  const { endingSince = s.monotonicNow } = slot
+  return endingSince + waitsMs(slot) - s.monotonicNow
 }
 
 /**
@@ -38,7 +49,12 @@ export const latecomerOf = (s: SlotSnapshot, { lease }: SlotMemory): Candidate |
 export function msUntilGivenUp(s: SlotSnapshot, slot: SlotMemory): number {
   const pod = latecomerOf(s, slot)
   const { calledSince, comingSince } = slot
-  if (pod === undefined || !isAttended(s, pod) || calledSince === undefined || comingSince === undefined)
+  if (
+    pod === undefined ||
+    !isAttended(s, slot, pod) ||
+    calledSince === undefined ||
+    comingSince === undefined
+  )
     return 0
   return calledSince + Math.min(calledSince - comingSince, mostPatienceMs) - s.monotonicNow
 }
@@ -50,7 +66,7 @@ export function msUntilGivenUp(s: SlotSnapshot, slot: SlotMemory): number {
 export function untilEnded(s: SlotSnapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])]
     .flatMap(slot => [
-      slot.endingSince === undefined ? 0 : slot.endingSince + endingMs - s.monotonicNow,
+      slot.endingSince === undefined ? 0 : slot.endingSince + waitsMs(slot) - s.monotonicNow,
       msUntilGivenUp(s, slot),
     ])
     .filter(ms => ms > 0)

@@ -62,11 +62,12 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
         endsNoted.set(node, endings.length)
       }
       for (const { pod, app } of running(cluster)) if (!answers(app, time.now())) broken.add(pod.uid)
-      for (const pod of nodes.flatMap(({ machine }) => [...machine.pods.values()])) {
-        const fence = pod.frozen === undefined ? undefined : heldBy(cluster, leaseOf, pod.uid)?.fence
-        if (fence !== undefined && !setsAsked(fence).every(voters => isAnswered(cluster, voters)))
-          broken.add(pod.uid)
-      }
+      for (const node of nodes)
+        for (const pod of node.machine.pods.values()) {
+          const fence = pod.frozen === undefined ? undefined : heldBy(cluster, leaseOf, pod.uid)?.fence
+          const isAsked = (voters: readonly Voter[]) => isAnswered(cluster, voters, health.isAtWork(node))
+          if (fence !== undefined && !setsAsked(fence).every(isAsked)) broken.add(pod.uid)
+        }
     },
     isBroken: uid => broken.has(uid),
     isGoing: ({ machine, link }, { uid }) =>
@@ -75,10 +76,14 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
   }
 }
 
-/** True if so many of these voters work that their sentinels can answer a primary. */
-const isAnswered = ({ nodes }: Cluster, voters: readonly Voter[]): boolean =>
+/**
+ * True if so many of these voters work that they can answer a primary.
+ *
+ * @param isWritten the agent of the primary's node works: its writes bring the answers of the API server.
+ */
+const isAnswered = ({ nodes }: Cluster, voters: readonly Voter[], isWritten: boolean): boolean =>
   voters.filter(voter => {
-    if (isApiServer(voter)) return true
+    if (isApiServer(voter)) return isWritten
     const { node: name, run } = partsOf(voter)
     const machine = nodes.find(each => each.machine.name === name)?.machine
     if (machine?.voting.run !== run || !machine.voting.isUp || !machine.up) return false

@@ -33,9 +33,10 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
   const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
   let operatorsWorkSince: number | undefined
 
-  const noteAgent = ({ agent, link }: ModelNode, now: number) => {
+  /** @param wasCut the node was cut off at the last look, so perhaps also when its agent started. */
+  const noteAgent = ({ agent, link }: ModelNode, wasCut: boolean, now: number) => {
     if (agent === undefined) return
-    const from = agentsCountFrom.get(agent) ?? (link.cut ? Number.POSITIVE_INFINITY : now)
+    const from = agentsCountFrom.get(agent) ?? (link.cut || wasCut ? Number.POSITIVE_INFINITY : now)
     const isBack = from === Number.POSITIVE_INFINITY && !link.cut
     agentsCountFrom.set(agent, isBack ? now + bounds.firstWordMs : from)
   }
@@ -45,9 +46,10 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
       for (const node of nodes) {
         if (!isSound(node)) soundSince.delete(node)
         else if (!soundSince.has(node)) soundSince.set(node, now)
+        const wasCut = cutSince.has(node)
         if (!node.link.cut) cutSince.delete(node)
         else if (!cutSince.has(node)) cutSince.set(node, now)
-        noteAgent(node, now)
+        noteAgent(node, wasCut, now)
       }
       if (!operators.some(each => each !== undefined) || !operators.every(isSteady))
         operatorsWorkSince = undefined
