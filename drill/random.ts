@@ -1,8 +1,7 @@
-/** Repeatable randomness: the same seed draws the same numbers. */
+/** Repeatable choices: the same seed draws the same. */
+import { seededRandom } from '../src/kube/random.ts'
 
 export interface Random {
-  /** At least 0, below 1. */
-  next(): number
   /** A whole number below `below`. */
   below(below: number): number
   between(from: number, to: number): number
@@ -10,18 +9,10 @@ export interface Random {
   of<T>(choices: readonly T[]): T
 }
 
-/** Mulberry32. */
 export function randomOf(seed: number): Random {
-  let state = seed >>> 0
-  const next = () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
-  }
+  const { next } = seededRandom(seed)
   const below = (limit: number) => Math.floor(next() * limit)
   return {
-    next,
     below,
     between: (from, to) => from + next() * (to - from),
     of: choices => {
