@@ -1,8 +1,9 @@
 /** Full protection: every slot could lose its primary, or the primary's node, without losing more than an interval. */
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { nodeReports, parseReport } from '../src/api/node-report.ts'
-import { nodes, type Pod, pods } from '../src/kube/resources.ts'
+import { nodes, type Pod } from '../src/kube/resources.ts'
 import { agentPods } from '../zoo/slots.ts'
+import { operators } from './nemesis/parts.ts'
 import { type Stage, setName, slotCount } from './stage.ts'
 
 const isReady = ({ status }: Pod): boolean =>
@@ -23,11 +24,7 @@ async function nodesLack({ api, cluster }: Stage): Promise<string | undefined> {
       return `node ${metadata.name} is not Ready`
   const agents = (await agentPods(api)).filter(isReady)
   if (agents.length < cluster.nodes.length) return `${agents.length} agents are ready`
-  const operators = await api.list(pods, {
-    namespace: 'understudy-system',
-    labelSelector: 'app.kubernetes.io/component=operator',
-  })
-  if (operators.items.filter(isReady).length < 2) return 'an operator is not ready'
+  if ((await operators({ api })).filter(isReady).length < 2) return 'an operator is not ready'
   return undefined
 }
 

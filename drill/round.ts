@@ -7,6 +7,7 @@ import type { Crowd } from './client/crowd.ts'
 import { type History, now } from './history.ts'
 import type { Journal } from './journal.ts'
 import type { Blow, Nemesis } from './nemesis/nemesis.ts'
+import { renewParts } from './nemesis/parts.ts'
 import { lacksProtection } from './protection.ts'
 import { type Random, randomOf } from './random.ts'
 import { primariesOf, type Stage, slotCount } from './stage.ts'
@@ -37,6 +38,19 @@ export async function play(
   { nemeses, random, say }: Round,
 ): Promise<Played> {
   const { signal } = stage
+  await renewParts(stage)
+  let lacks: string | undefined
+  await until(
+    async () => {
+      lacks = await lacksProtection(stage, 0).catch(messageOf)
+      return lacks === undefined
+    },
+    protectionMs,
+    signal,
+  ).catch((error: unknown) => {
+    throw new Error(`no protection before the round: ${lacks}`, { cause: error })
+  })
+  crowd.follow()
   journal.turn()
   await sleep(steadyMs, undefined, { signal })
   const targets: string[] = []

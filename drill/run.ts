@@ -12,6 +12,7 @@ import { namespaces } from '../src/kube/resources.ts'
 import type { Progress } from '../src/terminal/progress.ts'
 import { protectionMs } from './bounds.ts'
 import { gather } from './client/crowd.ts'
+import { keepEvidence } from './evidence.ts'
 import { writeHistory } from './history.ts'
 import { createJournal } from './journal.ts'
 import type { Nemesis } from './nemesis/nemesis.ts'
@@ -130,6 +131,7 @@ export async function drill(options: RunOptions): Promise<Row[]> {
           const path = join(directory, `${names.join('+')}-${seed}-${round}-${Date.now().toString(36)}.jsonl`)
           await writeHistory(path, played.history)
           say(`  history: ${path}`)
+          if (isBad) await keepEvidence(stage, `${path}.evidence`)
         }
         for (const { rule, slot, says } of played.violations.slice(0, 10))
           say(`  VIOLATION ${rule}${slot === undefined ? '' : ` of slot ${slot}`}: ${says}`)

@@ -2,7 +2,7 @@
 import { pidsOf } from '../../playground/pids.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
 import { leases, type Pod, pods } from '../../src/kube/resources.ts'
-import { agentPods, agentsNamespace } from '../../zoo/slots.ts'
+import { agentPods } from '../../zoo/slots.ts'
 import { agentStartMs, electionMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import { restartsOf } from '../recorder.ts'
 import { type Stage, slotsOn, targetNodes } from '../stage.ts'
@@ -11,14 +11,23 @@ import { processesOn, signalAll } from './processes.ts'
 
 const operatorsNamespace = 'understudy-system'
 
-/** The kubelet delays restarts more and more, up to minutes; a new pod starts at once. */
-export async function renew(
-  { api }: Pick<Stage, 'api'>,
-  namespace: string,
-  all: readonly Pod[],
-): Promise<void> {
+/** Returns the pods of the operator. */
+export const operators = async ({ api }: Pick<Stage, 'api'>): Promise<readonly Pod[]> =>
+  (
+    await api.list(pods, {
+      namespace: operatorsNamespace,
+      labelSelector: 'app.kubernetes.io/component=operator',
+    })
+  ).items
+
+/**
+ * Replaces our pods that have restarted: the kubelet delays restarts more and more, up to minutes, and a new pod starts
+ * at once.
+ */
+export async function renewParts({ api }: Pick<Stage, 'api'>): Promise<void> {
+  const all = [...(await agentPods(api)), ...(await operators({ api }))]
   for (const { metadata } of all.filter(pod => restartsOf(pod) > 0))
-    await api.delete(pods, { namespace, name: metadata.name }).catch((error: unknown) => {
+    await api.delete(pods, { namespace: metadata.namespace, name: metadata.name }).catch((error: unknown) => {
       if (!isKubeError(error, 'NotFound')) throw error
     })
 }
@@ -41,7 +50,6 @@ const killing = (name: string, proves: string, choose: (stage: Stage) => 'one' |
         for (const { metadata } of await agentsOn(stage, nodes))
           signalAll(await pidsOf(metadata.uid, 'node'), 'SIGKILL')
       },
-      heal: async () => renew(stage, agentsNamespace, await agentsOn(stage, nodes)),
     }
   },
 })
@@ -78,17 +86,10 @@ export const killOperator: Nemesis = {
   family: 'operator',
   aim: async stage => {
     const { api } = stage
-    const all = async () =>
-      (
-        await api.list(pods, {
-          namespace: operatorsNamespace,
-          labelSelector: 'app.kubernetes.io/component=operator',
-        })
-      ).items
     const lease = await api.get(leases, { namespace: operatorsNamespace, name: 'understudy-operator' })
     // Identities are `<pod>_<random>`.
     const leader = lease.spec?.holderIdentity?.split('_')[0]
-    const found = (await all()).find(({ metadata }) => metadata.name === leader)
+    const found = (await operators(stage)).find(({ metadata }) => metadata.name === leader)
     return {
       ...plain,
       target: leader ?? 'no leader',
@@ -96,7 +97,6 @@ export const killOperator: Nemesis = {
       strike: async () => {
         if (found !== undefined) signalAll(await pidsOf(found.metadata.uid, 'node'), 'SIGKILL')
       },
-      heal: async () => renew(stage, operatorsNamespace, await all()),
     }
   },
 }
