@@ -1,13 +1,18 @@
 /** Full protection: every slot could lose its primary, or the primary's node, without losing more than an interval. */
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { nodeReports, parseReport } from '../src/api/node-report.ts'
+import { messageOf } from '../src/kube/errors.ts'
 import { nodes, type Pod } from '../src/kube/resources.ts'
 import { agentPods } from '../zoo/slots.ts'
+import { protectionMs } from './bounds.ts'
 import { operators } from './nemesis/parts.ts'
 import { type Stage, setName, slotCount } from './stage.ts'
+import { until } from './until.ts'
 
-const isReady = ({ status }: Pod): boolean =>
-  status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
+const isReady = ({ metadata, status }: Pod): boolean =>
+  (metadata.deletionTimestamp === undefined &&
+    status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')) ??
+  false
 
 /**
  * @param since Unix ms; each slot must have memory from after this
@@ -61,4 +66,19 @@ async function slotsLack({ api, recorder }: Stage, since: number): Promise<strin
     if (!isFresh) return `slot ${slot} has no frozen memory of its primary from after the faults`
   }
   return undefined
+}
+
+/** @throws Error that says what is missing, after the time */
+export async function untilProtected(stage: Stage, since: number): Promise<void> {
+  let lacks: string | undefined
+  await until(
+    async () => {
+      lacks = await lacksProtection(stage, since).catch(messageOf)
+      return lacks === undefined
+    },
+    protectionMs,
+    stage.signal,
+  ).catch((error: unknown) => {
+    throw new Error(`the set is not protected: ${lacks}`, { cause: error })
+  })
 }

@@ -8,9 +8,10 @@ import { type History, now } from './history.ts'
 import type { Journal } from './journal.ts'
 import type { Blow, Nemesis } from './nemesis/nemesis.ts'
 import { renewParts } from './nemesis/parts.ts'
-import { lacksProtection } from './protection.ts'
+import { lacksProtection, untilProtected } from './protection.ts'
 import { type Random, randomOf } from './random.ts'
 import { primariesOf, type Stage, slotCount } from './stage.ts'
+import { until } from './until.ts'
 
 /** Traffic before the first fault, so that the rules have something to compare with. */
 const steadyMs = 4_000
@@ -38,18 +39,9 @@ export async function play(
   { nemeses, random, say }: Round,
 ): Promise<Played> {
   const { signal } = stage
+  const before = Date.now()
   await renewParts(stage)
-  let lacks: string | undefined
-  await until(
-    async () => {
-      lacks = await lacksProtection(stage, 0).catch(messageOf)
-      return lacks === undefined
-    },
-    protectionMs,
-    signal,
-  ).catch((error: unknown) => {
-    throw new Error(`no protection before the round: ${lacks}`, { cause: error })
-  })
+  await untilProtected(stage, before)
   crowd.follow()
   journal.turn()
   await sleep(steadyMs, undefined, { signal })
@@ -131,15 +123,4 @@ async function recover(
   const isFull = lacks === undefined
   journal.tell({ type: 'protection', at, isFull, limitMs: protectionMs, says: lacks ?? '' })
   if (isFull) say(`protected again after ${((at - begun) / 1000).toFixed(1)} s`)
-}
-
-export async function until(
-  holds: () => Promise<boolean>,
-  limitMs: number,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const end = now() + limitMs; !(await holds()); ) {
-    if (now() > end) throw new Error(`not within ${limitMs / 1000} s`)
-    await sleep(250, undefined, { signal })
-  }
 }

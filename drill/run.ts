@@ -11,17 +11,19 @@ import { messageOf } from '../src/kube/errors.ts'
 import { namespaces } from '../src/kube/resources.ts'
 import type { Progress } from '../src/terminal/progress.ts'
 import { protectionMs } from './bounds.ts'
+import type { Violation } from './check/violation.ts'
 import { gather } from './client/crowd.ts'
 import { keepEvidence } from './evidence.ts'
 import { writeHistory } from './history.ts'
 import { createJournal } from './journal.ts'
 import type { Nemesis } from './nemesis/nemesis.ts'
-import { lacksProtection } from './protection.ts'
+import { untilProtected } from './protection.ts'
 import { type Random, randomOf } from './random.ts'
 import { startRecorder } from './recorder.ts'
-import { play, until } from './round.ts'
+import { play } from './round.ts'
 import { bear, createSet, type Stage, serviceAddresses, setName, slotCount, specOf } from './stage.ts'
 import type { Row } from './summary.ts'
+import { until } from './until.ts'
 
 export interface RunOptions {
   readonly name: string
@@ -83,18 +85,10 @@ export async function onStage<T>(
     })
     const stage: Stage = { api, cluster, namespace, recorder, clientNode, signal }
     await until(async () => recorder.slots.size === slotCount, protectionMs, signal)
-    let lacks: string | undefined
-    await until(
-      async () => {
-        lacks = await lacksProtection(stage, 0).catch(messageOf)
-        return lacks === undefined
-      },
-      protectionMs,
-      signal,
-    ).catch((error: unknown) => {
-      throw new Error(`the set is not protected: ${lacks}`, { cause: error })
-    })
+    await untilProtected(stage, 0)
     for (const birth of await bear(stage)) journal.tell(birth)
+    // Copies from before have other numbers.
+    await untilProtected(stage, Date.now())
     const crowd = gather(stage, await serviceAddresses(stage), journal.tell)
     follow = () => crowd.follow()
     crowd.follow()
@@ -133,8 +127,7 @@ export async function drill(options: RunOptions): Promise<Row[]> {
           say(`  history: ${path}`)
           if (isBad) await keepEvidence(stage, `${path}.evidence`)
         }
-        for (const { rule, slot, says } of played.violations.slice(0, 10))
-          say(`  VIOLATION ${rule}${slot === undefined ? '' : ` of slot ${slot}`}: ${says}`)
+        for (const line of linesOf(played.violations)) say(`  ${line}`)
       }
     }),
   ).catch((error: unknown) => {
@@ -144,4 +137,13 @@ export async function drill(options: RunOptions): Promise<Row[]> {
     process.exitCode = 1
   })
   return rows
+}
+
+/** One line for each rule and slot: the first violation, and how many there are. */
+function linesOf(violations: readonly Violation[]): string[] {
+  const kinds = Map.groupBy(violations, ({ rule, slot = '' }) => `${rule} ${slot}`)
+  return [...kinds.values()].map(([first, ...more]) => {
+    const where = first?.slot === undefined ? '' : ` of slot ${first.slot}`
+    return `VIOLATION ${first?.rule}${where}: ${first?.says}${more.length === 0 ? '' : ` (and ${more.length} more)`}`
+  })
 }

@@ -5,9 +5,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { check } from '../check/check.ts'
 import { now } from '../history.ts'
-import { until } from '../round.ts'
 import { onPlayground, onStage, type RunOptions } from '../run.ts'
 import { podsOn, primariesOf, slotsOn, specOf } from '../stage.ts'
+import { until } from '../until.ts'
 import type { Finding } from './selftest.ts'
 
 /** Kubernetes gives a node up after 50 s; the rest is `unreadySeconds` and a busy machine. */
