@@ -1,4 +1,4 @@
-/** What is needed to find the cause of a violation: it is gone once the pods are. */
+/** The evidence of a violation: objects and logs, which end with their pods. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { backupPodSets } from '../src/api/backuppodset.ts'

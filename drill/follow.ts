@@ -20,7 +20,7 @@ interface Followed<T extends KubeObject> {
 /**
  * Tells of every object and of every change until the signal fires. Restarts of the API server lose no change: the
  * next watch begins with the version at which the last one ended.
- * @returns resolves when the objects that exist have been told
+ * @returns resolves when `tell` has been called for the objects that exist
  */
 export async function follow<T extends KubeObject>(
   api: Api,

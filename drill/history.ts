@@ -60,7 +60,7 @@ export interface Epoch {
   readonly uid: string
 }
 
-/** What a slot's status stated about the age of its copies. */
+/** The age of a slot's copies, as the status states it. */
 export interface Pace {
   readonly type: 'pace'
   readonly at: number
@@ -98,7 +98,7 @@ export interface Fault {
   readonly pods: readonly string[]
   /** No newer memory is saved while it lasts. */
   readonly stopsSaving: boolean
-  /** What it adds to the time without an answer of a slot that a fault has hit, by the failure model. */
+  /** Its part in the outage of a slot that a fault has hit, by the failure model. */
   readonly outageMs: number
 }
 

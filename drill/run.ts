@@ -17,6 +17,7 @@ import { keepEvidence } from './evidence.ts'
 import { writeHistory } from './history.ts'
 import { createJournal } from './journal.ts'
 import type { Nemesis } from './nemesis/nemesis.ts'
+import { healNetwork } from './nemesis/network.ts'
 import { untilProtected } from './protection.ts'
 import { type Random, randomOf } from './random.ts'
 import { startRecorder } from './recorder.ts'
@@ -84,6 +85,7 @@ export async function onStage<T>(
       signal: ending.signal,
     })
     const stage: Stage = { api, cluster, namespace, recorder, clientNode, signal }
+    for (const node of cluster.nodes) await healNetwork(stage, node)
     await until(async () => recorder.slots.size === slotCount, protectionMs, signal)
     await untilProtected(stage, 0)
     for (const birth of await bear(stage)) journal.tell(birth)

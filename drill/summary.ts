@@ -1,4 +1,4 @@
-/** What a whole drill has seen, by nemesis. */
+/** Counts and outages of a whole drill, by nemesis. */
 import type { Violation } from './check/violation.ts'
 
 export interface Row {

@@ -2,7 +2,7 @@ import type { Facts, SlotFacts } from './facts.ts'
 import { isOfSlot } from './facts.ts'
 import { nameOf, seconds, type Violation } from './violation.ts'
 
-/** Nobody is there twice: from the first answer of an epoch on, the pods of earlier ones are silent. */
+/** From the first answer of an epoch on, the pods of earlier epochs are silent. */
 export function oldEpochs({ begin }: Facts, { slot, served }: SlotFacts): Violation[] {
   const found: Violation[] = []
   let newest = served[0]

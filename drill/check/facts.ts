@@ -23,7 +23,7 @@ export interface SlotFacts {
 }
 
 export interface Facts {
-  /** Of the round. */
+  /** Beginning of the round. */
   readonly begin: number
   readonly end: number
   /** First fault; undefined: there was none. */

@@ -1,6 +1,6 @@
 /**
  * Which additions survive. The memory of a slot is a line of additions: each has a number and follows another one. A
- * takeover cuts the end of the line off, and the successor continues from there. What was cut off never comes back.
+ * takeover cuts the end of the line off, and the successor continues from there. Additions that were cut off never come back.
  */
 import type { Facts, Served, SlotFacts } from './facts.ts'
 import { nameOf, seconds, type Violation } from './violation.ts'

@@ -33,8 +33,8 @@ export function outageOf({ struck, end }: Facts, { slot, calls }: SlotFacts): Ou
 }
 
 /**
- * What the failure model allows: for a slot that a fault has hit, the sum over all faults, because the others may delay
- * its takeover; and what the machine adds by itself.
+ * The longest outage that the failure model allows, with the part of a busy machine. For a slot that a fault has hit it is
+ * the sum over all faults, because the others may delay its takeover.
  */
 export function allowedMs({ lateness, begin, end, faults }: Facts, mine: SlotFacts): number {
   const model = mine.faults.length === 0 ? 0 : faults.reduce((sum, { outageMs }) => sum + outageMs, 0)

@@ -12,7 +12,7 @@ export interface Crowd {
 }
 
 const everyMs = { fresh: 50, kept: 50, direct: 100 } as const
-/** Pods of a slot, the latest first, that are asked directly. Earlier ones are gone for long. */
+/** Number of pods of a slot that `direct` clients ask, the latest first. Earlier ones are gone for long. */
 const formerPods = 4
 
 /** A node that lost its power has another network afterwards. */

@@ -1,6 +1,6 @@
 import type { ClientKind } from '../history.ts'
 
-/** What a client asks, and how often. */
+/** A target of a client, and the time between two calls. */
 export interface Target {
   readonly client: ClientKind
   readonly slot: number

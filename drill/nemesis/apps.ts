@@ -24,7 +24,7 @@ const against = (victim: Primary): Pick<Blow, 'target' | 'slots' | 'pods' | 'may
 export const killApp: Nemesis = {
   name: 'kill',
   proves:
-    'an app that ends by SIGKILL goes on in its understudy, and the app that the kubelet starts never answers',
+    'an app that ends by SIGKILL continues in its understudy, and the app that the kubelet starts never answers',
   family: 'app',
   aim: async (stage, random) => {
     const victim = victimOf(stage, random)
@@ -40,7 +40,7 @@ export const killApp: Nemesis = {
 export const hangApp: Nemesis = {
   name: 'hang',
   proves:
-    'an app that answers no more (SIGSTOP) is ended by failover.liveness, and its memory goes on elsewhere',
+    'an app that answers no more (SIGSTOP) is ended by failover.liveness, and its memory continues elsewhere',
   family: 'app',
   aim: async (stage, random) => {
     const victim = victimOf(stage, random)

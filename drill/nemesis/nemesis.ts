@@ -13,7 +13,7 @@ export interface Blow extends Omit<Fault, 'type' | 'at' | 'nemesis'> {
 
 export interface Nemesis {
   readonly name: string
-  /** What a round with it proves. */
+  /** The claim that a round with it proves. */
   readonly proves: string
   /** Those of the same family are not combined: they would aim at the same thing. */
   readonly family: 'app' | 'node' | 'agent' | 'operator' | 'network' | 'control-plane' | 'storage'

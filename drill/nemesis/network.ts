@@ -18,23 +18,38 @@ async function drop(
   direction: Direction,
 ): Promise<void> {
   const set = `{ ${far.join(', ')} }`
-  const chain = (hook: string, rules: readonly string[]) =>
-    `chain ${hook} { type filter hook ${hook} priority -10; ${rules.map(rule => `${rule} drop;`).join(' ')} }`
   const comes = direction === 'out' ? [] : [`ip saddr ${set}`]
   const goes = direction === 'in' ? [] : [`ip daddr ${set}`]
-  await cluster.inNode(node, [
-    'nft',
-    `table ${table.join(' ')} { ${[
-      chain('input', comes),
-      chain('output', goes),
-      chain('forward', [...comes, ...goes]),
-    ].join('; ')} }`,
-  ])
+  // A chain without rules is a syntax error.
+  const chains = Object.entries({ input: comes, output: goes, forward: [...comes, ...goes] })
+    .filter(([, rules]) => rules.length > 0)
+    .map(([hook, rules]) => {
+      const drops = rules.map(rule => `${rule} drop;`).join(' ')
+      return `chain ${hook} { type filter hook ${hook} priority -10; ${drops} }`
+    })
+  await cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
 }
 
 /** After a reboot it is gone already. */
 const undrop = async ({ cluster }: Stage, node: string): Promise<void> => {
   await cluster.inNode(node, ['nft', 'delete', 'table', ...table]).catch(nothing)
+}
+
+const queueOf = ({ cluster }: Stage, node: string, words: readonly string[]): Promise<string> => {
+  const label = cluster.plan.nodes.find(({ name }) => name === node)?.label ?? ''
+  return run(['ip', 'netns', 'exec', label, 'tc', 'qdisc', ...words])
+}
+
+const unqueue = async (stage: Stage, node: string): Promise<void> => {
+  await queueOf(stage, node, ['del', 'dev', 'eth0', 'root']).catch(nothing)
+}
+
+/** Ends what a drill that crashed has left in the network of a node. */
+export async function healNetwork(stage: Stage, node: string): Promise<void> {
+  await stage.cluster.resumeNode(node)
+  await stage.cluster.joinNode(node)
+  await undrop(stage, node)
+  await unqueue(stage, node)
 }
 
 /** Returns the addresses of a node and its pods. */
@@ -119,7 +134,7 @@ export const lossy: Nemesis = {
       stopsSaving: true,
       holdMs: random.between(5_000, 20_000),
       strike: async () => {
-        await stage.cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')} }`])
+        await stage.cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
       },
       heal: () => undrop(stage, node),
     }
@@ -132,8 +147,6 @@ export const slow: Nemesis = {
   family: 'network',
   aim: async (stage, random) => {
     const { node } = random.of(primariesOf(stage))
-    const label = stage.cluster.plan.nodes.find(({ name }) => name === node)?.label ?? ''
-    const tc = (...words: readonly string[]) => run(['ip', 'netns', 'exec', label, 'tc', 'qdisc', ...words])
     const kilobits = 500 + random.below(1_500)
     return {
       ...plain,
@@ -143,11 +156,9 @@ export const slow: Nemesis = {
       holdMs: random.between(5_000, 20_000),
       strike: async () => {
         const shape = ['tbf', 'rate', `${kilobits}kbit`, 'burst', '10kb', 'latency', '400ms']
-        await tc('add', 'dev', 'eth0', 'root', ...shape)
+        await queueOf(stage, node, ['add', 'dev', 'eth0', 'root', ...shape])
       },
-      heal: async () => {
-        await tc('del', 'dev', 'eth0', 'root').catch(nothing)
-      },
+      heal: () => unqueue(stage, node),
     }
   },
 }

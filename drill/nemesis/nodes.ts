@@ -61,7 +61,7 @@ export const reboot = ofNode({
 
 export const pauseNode = ofNode({
   name: 'pause',
-  proves: 'a node that stood still for 1 to 30 s lets no answer of a primary out that has a successor',
+  proves: 'a node that was stopped for 1 to 30 s lets no answer of a primary out that has a successor',
   holdMs: random => random.between(1_000, 30_000),
   strike: ({ cluster }, node) => cluster.pauseNode(node),
   heal: ({ cluster }, node) => cluster.resumeNode(node),
@@ -69,7 +69,7 @@ export const pauseNode = ofNode({
 
 export const cutNode = ofNode({
   name: 'cut',
-  proves: 'a primary whose node is cut off has stopped when its slot goes on elsewhere',
+  proves: 'a primary whose node is cut off has stopped before its slot continues elsewhere',
   holdMs: random => random.between(1_000, 25_000),
   strike: ({ cluster }, node) => cluster.cutNode(node),
   heal: ({ cluster }, node) => cluster.joinNode(node),

@@ -67,7 +67,7 @@ export const killSentinel: Nemesis = {
   proves: 'a sentinel that is killed leaves no app stopped, and the next one keeps its promises',
   family: 'agent',
   aim: async (stage, random) => {
-    const node = random.of(targetNodes(stage))
+    const { node } = random.of(primariesOf(stage))
     return {
       ...plain,
       target: `sentinel of ${node}`,

@@ -48,7 +48,7 @@ export const podOf = (slot: number, epoch: number): string => `pod-${slot}-${epo
 
 const lifeOf = (slot: number): number => 1_700_000_000_000 + slot
 
-/** What a process remembers. */
+/** Memory of a process. */
 interface Memory {
   readonly count: number
   readonly after: string

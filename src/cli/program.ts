@@ -152,8 +152,8 @@ function addDrill(root: Command, perform: Perform): void {
   root
     .command('drill <set>')
     .description(
-      'Delete one primary of a set that allows it, as a failure would end it, and measure how its slot goes on. ' +
-        'What its memory has not saved is lost. The set needs the annotation backup.example.com/drill: "allowed".',
+      'Delete one primary of a set that allows it, as a failure would end it, and measure how its slot continues. ' +
+        'Changes since the last save are lost. The set needs the annotation backup.example.com/drill: "allowed".',
     )
     .option('--slot <number>', 'this slot; default: any', natural)
     .option('--timeout <seconds>', 'maximum wait for a successor that serves', natural, defaultTimeout)

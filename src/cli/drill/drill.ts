@@ -37,7 +37,7 @@ export interface Drilled {
 }
 
 /**
- * Deletes one primary of a set that allows drills, and measures how its slot goes on. It has the user's rights only.
+ * Deletes one primary of a set that allows drills, and measures how its slot continues. It has the user's rights only.
  *
  * @throws CliError with exit code 3 before any change, if the set does not allow it or has no protection; with exit code
  * 4 if no successor serves in time; KubeError.
@@ -56,7 +56,7 @@ export async function drill(session: Session, name: string, options: DrillOption
 
 function isAllowed({ metadata: { name, annotations: given } }: BackupPodSet): void {
   if (given?.[annotations.drill] === 'allowed') return
-  throw new CliError(`${name} does not allow drills: what its memory has not saved would be lost`, {
+  throw new CliError(`${name} does not allow drills: changes since its last save would be lost`, {
     advice: `allow them with \`kubectl annotate backuppodset ${name} ${annotations.drill}=allowed\``,
     exitCode: exitCodes.refused,
   })
