@@ -5,7 +5,7 @@ import { leases, type Pod, pods } from '../../src/kube/resources.ts'
 import { agentPods } from '../../zoo/slots.ts'
 import { agentStartMs, electionMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import { restartsOf } from '../recorder.ts'
-import { type Stage, slotsOn, targetNodes } from '../stage.ts'
+import { primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
 import { type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
