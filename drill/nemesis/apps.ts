@@ -3,11 +3,11 @@ import { pidsOf } from '../../playground/pids.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
 import { pods } from '../../src/kube/resources.ts'
 import { counter } from '../../zoo/slots.ts'
-import { deathMs, hangMs } from '../bounds.ts'
+import { deathMs, hangMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
-import { type Primary, primariesOf, type Stage } from '../stage.ts'
+import { type Primary, primariesOf, type Stage, slotsOn } from '../stage.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
-import { signalAll } from './processes.ts'
+import { processesOn, signalAll } from './processes.ts'
 
 const victimOf = (stage: Stage, random: Random): Primary => random.of(primariesOf(stage))
 
@@ -33,6 +33,30 @@ export const killApp: Nemesis = {
       ...against(victim),
       outageMs: deathMs,
       strike: () => signalApp(victim, 'SIGKILL'),
+    }
+  },
+}
+
+/** The sentinel is away when the app ends, so no redirect is at hand, and no process hears of the death. */
+export const killUnwatched: Nemesis = {
+  name: 'kill-unwatched',
+  proves: 'an app that ends together with its sentinel continues in its understudy, and never answers empty',
+  family: 'app',
+  aim: async (stage, random) => {
+    const victim = victimOf(stage, random)
+    const { node } = victim
+    return {
+      ...plain,
+      ...against(victim),
+      target: `${victim.pod.metadata.name} of slot ${victim.slot}, and the sentinel of ${node}`,
+      slots: slotsOn(stage, [node]),
+      stopsSaving: true,
+      outageMs: deathMs + sentinelStartMs + unnoticedMs,
+      strike: async () => {
+        const sentinels = await processesOn(stage.cluster, node, 'sentinel')
+        const apps = await pidsOf(victim.pod.metadata.uid, counter.program)
+        signalAll([...sentinels, ...apps], 'SIGKILL')
+      },
     }
   },
 }

@@ -1,4 +1,4 @@
-import { deletePod, forceDelete, hangApp, killApp } from './apps.ts'
+import { deletePod, forceDelete, hangApp, killApp, killUnwatched } from './apps.ts'
 import { restartApi, restartBoth, restartEtcd } from './control-plane.ts'
 import type { Impossible, Nemesis } from './nemesis.ts'
 import { cutApi, cutClients, cutPeers, lossy, slow } from './network.ts'
@@ -7,7 +7,7 @@ import { killAgent, killAllAgents, killOperator, killSentinel } from './parts.ts
 import { fullDisk, fullMemory } from './storage.ts'
 
 export const nemeses: readonly Nemesis[] = [
-  ...[killApp, hangApp, deletePod, forceDelete],
+  ...[killApp, killUnwatched, hangApp, deletePod, forceDelete],
   ...[killAgent, killAllAgents, killSentinel, killOperator],
   ...[powerCut, reboot, pauseNode, cutNode],
   ...[cutPeers, cutApi, cutClients, lossy, slow],
