@@ -42,6 +42,8 @@ export const killUnwatched: Nemesis = {
   name: 'kill-unwatched',
   proves: 'an app that ends together with its sentinel continues in its understudy, and never answers empty',
   family: 'app',
+  weakness:
+    'EmptyAnswer: the agent notices the death by the next container only, which answers at its own address for a second',
   aim: async (stage, random) => {
     const victim = victimOf(stage, random)
     const { node } = victim

@@ -17,6 +17,8 @@ export interface Nemesis {
   readonly proves: string
   /** Those of the same family are not combined: they would aim at the same thing. */
   readonly family: 'app' | 'node' | 'agent' | 'operator' | 'network' | 'control-plane' | 'storage'
+  /** Why it violates a rule now and then. `all` leaves it out, so that a known weakness hides no other. */
+  readonly weakness?: string
   aim(stage: Stage, random: Random): Promise<Blow>
 }
 
