@@ -96,6 +96,11 @@ export interface Fault {
   readonly mayPromote: boolean
   /** Pods whose containers may restart. */
   readonly pods: readonly string[]
+  /**
+   * No agent and no sentinel may notice at first what the kubelet starts in the place of an app: it may answer, empty, at
+   * the pod's own address, but through no Service (docs/failure-model.md).
+   */
+  readonly mayAnswerEmpty: boolean
   /** No newer memory is saved while it lasts. */
   readonly stopsSaving: boolean
   /** Its part in the outage of a slot that a fault has hit, by the failure model. */

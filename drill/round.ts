@@ -90,8 +90,8 @@ async function strike(
 }
 
 const faultOf = (nemesis: Nemesis, blow: Blow) => {
-  const { target, slots, pods, mayPromote, stopsSaving, outageMs } = blow
-  const fault = { target, slots, pods, mayPromote, stopsSaving, outageMs }
+  const { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs } = blow
+  const fault = { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs }
   return { type: 'fault', at: now(), nemesis: nemesis.name, ...fault } as const
 }
 

@@ -57,7 +57,7 @@ export function unprovoked({ begin }: Facts, { slot, epochs, faults }: SlotFacts
 
 /** Answers that no client of the slot may ever get. */
 export function strangers({ begin, slots }: Facts, mine: SlotFacts): Violation[] {
-  const { slot, birth, epochs, calls } = mine
+  const { slot, birth, epochs, calls, faults } = mine
   const named = new Set(epochs.map(({ pod }) => pod))
   return calls.flatMap((call): Violation[] => {
     const { answer } = call
@@ -65,8 +65,11 @@ export function strangers({ begin, slots }: Facts, mine: SlotFacts): Violation[]
     const other = slots.find(each => each.slot !== slot && isOfSlot(each.birth, answer))
     if (other !== undefined)
       return [{ rule: 'WrongSlot', slot, says: `memory of slot ${other.slot}: ${nameOf(call, begin)}` }]
+    const mayBeEmpty = call.client === 'direct' && faults.some(fault => fault.mayAnswerEmpty)
     if (answer.startedAt !== birth.startedAt || !isOfSlot(birth, answer))
-      return [{ rule: 'EmptyAnswer', slot, says: `began at ${answer.startedAt}: ${nameOf(call, begin)}` }]
+      return mayBeEmpty
+        ? []
+        : [{ rule: 'EmptyAnswer', slot, says: `began at ${answer.startedAt}: ${nameOf(call, begin)}` }]
     if (!named.has(answer.pod)) return [{ rule: 'BackupServed', slot, says: nameOf(call, begin) }]
     return []
   })

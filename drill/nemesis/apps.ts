@@ -40,10 +40,9 @@ export const killApp: Nemesis = {
 /** The sentinel is away when the app ends, so no redirect is at hand, and no process hears of the death. */
 export const killUnwatched: Nemesis = {
   name: 'kill-unwatched',
-  proves: 'an app that ends together with its sentinel continues in its understudy, and never answers empty',
+  proves:
+    'an app that ends together with its sentinel continues in its understudy, and no Service leads to an empty app',
   family: 'app',
-  weakness:
-    'EmptyAnswer: the agent notices the death by the next container only, which answers at its own address for a second',
   aim: async (stage, random) => {
     const victim = victimOf(stage, random)
     const { node } = victim
@@ -53,6 +52,7 @@ export const killUnwatched: Nemesis = {
       target: `${victim.pod.metadata.name} of slot ${victim.slot}, and the sentinel of ${node}`,
       slots: slotsOn(stage, [node]),
       stopsSaving: true,
+      mayAnswerEmpty: true,
       outageMs: deathMs + sentinelStartMs + unnoticedMs,
       strike: async () => {
         const sentinels = await processesOn(stage.cluster, node, 'sentinel')

@@ -17,8 +17,6 @@ export interface Nemesis {
   readonly proves: string
   /** Those of the same family are not combined: they would aim at the same thing. */
   readonly family: 'app' | 'node' | 'agent' | 'operator' | 'network' | 'control-plane' | 'storage'
-  /** Why it violates a rule now and then. `all` leaves it out, so that a known weakness hides no other. */
-  readonly weakness?: string
   aim(stage: Stage, random: Random): Promise<Blow>
 }
 
@@ -32,6 +30,14 @@ export const nothing = async (): Promise<void> => {}
 
 /** The parts of a blow that most nemeses share. */
 export const plain = {
-  ...{ slots: [], pods: [], stopsSaving: false, mayPromote: false, outageMs: 0, holdMs: 0 },
+  ...{
+    slots: [],
+    pods: [],
+    stopsSaving: false,
+    mayPromote: false,
+    mayAnswerEmpty: false,
+    outageMs: 0,
+    holdMs: 0,
+  },
   heal: nothing,
 } as const

@@ -22,11 +22,13 @@ interface Kind {
   readonly name: string
   readonly proves: string
   readonly holdMs: (random: Random) => number
+  /** The kubelet may start its pods before the agent. */
+  readonly boots?: boolean
   readonly strike: (stage: Stage, node: string) => Promise<void>
   readonly heal: (stage: Stage, node: string) => Promise<void>
 }
 
-const ofNode = ({ name, proves, holdMs, strike, heal }: Kind): Nemesis => ({
+const ofNode = ({ name, proves, holdMs, boots = false, strike, heal }: Kind): Nemesis => ({
   name,
   proves,
   family: 'node',
@@ -35,6 +37,7 @@ const ofNode = ({ name, proves, holdMs, strike, heal }: Kind): Nemesis => ({
     return {
       ...blow,
       holdMs: holdMs(random),
+      mayAnswerEmpty: boots,
       strike: () => strike(stage, blow.target),
       heal: () => heal(stage, blow.target),
     }
@@ -48,6 +51,7 @@ export const powerCut = ofNode({
   proves: 'a node that loses power is replaced long before Kubernetes gives it up, and comes back clean',
   holdMs: random => random.between(8_000, 20_000),
   strike: ({ cluster }, node) => cluster.killNode(node),
+  boots: true,
   heal: powerOn,
 })
 
@@ -56,6 +60,7 @@ export const reboot = ofNode({
   proves: 'a node that reboots at once brings no pod of an old epoch back',
   holdMs: () => 0,
   strike: ({ cluster }, node) => cluster.killNode(node),
+  boots: true,
   heal: powerOn,
 })
 

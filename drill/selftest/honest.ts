@@ -84,7 +84,13 @@ function slotHistory(slot: number, shape: Shape, random: Random, endAt: number):
     if (isLast) break
     entries.push({
       ...{ type: 'fault', at: dies, nemesis: 'kill', target: podOf(slot, epoch), slots: [slot] },
-      ...{ pods: [podOf(slot, epoch)], mayPromote: true, stopsSaving: false, outageMs: shape.outageMs },
+      ...{
+        pods: [podOf(slot, epoch)],
+        mayPromote: true,
+        mayAnswerEmpty: false,
+        stopsSaving: false,
+        outageMs: shape.outageMs,
+      },
     })
     // Copies that are not complete at the death never will be.
     saved = saved.filter(({ usable }) => usable <= dies).slice(-2)

@@ -26,7 +26,12 @@ export const live = (
       const { node, slot, lease } = victim
       journal.tell({
         ...{ type: 'fault', at: now(), nemesis: 'cut', target: node },
-        ...{ slots: slotsOn(stage, [node]), pods: podsOn(stage, [node]), mayPromote: true },
+        ...{
+          slots: slotsOn(stage, [node]),
+          pods: podsOn(stage, [node]),
+          mayPromote: true,
+          mayAnswerEmpty: false,
+        },
         ...{ stopsSaving: true, outageMs: patienceMs },
       })
       await cluster.cutNode(node)

@@ -38,6 +38,19 @@ describe('the checker of drills', () => {
     )
   })
 
+  it('allows an empty app after a reboot, but only at its own address', () => {
+    const found = (client: 'direct' | 'fresh') => {
+      const history = forgeries.find(({ rule }) => rule === 'EmptyAnswer')?.history() ?? []
+      const booted = history.map(entry => {
+        if (entry.type === 'fault') return { ...entry, mayAnswerEmpty: true }
+        return entry.type === 'call' && entry.word === 'forged' ? { ...entry, client } : entry
+      })
+      return check(booted).violations.map(({ rule }) => rule)
+    }
+    expect(found('direct')).toEqual([])
+    expect(found('fresh')).toContain('EmptyAnswer')
+  })
+
   it('measures the outage of slots that a fault has hit', () => {
     const { outages } = check(honest({ ...plain, slots: 1, takeovers: 1, outageMs: 2_000 }))
     expect(outages).toHaveLength(1)
