@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { annotations } from '../../api/labels.ts'
-import type { OriginOfMemory, SlotStatus } from '../../api/slot-status.ts'
+import type { LastFailover, OriginOfMemory, SlotStatus } from '../../api/slot-status.ts'
 import { slotOf } from '../checkpoint/slots.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
@@ -94,15 +94,21 @@ export async function perform(
   const over = new AbortController()
   const routing = routeTo(session, world, { set, slot, before: primary.metadata.uid, until: over.signal })
   try {
-    const { now, lastFailover } = await deleteAndFollow(session, world, set, before, primary, timeout * 1000)
+    const { now } = await deleteAndFollow(session, world, set, before, primary, timeout * 1000)
     const servedSeconds = since(clock.monotonic())
     const routed = await routing.within(routedMs)
-    const facts = lastFailover?.slot === slot && lastFailover.from === from ? lastFailover : undefined
+    const facts = await world
+      .until(
+        ({ sets }) => recordOf(sets, set, slot, from),
+        recordMs,
+        () => new CliError('no record'),
+      )
+      .catch(() => undefined)
     return {
       ...{ slot, from, to: now.pod, epoch: now.epoch, servedSeconds },
       ...(now.node === undefined ? {} : { node: now.node }),
       ...(routed === undefined ? {} : { routedSeconds: since(routed) }),
-      ...(facts === undefined ? {} : { failoverSeconds: facts.seconds }),
+      ...(facts?.seconds === undefined ? {} : { failoverSeconds: facts.seconds }),
       ...(facts?.how === undefined ? {} : { how: facts.how }),
       ...(facts?.stateAge === undefined ? {} : { stateAge: facts.stateAge }),
     }
@@ -111,6 +117,22 @@ export async function perform(
   }
 }
 
+/** Returns the set's record of this failover: its last one has more details than that of the slot. */
+function recordOf(
+  sets: readonly BackupPodSet[],
+  { metadata: { name } }: BackupPodSet,
+  slot: number,
+  from: string,
+): Partial<LastFailover> | undefined {
+  const status = sets.find(({ metadata }) => metadata.name === name)?.status
+  const ofSlot: Partial<LastFailover> | undefined = status?.slots?.find(
+    each => each.slot === slot,
+  )?.lastFailover
+  return [status?.lastFailover, ofSlot].find(record => record?.from === from)
+}
+
+/** The operator writes the record after the takeover. */
+const recordMs = 3_000
 /** The operator writes endpoints and status at about the same time. */
 const routedMs = 5_000
 
