@@ -1,5 +1,5 @@
 /** How long clients waited, and what became of the pods. */
-import type { Call, History } from '../history.ts'
+import type { History } from '../history.ts'
 import type { Facts, SlotFacts } from './facts.ts'
 import { nameOf, seconds, type Violation } from './violation.ts'
 
@@ -69,12 +69,11 @@ export function hung(facts: Facts, of: SlotFacts): Violation[] {
   const { struck, healed } = facts
   if (struck === undefined || healed === undefined) return []
   const limit = 1_000 + steadyMs + steps * facts.lateness(struck, facts.end)
-  const since = (served: readonly Call[]) => Math.max(healed, served[0]?.end ?? facts.end) + routedMs
-  const good = of.calls.filter(
-    ({ client, start, answer }) => client === 'fresh' && answer !== undefined && start > struck,
-  )
+  const outage = outageOf(facts, of)
+  // A fault may end before the takeover, so the end of the outage counts as well.
+  const since = Math.max(healed, outage === undefined ? 0 : outage.from + outage.ms) + routedMs
   const late = of.calls.filter(
-    ({ client, start, end }) => client !== 'direct' && start > since(good) && end - start > limit,
+    ({ client, start, end }) => client !== 'direct' && start > since && end - start > limit,
   )
   const worst = late.toSorted((a, b) => b.end - b.start - (a.end - a.start))[0]
   return worst === undefined
