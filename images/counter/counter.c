@@ -3,8 +3,12 @@
  *
  *   counter [--port N] [--start-delay MS] [ignore]
  *
- *   GET /         adds one, then answers {"count":N,"pid":P,"host":"pod","startedAt":unix milliseconds}
- *   GET /peek     the same without adding
+ *   GET /         adds one, then answers {"count":N,"pid":P,"host":"pod","startedAt":unix milliseconds,
+ *                 "runsIn":"pod","after":"word"}. `host` is the pod in which it began, `runsIn` the pod in which it
+ *                 runs now: restored memory remembers the former
+ *   GET /?by=WORD the same; the next addition answers this WORD, of 31 letters, digits and - at most, as `after`: so
+ *                 a client knows which addition its own has followed
+ *   GET /peek     the same as / without adding
  *   GET /state    the state for another process: {"count":N}
  *   POST /state   sets such a state: counting continues from N; 400 when the body has no N
  *   GET /healthz  200, or 503 between POST /fail and POST /recover
@@ -20,6 +24,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -32,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CONNECTIONS = 1024, REQUEST = 4096, RESPONSE = 768 };
+enum { CONNECTIONS = 1024, REQUEST = 4096, RESPONSE = 1024, WORD = 32 };
 
 struct connection {
 	int fd;
@@ -50,6 +55,7 @@ static unsigned long long count;
 static int healthy = 1;
 static char host[256];
 static double started_ms;
+static char last_word[WORD];
 
 static void stop(int signal)
 {
@@ -147,10 +153,27 @@ static int take_state(const char *body)
 	return 1;
 }
 
+/* Replaces what must not go into JSON unquoted. */
+static void tame(char *text)
+{
+	for (; *text; text++)
+		if (!isalnum((unsigned char)*text) && *text != '-' && *text != '.')
+			*text = '_';
+}
+
+/* Takes the word of an addition; empty if it has none. */
+static void take_word(const char *query)
+{
+	const char *by = query && strncmp(query, "by=", 3) == 0 ? query + 3 : "";
+
+	snprintf(last_word, sizeof last_word, "%s", by);
+	tame(last_word);
+}
+
 /* `content`: the body, NUL-terminated, or NULL if it is not read. */
 static void answer(struct connection *c, char *request, const char *content)
 {
-	char method[8], path[128], version[16], body[420];
+	char method[8], path[128], version[16], body[700], pod[HOST_NAME_MAX + 1] = "", after[WORD];
 	const char *length = header(request, "content-length:");
 	const char *connection = header(request, "connection:");
 
@@ -163,7 +186,9 @@ static void answer(struct connection *c, char *request, const char *content)
 	if ((!content && length && atoi(length) > 0) || header(request, "transfer-encoding:") || says(connection, "close") ||
 	    (strcmp(version, "HTTP/1.0") == 0 && !says(connection, "keep-alive")))
 		c->closing = 1;
-	path[strcspn(path, "?")] = 0;
+	char *query = strchr(path, '?');
+	if (query)
+		*query++ = 0;
 
 	int head = strcmp(method, "HEAD") == 0;
 	int reading = head || strcmp(method, "GET") == 0;
@@ -175,10 +200,16 @@ static void answer(struct connection *c, char *request, const char *content)
 			respond(c, 405, "text/plain", "GET or HEAD\n", 0);
 			return;
 		}
-		if (root)
+		memcpy(after, last_word, sizeof after);
+		if (root) {
 			count++;
-		snprintf(body, sizeof body, "{\"count\":%llu,\"pid\":%d,\"host\":\"%s\",\"startedAt\":%.3f}\n", count,
-			 (int)getpid(), host, started_ms);
+			take_word(query);
+		}
+		gethostname(pod, sizeof pod - 1);
+		tame(pod);
+		snprintf(body, sizeof body,
+			 "{\"count\":%llu,\"pid\":%d,\"host\":\"%s\",\"startedAt\":%.3f,\"runsIn\":\"%s\",\"after\":\"%s\"}\n",
+			 count, (int)getpid(), host, started_ms, pod, after);
 		respond(c, 200, "application/json", body, head);
 	} else if (strcmp(path, "/state") == 0 && reading) {
 		snprintf(body, sizeof body, "{\"count\":%llu}\n", count);
@@ -369,9 +400,7 @@ int main(int argc, char **argv)
 		snprintf(host, sizeof host, "%s", name);
 	else
 		gethostname(host, sizeof host - 1);
-	for (char *at = host; *at; at++)
-		if (!isalnum((unsigned char)*at) && *at != '-' && *at != '.')
-			*at = '_'; /* it goes into JSON unquoted */
+	tame(host);
 
 	struct timespec pause = { .tv_sec = delay / 1000, .tv_nsec = delay % 1000 * 1000000 };
 	while (nanosleep(&pause, &pause) < 0 && errno == EINTR)

@@ -4,6 +4,7 @@ import { systemClock as clock } from '../kube/clock.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { failedCheck, type Node, recheck } from './node.ts'
 import type { Resources } from './resources.ts'
+import type { SentinelClient } from './sentinel/client.ts'
 
 type Tellers = Pick<Resources, 'status' | 'log'>
 
@@ -34,22 +35,31 @@ export async function prove(
 
 const sentinelCheckMs = 5_000
 const sentinelRounds = 60
+/** A sentinel that ends again and again, or cannot be started, must not keep the agent busy. */
+const sentinelPauseMs = 50
 
-/** Ensures that a sentinel runs. Its end costs no memory, but no process is watched until another sentinel runs. */
+/**
+ * Ensures that a sentinel runs. Its end costs no memory, but until another one runs, no process is watched, and no heartbeat
+ * leaves the node: its primaries stop after two thirds of `nodeTimeout`, and lose their slots after all of it. So the
+ * agent does not wait for its next check when the connection ends.
+ */
 export async function watchSentinel(
-  { log }: Tellers,
-  entered: Pick<Node, 'ensureSentinel' | 'presentSentinel'>,
+  { log }: { readonly log: Pick<Tellers['log'], 'warn' | 'error'> },
+  entered: Pick<Node, 'ensureSentinel' | 'presentSentinel'> & {
+    readonly sentinel: Pick<SentinelClient, 'lost'>
+  },
   state: { sentinel: string },
   changed: () => void,
   signal: AbortSignal,
 ): Promise<void> {
   let round = 0
   while (!signal.aborted) {
-    await clock.sleep(sentinelCheckMs, signal).catch(() => undefined)
+    const isLost = await within(sentinelCheckMs, waiting => entered.sentinel.lost(waiting), signal)
+    if (isLost) await clock.sleep(sentinelPauseMs, signal).catch(() => undefined)
     if (signal.aborted) return
     try {
       // A sentinel of an earlier version is replaced once it guards no pod; this needs no frequent check.
-      round = (round + 1) % sentinelRounds
+      if (!isLost) round = (round + 1) % sentinelRounds
       const now = round === 0 ? await entered.ensureSentinel(signal) : await entered.presentSentinel(signal)
       if (now === state.sentinel) continue
       log.warn({ before: state.sentinel, now }, 'another sentinel runs, so the agent renews all watches')
@@ -58,5 +68,22 @@ export async function watchSentinel(
     } catch (error) {
       if (!signal.aborted) log.error({ err: error }, 'no sentinel runs')
     }
+  }
+}
+
+/** @returns whether it happened before the time, or the signal, ended the wait */
+async function within(
+  ms: number,
+  happens: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController()
+  const waiting = AbortSignal.any([signal, over.signal])
+  try {
+    return await Promise.race([happens(waiting).then(() => true), clock.sleep(ms, waiting).then(() => false)])
+  } catch {
+    return false
+  } finally {
+    over.abort()
   }
 }

@@ -54,4 +54,6 @@ export const annotations = {
    * `annotated`, the highest is converted first and the lowest is deleted first; without it a pod counts as 0.
    */
   preferenceRequested: 'backup.example.com/preference-requested',
+  /** A user sets this on a set to `allowed`: `kubectl understudy drill` may delete one of its primaries. */
+  drill: 'backup.example.com/drill',
 } as const

@@ -2,6 +2,7 @@ import { Command, CommanderError, InvalidArgumentError, Option } from 'commander
 import packageJson from '../../package.json' with { type: 'json' }
 import { type CheckpointOptions, checkpoint } from './checkpoint/checkpoint.ts'
 import { type DoctorOptions, doctor } from './doctor/doctor.ts'
+import { type DrillOptions, drill } from './drill/drill.ts'
 import { exitCodes, explain } from './failure.ts'
 import { type FenceOptions, fence, unfence } from './fence/fence.ts'
 import { type PromoteOptions, promote } from './promote/promote.ts'
@@ -75,7 +76,7 @@ function program(terminal: Terminal, perform: Perform): Command {
 Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
 4 not done within --timeout; 130 interrupted.`,
     )
-  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addFence, addUninstall])
+  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addDrill, addFence, addUninstall])
     add(root, perform)
   return root
 }
@@ -142,6 +143,23 @@ function addPromote(root: Command, perform: Perform): void {
     .action(async (name: string, slot: number, options: PromoteOptions, command: Command) =>
       perform(command, async session => {
         await promote(session, name, slot, options)
+        return undefined
+      }),
+    )
+}
+
+function addDrill(root: Command, perform: Perform): void {
+  root
+    .command('drill <set>')
+    .description(
+      'Delete one primary of a set that allows it, as a failure would end it, and measure how its slot continues. ' +
+        'Changes since the last save are lost. The set needs the annotation backup.example.com/drill: "allowed".',
+    )
+    .option('--slot <number>', 'this slot; default: any', natural)
+    .option('--timeout <seconds>', 'maximum wait for a successor that serves', natural, defaultTimeout)
+    .action(async (name: string, options: DrillOptions, command: Command) =>
+      perform(command, async session => {
+        await drill(session, name, options)
         return undefined
       }),
     )

@@ -223,6 +223,8 @@ export interface SentinelClient {
   onDeath(listener: (death: Death) => void): () => void
   /** Keeps a connection open and reconnects, so that deaths are heard. Ends with the signal. */
   run(signal: AbortSignal): Promise<void>
+  /** Resolves when the connection to the sentinel has ended, or no sentinel listens. @throws the signal's reason */
+  lost(signal: AbortSignal): Promise<void>
   close(): void
 }
 
@@ -489,6 +491,10 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
         // A wait that the signal ends is the end of the loop, not a failure.
         await clock.sleep(reconnectMs, signal).catch(() => undefined)
       }
+    },
+    async lost(signal) {
+      const link = await connection().catch(() => undefined)
+      if (link !== undefined) await unlessAborted(link.closed, signal)
     },
     close() {
       void connecting?.then(

@@ -86,7 +86,11 @@ function promotedLine(
 }
 
 /** @throws CliError that tells the user the first step to take. */
-function mayBeDone(set: BackupPodSet, slot: SlotStatus, { allowStateLoss }: PromoteOptions): void {
+export function mayBeDone(
+  set: BackupPodSet,
+  slot: SlotStatus,
+  { allowStateLoss }: Pick<PromoteOptions, 'allowStateLoss'>,
+): void {
   const { name } = set.metadata
   if (set.spec.paused === true)
     throw new CliError(`${name} is paused: no pod would take over`, {
@@ -159,7 +163,7 @@ export async function failOver(
 }
 
 /** @throws CliError with exit code 4 when no successor serves in time; KubeError. */
-async function deleteAndFollow(
+export async function deleteAndFollow(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,

@@ -16,7 +16,7 @@ const code = globSync(
   [
     '{src,crds,deploy,samples,playground,demo,bench,build,images,zoo}/**/*.{ts,yaml,json}',
     '{native,init-waker}/**/*.{c,h}',
-    'test/{drill,sim}/**/*.ts',
+    'test/{endurance,sim}/**/*.ts',
     'package.json',
   ],
   { cwd: root },

@@ -17,7 +17,7 @@ import {
   saved,
   slotsOf,
 } from '../../zoo/slots.ts'
-import { type Drill, type DrillContext, must } from './drill.ts'
+import { type Endurance, type EnduranceContext, must } from './endurance.ts'
 
 const upgrades = 2
 
@@ -28,7 +28,7 @@ const patienceOfClient = 1_000
  * Kills agents at any moment of a dump, a transfer or a restore, and upgrades them: no pod may be promoted, and no
  * memory may be lost.
  */
-export const agents: Drill = {
+export const agents: Endurance = {
   name: 'agents',
   title: 'agents are killed at random moments, and upgraded twice: primaries go on, memory stays whole',
   n: 20,
@@ -117,18 +117,18 @@ function startClient(ip: string) {
 }
 
 /** The kubelet delays restarts of a crashing container more and more, up to minutes; a new pod starts at once. */
-async function renewAgents({ api }: DrillContext): Promise<void> {
+async function renewAgents({ api }: EnduranceContext): Promise<void> {
   for (const { metadata } of await agentPods(api))
     await api.delete(pods, { namespace: agentsNamespace, name: metadata.name })
 }
 
 /** Rolls every agent to a new pod, as another version of the image would. */
-async function upgrade({ api, signal }: DrillContext, round: number): Promise<void> {
+async function upgrade({ api, signal }: EnduranceContext, round: number): Promise<void> {
   const ref = { namespace: agentsNamespace, name: 'understudy-agent' }
   await api.patch(daemonSets, ref, {
     type: 'merge',
     body: {
-      spec: { template: { metadata: { annotations: { 'drill/upgrade': `${Date.now()}-${round}` } } } },
+      spec: { template: { metadata: { annotations: { 'endurance/upgrade': `${Date.now()}-${round}` } } } },
     },
   })
   await until(

@@ -1,24 +1,24 @@
 import type { Cluster } from '../../playground/cluster.ts'
 import type { Api } from '../../src/kube/api.ts'
 
-export interface DrillContext {
+export interface EnduranceContext {
   readonly api: Api
   readonly cluster: Cluster
-  /** The drill's own namespace, deleted after it. */
+  /** Namespace of its own, deleted after it. */
   readonly namespace: string
-  /** Number of repetitions; each drill has its own default. */
+  /** Number of repetitions; each run has its own default. */
   readonly n: number
   readonly signal: AbortSignal
   readonly say: (text: string) => void
 }
 
 /** One endurance run. It throws at the first violation. */
-export interface Drill {
+export interface Endurance {
   readonly name: string
   readonly title: string
   readonly n: number
   /** @returns the observations, a line each */
-  readonly run: (context: DrillContext) => Promise<readonly string[]>
+  readonly run: (context: EnduranceContext) => Promise<readonly string[]>
 }
 
 /** @throws Error that names the actual value */

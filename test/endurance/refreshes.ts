@@ -2,7 +2,7 @@ import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { type CounterSet, count, createCounters, restartsOf, saved, slotsOf } from '../../zoo/slots.ts'
 import { type Counts, grown, restingCounts, savedMemory } from './counts.ts'
-import { type Drill, must } from './drill.ts'
+import { type Endurance, must } from './endurance.ts'
 
 const primaries = 5
 const understudies = 3
@@ -11,7 +11,7 @@ const understudies = 3
 const memorySlack = 64 * 1024 * primaries
 
 /** Makes many refreshes in a row. Then no count may have grown, and after the set's deletion nothing may be left. */
-export const refreshes: Drill = {
+export const refreshes: Endurance = {
   name: 'refreshes',
   title: `refreshes of ${primaries} primaries with ${understudies} understudies leave nothing behind`,
   n: 50,

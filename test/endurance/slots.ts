@@ -12,12 +12,12 @@ import {
   saved,
   slotsOf,
 } from '../../zoo/slots.ts'
-import { type Drill, must } from './drill.ts'
+import { type Endurance, must } from './endurance.ts'
 
 const primaries = 3
 
 /** Repeatedly kills any of three primaries; the only understudy takes over its slot with its memory. */
-export const slots: Drill = {
+export const slots: Endurance = {
   name: 'slots',
   title: `${primaries} primaries, 1 understudy: any one is killed, and its own memory comes back`,
   n: 30,

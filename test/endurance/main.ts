@@ -1,4 +1,4 @@
-/** `npm run drill`: endurance runs on a playground. Each stops at the first violation. */
+/** `npm run endurance`: endurance runs on a playground. Each stops at the first violation. */
 import { inspect, parseArgs } from 'node:util'
 import { ensureImages, imageNames } from '../../images/build.ts'
 import { openCluster, up } from '../../playground/cluster.ts'
@@ -9,28 +9,28 @@ import { loadConnection } from '../../src/kube/connection.ts'
 import { namespaces } from '../../src/kube/resources.ts'
 import { createProgress } from '../../src/terminal/progress.ts'
 import { agents } from './agents.ts'
-import type { Drill } from './drill.ts'
+import type { Endurance } from './endurance.ts'
 import { refreshes } from './refreshes.ts'
 import { slots } from './slots.ts'
 
-const drills: readonly Drill[] = [refreshes, slots, agents]
+const runs: readonly Endurance[] = [refreshes, slots, agents]
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     n: { type: 'string' },
-    name: { type: 'string', default: 'drill' },
+    name: { type: 'string', default: 'endurance' },
     keep: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
 
-const usage = `npm run drill -- [options] [drill ...]
+const usage = `npm run endurance -- [options] [name ...]
 
-${drills.map(({ name, title, n }) => `  ${name.padEnd(10)} ${title} (${n} times)`).join('\n')}
+${runs.map(({ name, title, n }) => `  ${name.padEnd(10)} ${title} (${n} times)`).join('\n')}
 
   --n N           how often, instead
-  --name CLUSTER  playground to run on; started when it is not up, and then taken down (drill)
+  --name CLUSTER  playground to run on; started when it is not up, and then taken down (endurance)
   --keep          leave a cluster up that was started for this`
 
 if (values.help) {
@@ -38,7 +38,7 @@ if (values.help) {
   process.exit()
 }
 const n = values.n === undefined ? undefined : Number(values.n)
-const chosen = drills.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+const chosen = runs.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 if (
   (n !== undefined && !(Number.isSafeInteger(n) && n > 0)) ||
   chosen.length < new Set(positionals).size ||
@@ -68,16 +68,16 @@ const cluster = await up({
 const api = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
 try {
   await deployOperator(cluster, { progress, signal })
-  for (const drill of chosen) {
-    const namespace = `drill-${drill.name}-${Date.now().toString(36)}`
+  for (const run of chosen) {
+    const namespace = `endurance-${run.name}-${Date.now().toString(36)}`
     await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
     try {
-      const seen = await progress.step(drill.title, step =>
-        drill.run({ api, cluster, namespace, n: n ?? drill.n, signal, say: step.detail }),
+      const seen = await progress.step(run.title, step =>
+        run.run({ api, cluster, namespace, n: n ?? run.n, signal, say: step.detail }),
       )
-      console.log(`${drill.name}: held\n${seen.map(line => `  ${line}\n`).join('')}`)
+      console.log(`${run.name}: held\n${seen.map(line => `  ${line}\n`).join('')}`)
     } catch (error) {
-      console.log(`${drill.name}: DID NOT HOLD: ${inspect(error)}\n`)
+      console.log(`${run.name}: DID NOT HOLD: ${inspect(error)}\n`)
       process.exitCode = 1
       signal.throwIfAborted()
     } finally {

@@ -1,0 +1,109 @@
+/** The history of one slot, in the order that its rules need. */
+import type { Answer, Birth, Call, Epoch, Fault, History, Pace } from '../history.ts'
+
+/** A call that was answered by the pod of an epoch. */
+export interface Served extends Call {
+  readonly answer: Answer
+  readonly epoch: number
+}
+
+export interface SlotFacts {
+  readonly slot: number
+  readonly birth: Birth
+  /** By their number; of several entries of one epoch the first. */
+  readonly epochs: readonly Epoch[]
+  /** All entries, as they came. */
+  readonly leases: readonly Epoch[]
+  readonly calls: readonly Call[]
+  /** Answers from the slot's own memory by a pod that its Lease has named, by their end. */
+  readonly served: readonly Served[]
+  readonly paces: readonly Pace[]
+  /** Faults that may cost this slot its primary. */
+  readonly faults: readonly Fault[]
+}
+
+export interface Facts {
+  /** Beginning of the round. */
+  readonly begin: number
+  readonly end: number
+  /** First fault; undefined: there was none. */
+  readonly struck: number | undefined
+  readonly healed: number | undefined
+  readonly faults: readonly Fault[]
+  readonly slots: readonly SlotFacts[]
+  /** Longest delay of a client's timer between two times, ms. */
+  readonly lateness: (from: number, to: number) => number
+}
+
+/** Distance between the first numbers of two slots; no drill makes as many additions. */
+export const stride = 1_000_000_000
+
+export const baseOf = (slot: number): number => (slot + 1) * stride
+
+export const isOfSlot = ({ base }: Birth, { count }: Answer): boolean =>
+  count >= base && count < base + stride
+
+export function factsOf(history: History): Facts {
+  const of = <T extends History[number]['type']>(type: T) =>
+    history.filter((entry): entry is Extract<History[number], { type: T }> => entry.type === type)
+  const faults = of('fault')
+  const late = of('late')
+  const times = history.map(entry => (entry.type === 'call' ? entry.start : entry.at))
+  const ends = history.map(entry => (entry.type === 'call' ? entry.end : entry.at))
+  const all = { calls: of('call'), epochs: of('epoch'), paces: of('pace'), faults }
+  return {
+    begin: of('round')[0]?.at ?? least(times),
+    end: of('end')[0]?.at ?? -least(ends.map(at => -at)),
+    struck: faults.length === 0 ? undefined : least(faults.map(({ at }) => at)),
+    healed: of('healed')[0]?.at,
+    faults,
+    slots: of('birth').map(birth => slotFacts(birth, all)),
+    lateness: (from, to) =>
+      late.reduce((most, { at, ms }) => (at >= from && at - ms <= to ? Math.max(most, ms) : most), 0),
+  }
+}
+
+interface All {
+  readonly calls: readonly Call[]
+  readonly epochs: readonly Epoch[]
+  readonly paces: readonly Pace[]
+  readonly faults: readonly Fault[]
+}
+
+function slotFacts(birth: Birth, all: All): SlotFacts {
+  const { slot } = birth
+  const mine = <T extends { readonly slot: number }>(entries: readonly T[]) =>
+    entries.filter(entry => entry.slot === slot)
+  const leases = mine(all.epochs)
+  const calls = mine(all.calls).toSorted((a, b) => a.end - b.end)
+  const epochs = leases
+    .filter(({ epoch }, index) => leases.findIndex(other => other.epoch === epoch) === index)
+    .toSorted((a, b) => a.epoch - b.epoch)
+  return {
+    slot,
+    birth,
+    leases,
+    epochs,
+    calls,
+    served: calls.flatMap(call => {
+      const { answer } = call
+      if (answer === undefined || answer.startedAt !== birth.startedAt || !isOfSlot(birth, answer)) return []
+      const epoch = epochOf(call, answer, epochs)
+      return epoch === undefined ? [] : [{ ...call, answer, epoch }]
+    }),
+    paces: mine(all.paces),
+    faults: all.faults.filter(({ slots }) => slots.includes(slot)),
+  }
+}
+
+/** The watch tells of a Lease somewhat later than the agent of its pod; on a busy machine it may be seconds. */
+const watchLagMs = 5_000
+
+/** A pod can be called more than once: its answer belongs to the latest epoch that named it by then. */
+function epochOf(call: Call, { pod }: Answer, epochs: readonly Epoch[]): number | undefined {
+  const own = epochs.filter(each => each.pod === pod)
+  return (own.findLast(({ at }) => at - watchLagMs <= call.end) ?? own[0])?.epoch
+}
+
+const least = (times: readonly number[]): number =>
+  times.reduce((low, at) => Math.min(low, at), Number.POSITIVE_INFINITY)

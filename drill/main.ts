@@ -1,0 +1,140 @@
+/** `npm run drill`: random faults on a playground, clients that record every answer, and a checker that reads them. */
+import { parseArgs } from 'node:util'
+import { createProgress } from '../src/terminal/progress.ts'
+import { check } from './check/check.ts'
+import { rules } from './check/violation.ts'
+import { readHistory } from './history.ts'
+import { impossible, nemeses } from './nemesis/nemeses.ts'
+import type { Nemesis } from './nemesis/nemesis.ts'
+import type { Random } from './random.ts'
+import { drill } from './run.ts'
+import { live } from './selftest/live.ts'
+import { selftest } from './selftest/selftest.ts'
+import { renderSummary, summarise } from './summary.ts'
+
+const usage = `npm run drill -- [options] all | NEMESIS... | selftest
+
+  all               one to three nemeses at a time, chosen by the seed
+  NEMESIS...        these, one round after the other; A+B: both in one round
+  selftest          forged histories must be caught, honest ones must pass; --live: also on a cluster without fences
+
+  --rounds N        number of rounds (all: 10; else one for each that is named)
+  --seed S          repeats the choices of a run (random)
+  --replay FILE     checks a kept history again
+  --list            the nemeses, and the rules of the checker
+  --keep-histories  also of rounds without a violation
+  --name CLUSTER    playground to run on; started when it is not up, and then taken down (drill)
+  --keep            leave a cluster up that was started for this`
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    rounds: { type: 'string' },
+    seed: { type: 'string' },
+    replay: { type: 'string' },
+    list: { type: 'boolean', default: false },
+    live: { type: 'boolean', default: false },
+    name: { type: 'string', default: 'drill' },
+    keep: { type: 'boolean', default: false },
+    'keep-histories': { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const begun = performance.now()
+const say = (text: string) =>
+  console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}`)
+
+const stop = new AbortController()
+for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(name, () => stop.abort(new Error(`stopped by ${name}`)))
+
+const where = {
+  name: values.name,
+  keep: values.keep,
+  say,
+  progress: createProgress(process.stderr),
+  signal: stop.signal,
+}
+
+async function main(): Promise<number> {
+  if (values.list) return list()
+  if (values.replay !== undefined) return replay(values.replay)
+  if (values.help || positionals.length === 0) {
+    console.log(usage)
+    return values.help ? 0 : 2
+  }
+  if (positionals[0] === 'selftest') return test()
+  return run()
+}
+
+function list(): number {
+  const width = Math.max(...[...nemeses, ...impossible].map(({ name }) => name.length))
+  console.log('Nemeses:')
+  for (const { name, proves } of nemeses) console.log(`  ${name.padEnd(width)}  ${proves}`)
+  console.log('\nNot possible on this machine:')
+  for (const { name, why } of impossible) console.log(`  ${name.padEnd(width)}  ${why}`)
+  console.log('\nRules of the checker:')
+  for (const [name, promise] of Object.entries(rules)) console.log(`  ${name.padEnd(width)}  ${promise}`)
+  return 0
+}
+
+async function replay(path: string): Promise<number> {
+  const { violations, outages } = check(await readHistory(path))
+  for (const { rule, slot, says } of violations)
+    console.log(`${rule}${slot === undefined ? '' : ` of slot ${slot}`}: ${says}`)
+  console.log(
+    `${violations.length} violations; outages: ${outages.map(ms => `${ms.toFixed(0)} ms`).join(', ')}`,
+  )
+  return violations.length > 0 ? 1 : 0
+}
+
+async function test(): Promise<number> {
+  const findings = [...selftest(), ...(values.live ? [await live(where)] : [])]
+  for (const { title, isRight, says } of findings)
+    console.log(`${isRight ? 'ok    ' : 'WRONG '} ${title}${says === '' ? '' : `: ${says}`}`)
+  return findings.every(({ isRight }) => isRight) ? 0 : 1
+}
+
+async function run(): Promise<number> {
+  const chosen = positionals[0] === 'all' ? undefined : positionals.map(combination)
+  const rounds = Number(values.rounds ?? chosen?.length ?? 10)
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000))
+  if (!Number.isSafeInteger(rounds) || rounds < 1 || !Number.isSafeInteger(seed) || seed < 0)
+    throw new Error(`--rounds and --seed need whole numbers\n\n${usage}`)
+  say(`seed ${seed}`)
+  const rows = await drill({
+    ...where,
+    ...{ rounds, seed, keepHistories: values['keep-histories'] },
+    choose: (random, round) => chosen?.[(round - 1) % chosen.length] ?? several(random),
+  })
+  const lines = summarise(rows)
+  console.log(`\n${renderSummary(lines)}`)
+  const violations = lines.reduce((sum, line) => sum + line.violations, 0)
+  console.log(`\nseed ${seed}: ${rows.length} rounds, ${violations} violations`)
+  return violations > 0 ? 1 : Number(process.exitCode ?? 0)
+}
+
+function combination(text: string): readonly Nemesis[] {
+  return text.split('+').map(name => {
+    const found = nemeses.find(nemesis => nemesis.name === name)
+    if (found === undefined) throw new Error(`no nemesis ${name}: npm run drill -- --list`)
+    return found
+  })
+}
+
+/** Half of the rounds have one nemesis, so that each also has outages of its own. */
+function several(random: Random): readonly Nemesis[] {
+  const many = random.of([1, 1, 2, 3])
+  const found: Nemesis[] = []
+  while (found.length < many) {
+    const nemesis = random.of(nemeses.filter(({ family }) => found.every(each => each.family !== family)))
+    found.push(nemesis)
+  }
+  return found
+}
+
+process.exitCode = await main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error)
+  return 1
+})

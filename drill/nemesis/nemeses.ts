@@ -1,0 +1,27 @@
+import { deletePod, forceDelete, hangApp, killApp, killUnwatched } from './apps.ts'
+import { restartApi, restartBoth, restartEtcd } from './control-plane.ts'
+import type { Impossible, Nemesis } from './nemesis.ts'
+import { cutApi, cutClients, cutPeers, lossy, slow } from './network.ts'
+import { cutNode, pauseNode, powerCut, reboot } from './nodes.ts'
+import { killAgent, killAllAgents, killOperator, killSentinel } from './parts.ts'
+import { fullDisk, fullMemory } from './storage.ts'
+
+export const nemeses: readonly Nemesis[] = [
+  ...[killApp, killUnwatched, hangApp, deletePod, forceDelete],
+  ...[killAgent, killAllAgents, killSentinel, killOperator],
+  ...[powerCut, reboot, pauseNode, cutNode],
+  ...[cutPeers, cutApi, cutClients, lossy, slow],
+  ...[restartApi, restartEtcd, restartBoth],
+  ...[fullMemory, fullDisk],
+]
+
+export const impossible: readonly Impossible[] = [
+  {
+    name: 'clock-jump',
+    why: 'nodes are namespaces of one kernel, which has one wall clock: a jump would hit the whole machine. The simulation has clocks that jump (npm run sim)',
+  },
+  {
+    name: 'delay',
+    why: 'this kernel has no sch_netem; `slow` delays by a queue, and `lossy` drops by a packet filter',
+  },
+]

@@ -1,0 +1,60 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { check } from '../check/check.ts'
+import { rules } from '../check/violation.ts'
+import { forgeries } from './forged.ts'
+import { honest, plain } from './honest.ts'
+
+describe('the checker of drills', () => {
+  it.each(forgeries)('catches: $title', ({ rule, history }) => {
+    const found = check(history()).violations.map(violation => violation.rule)
+    expect(found).toContain(rule)
+  })
+
+  it('has a forged history for every rule', () => {
+    expect(new Set(forgeries.map(({ rule }) => rule))).toEqual(new Set(Object.keys(rules)))
+  })
+
+  it('finds nothing in the history from which the forged ones are made', () => {
+    expect(check(honest(plain)).violations).toEqual([])
+  })
+
+  it('finds nothing in honest histories', () => {
+    fc.assert(
+      fc.property(
+        fc.record({
+          seed: fc.nat(),
+          slots: fc.integer({ min: 1, max: 3 }),
+          takeovers: fc.integer({ min: 0, max: 4 }),
+          intervalMs: fc.integer({ min: 100, max: 3_000 }),
+          pipelineMs: fc.integer({ min: 1, max: 1_500 }),
+          outageMs: fc.integer({ min: 50, max: 4_000 }),
+        }),
+        shape => {
+          expect(check(honest(shape)).violations).toEqual([])
+        },
+      ),
+      { numRuns: 150 },
+    )
+  })
+
+  it('allows an empty app after a reboot, but only at its own address', () => {
+    const found = (client: 'direct' | 'fresh') => {
+      const history = forgeries.find(({ rule }) => rule === 'EmptyAnswer')?.history() ?? []
+      const booted = history.map(entry => {
+        if (entry.type === 'fault') return { ...entry, mayAnswerEmpty: true }
+        return entry.type === 'call' && entry.word === 'forged' ? { ...entry, client } : entry
+      })
+      return check(booted).violations.map(({ rule }) => rule)
+    }
+    expect(found('direct')).toEqual([])
+    expect(found('fresh')).toContain('EmptyAnswer')
+  })
+
+  it('measures the outage of slots that a fault has hit', () => {
+    const { outages } = check(honest({ ...plain, slots: 1, takeovers: 1, outageMs: 2_000 }))
+    expect(outages).toHaveLength(1)
+    expect(outages[0]).toBeGreaterThan(1_900)
+    expect(outages[0]).toBeLessThan(2_200)
+  })
+})
