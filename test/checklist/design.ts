@@ -149,6 +149,11 @@ export const design: readonly FeatureGroup[] = [
   {
     name: 'Paths',
     features: [
+      sentence(
+        'D7.stranger',
+        'no endpoint leads to an app that the kubelet has started in place of one whose memory is kept',
+        'unit',
+      ),
       sentence('D7.refresh', 'what another leader may have pushed to a backup is waited for', 'unit'),
       sentence('D7.unreadable', 'a spec that agents cannot read costs no memory and no failover', 'unit'),
       sentence('D7.when', 'only what serves, is not on its way out and is kept elsewhere is saved', 'unit'),

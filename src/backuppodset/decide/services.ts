@@ -1,5 +1,6 @@
 import { isEqual } from '../../kube/equal.ts'
 import type { Endpoint, ServicesView } from '../../slot/decide/endpoints-view.ts'
+import { isGone } from '../../slot/decide/knowledge.ts'
 import type { Candidate } from '../../slot/decide/snapshot.ts'
 import { isGated } from '../../slot/decide/snapshot.ts'
 import { familyOf, sliceName, wantedServices } from '../../slot/endpoints/shape.ts'
@@ -39,16 +40,20 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
     if (goes(service)) changes.push({ type: 'deleteService', what: 'slice', name, resourceVersion })
 
   const held = slotsInTransition(s, actions)
+  const strangers = new Set(primaries.filter(pod => isStranger(s, pod)).map(({ uid }) => uid))
   const onStage = new Map<number, Endpoint>()
   for (const { slot, ready, uid, name, node } of primaries) {
     const ip = present.addresses.get(uid)
     if (slot === undefined || !ready || ip === undefined || onStage.has(slot) || held.has(slot)) continue
+    if (strangers.has(uid)) continue
     onStage.set(slot, { slot, ip, pod: name, uid, node })
   }
   for (const { name, slot: only, ports } of wanted) {
     const slices = present.slices.filter(({ service }) => service === name)
     const endpoints = [
-      ...slices.flatMap(slice => slice.endpoints.filter(({ slot }) => held.has(slot))),
+      ...slices.flatMap(slice =>
+        slice.endpoints.filter(({ slot, uid }) => held.has(slot) && !strangers.has(uid)),
+      ),
       ...onStage.values(),
     ].filter(({ slot }) => only === undefined || slot === only)
     const bySlice = Map.groupBy(endpoints, ({ slot, ip }) => sliceName(name, slot, familyOf(ip)))
@@ -63,6 +68,17 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
     }
   }
   return changes
+}
+
+/**
+ * True if the kubelet has started another app in the primary, for example after a reboot, and the memory of the app before
+ * is kept: clients must not meet the empty app before a successor resumes that memory. An agent that has declared the death
+ * has shut that app off, and leads connections to the successor.
+ */
+function isStranger({ memory }: Snapshot, { uid, slot: number, stage }: Candidate): boolean {
+  const slot = memory?.slots.get(number ?? -1)
+  if (slot?.replacedSince === undefined || slot.lease.holder.uid !== uid) return false
+  return stage?.died !== true && !isGone(slot)
 }
 
 /**
