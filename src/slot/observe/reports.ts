@@ -150,8 +150,12 @@ export function votesIn(change: Change<NodeReport>): ReadonlySet<string> {
   return new Set(changed)
 }
 
-const wordOf = ({ silentTerm, acknowledged }: Pick<SlotReport, 'silentTerm' | 'acknowledged'>): string =>
-  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version}`
+const wordOf = ({
+  silentTerm,
+  acknowledged,
+  grant,
+}: Pick<SlotReport, 'silentTerm' | 'acknowledged' | 'grant'>): string =>
+  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version} ${grant?.closed} ${grant?.used}`
 
 const nothingSaid = wordOf({})
 

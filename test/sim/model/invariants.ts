@@ -104,7 +104,8 @@ function rulesOf(ground: Ground, slack: number) {
   const lookAtLives = memoryThrownAway(ground)
   const shelves = impostorSaved(ground)
   const lookForTwoServing = twoServe(ground, shelves.saved)
-  const lookAtThaw = [notCalled(ground), needlessTakeover(ground), oldMemory(ground)]
+  const calls = notCalled(ground)
+  const lookAtThaw = [calls.atThaw, needlessTakeover(ground), oldMemory(ground)]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)
   const slots = servedSlots(ground)
@@ -126,6 +127,7 @@ function rulesOf(ground: Ground, slack: number) {
       shelves.look()
       for (const thaw of thaws.slice(thawsSeen)) for (const lookAt of lookAtThaw) lookAt(thaw)
       thawsSeen = thaws.length
+      calls.look()
       lookForWrongSlots(elapsed)
       lookForOtherSets()
       const served = slots()
