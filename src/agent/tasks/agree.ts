@@ -6,7 +6,7 @@ import { judgeGo } from '../decide/grants.ts'
 import type { Grants } from '../state/grants.ts'
 import type { Present } from './present.ts'
 
-/** Answers the requests of other nodes to take a slot. One request of a slot at a time. */
+/** Answers the requests of other nodes to take a slot. One request at a time: a pod may have grants of two slots. */
 export type Agree = (from: string, request: GoRequest) => Promise<GoAnswer>
 
 /** @param isReady false: this agent does not know yet which memory this node keeps. */
@@ -23,7 +23,7 @@ export function createAgree({
   readonly clock: Pick<Clock, 'now'>
   readonly log: Log
 }): Agree {
-  const answering = new Map<string, Promise<GoAnswer>>()
+  let last: Promise<unknown> = Promise.resolve()
 
   const answer = async (from: string, request: GoRequest): Promise<GoAnswer> => {
     if (!isReady()) return 'Later'
@@ -60,15 +60,9 @@ export function createAgree({
     }
   }
 
-  return async (from, request) => {
-    const name = slotName(request.slot)
-    const before = answering.get(name)
-    const next = (before?.catch(() => undefined) ?? Promise.resolve()).then(() => answer(from, request))
-    answering.set(name, next)
-    try {
-      return await next
-    } finally {
-      if (answering.get(name) === next) answering.delete(name)
-    }
+  return (from, request) => {
+    const next = last.catch(() => undefined).then(() => answer(from, request))
+    last = next
+    return next
   }
 }

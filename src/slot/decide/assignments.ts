@@ -104,7 +104,7 @@ export function assignments(
     // No pod gets the slot while another one may take it by itself.
     if (!goesOn && present !== undefined && !mayBeginAnew(present)) return []
     const isSameEpoch = goesOn && epoch === present.lease.epoch && !isRefused
-    const grant = grantOf(present, isSameEpoch ? heir : undefined, pod, players)
+    const grant = grantOf(present, isSameEpoch ? heir : undefined, pod, players, memory)
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
@@ -236,11 +236,23 @@ function grantOf(
   heir: Candidate | undefined,
   primary: Candidate,
   { ending, unwanted, ungranted, turn }: Players,
+  { slots }: MemoryView,
 ): Grant | undefined {
   if (present === undefined) return undefined
   const isForAnother = [ending, unwanted, ungranted].some(slots => slots.has(present.lease.slot))
+  // A pod can take one slot only. Of two slots with one heir, the first one has the grant.
+  const isElsewhere = [...slots.values()].some(
+    ({ lease, grants }) =>
+      lease.slot !== present.lease.slot &&
+      (grants?.outstanding?.heir.uid === heir?.uid ||
+        (lease.slot < present.lease.slot && lease.heir?.uid === heir?.uid)),
+  )
   const isServed = primary.ready && primary.stage?.died !== true
-  return nextGrant(present, isForAnother || turn?.primary === primary ? undefined : heir, isServed)
+  return nextGrant(
+    present,
+    isElsewhere || isForAnother || turn?.primary === primary ? undefined : heir,
+    isServed,
+  )
 }
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')

@@ -47,7 +47,10 @@ export function notCalled(ground: Ground): {
     const had = before?.grant?.heir?.uid
     if (before === undefined || had === undefined || before.incarnation !== lease.incarnation) return
     const isAnother = holder.uid !== before.holder.uid && holder.uid !== had
-    const taken = thaws.find(({ pod, epoch: of }) => pod.uid === had && of <= before.epoch)
+    const taken = thaws.find(
+      ({ pod, slot, epoch: of }) =>
+        pod.uid === had && of <= before.epoch && slotName(slot) === slotName(lease),
+    )
     const now = running(cluster).find(({ pod, container }) => pod.uid === had && container !== 'proxy')
     if (isAnother && taken !== undefined && now !== undefined && health.cutForMs(now.node) < lostMs)
       violate(
