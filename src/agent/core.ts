@@ -17,12 +17,14 @@ import type { ApiAnswer } from './report/api-answer.ts'
 import type { VotingNews } from './sentinel/client.ts'
 import { createDeaths, lostPagesWhat } from './state/deaths.ts'
 import { createFencing, type Fencing } from './state/fencing.ts'
+import { createGrants } from './state/grants.ts'
 import { createHandoverPauses } from './state/handover-pauses.ts'
 import { createLazyPages } from './state/lazy-pages.ts'
 import { createPaces } from './state/paces.ts'
 import { createProbeSuspensions, type ProbeSuspensions } from './state/probe-suspensions.ts'
 import { createProgress } from './state/progress.ts'
 import { createUnderstudies } from './state/understudies.ts'
+import { type Agree, createAgree } from './tasks/agree.ts'
 import { type ApiVoter, createApiVoter } from './tasks/api-voter.ts'
 import { createEngine, type Engine } from './tasks/engine.ts'
 import { createPresent, type Present } from './tasks/present.ts'
@@ -70,6 +72,8 @@ export interface Core
   readonly onVoting: (news: VotingNews) => void
   /** Takes over the sentinel's watches at the start of an agent. */
   readonly recall: ReturnType<typeof createDeaths>['recall']
+  /** Answers the agent of a dead primary on another node. */
+  readonly agree: Agree
   /** Reads the caches. */
   readonly observe: () => Snapshot
   /** Announces a new generation on this node, also to the tasks that wait for it. */
@@ -89,6 +93,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   const requests = createKeyedSignal()
   const pods = createPodMemory(changed, () => present, requests, platform, signal)
   const observe = createObserver({
+    grants: pods.grants.view,
     ...{ node, ...stores, store, state, understudies: pods.understudies },
     ...(machine !== undefined && { machine }),
     proven: tools.restorableKinds.kinds,
@@ -113,6 +118,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     matters: present.matters,
   }
   const { onDisk, isRead, report, patch, sweepPods, defer } = platform
+  let isReady = false
   const engine = createEngine({
     ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
@@ -127,6 +133,11 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
       pods.fencing.onNews(news)
       if (news.type === 'alone') apiVoter.alone(news, present.timeoutOf(news.name) ?? defaultTimeoutMs)
     },
+    run(given) {
+      isReady = true
+      return engine.run(given)
+    },
+    agree: createAgree({ present, grants: pods.grants, isReady: () => isReady, clock, log }),
     observe,
     announce: slots.announce,
   }
@@ -206,5 +217,6 @@ function createPodMemory(
       else event(pod, 'Normal', 'Unfenced', 'Fence', 'it runs again')
     },
   })
-  return { ...probes, lazyPages, deaths, understudies, fencing }
+  const grants = createGrants({ files: tools.grantFiles, changed, clock, log })
+  return { ...probes, lazyPages, deaths, understudies, fencing, grants }
 }

@@ -11,7 +11,7 @@ import type { Resources } from './resources.ts'
 import { createPeerClient, type PeerClient } from './transfer/client.ts'
 import { collectBuffers } from './transfer/gc-flags.ts'
 import { isPeerAddress, nodeBehind } from './transfer/known-peers.ts'
-import { createPeerServer, type PeerServer } from './transfer/server.ts'
+import { createPeerServer, type PeerServer, type PeerServerOptions } from './transfer/server.ts'
 
 /** Exchanges generations with the agents of other nodes. */
 export interface Peers {
@@ -25,6 +25,7 @@ export async function openPeers(
   { options, identity, caches, log }: Pick<Resources, 'options' | 'identity' | 'caches' | 'log'>,
   store: GenerationStore,
   metrics: Pick<AgentMetrics, 'shipped'>,
+  agree: PeerServerOptions['agree'],
 ): Promise<Peers> {
   const { reports } = caches.stores
   const onBuffer = collectBuffers()
@@ -35,6 +36,7 @@ export async function openPeers(
       const node = nodeBehind(reports.list(), { fingerprint, address })
       return node === options.node ? undefined : node
     },
+    ...(agree && { agree }),
     mayConnect: address => isPeerAddress(reports.list(), address),
     mayRead(reader, slot) {
       const lease = caches.leaseOf(slot)

@@ -27,6 +27,7 @@ import { patchCondition } from './report/conditions.ts'
 import { type AgentMetrics, createAgentMetrics } from './report/metrics.ts'
 import { writeMissingRecords } from './report/missing-records.ts'
 import type { Resources } from './resources.ts'
+import { openGrantFiles } from './state/grant-files.ts'
 import { loadRestorableKinds } from './state/restorable-kinds.ts'
 import { createAgentsHalf } from './storage/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './storage/keeper.ts'
@@ -39,6 +40,7 @@ import { prove, watchSentinel } from './watch-node.ts'
 interface Late {
   keeper?: DiskKeeper | undefined
   notLazy?: () => void
+  core?: Core
 }
 
 /** How long the agent waits for generations on the disk before it listens for deaths, ms; the rest is loaded later. */
@@ -61,9 +63,12 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
   late.notLazy = metrics.notLazy
   tellBudgets(resources, entered, late)
-  const peers = await openPeers(resources, entered.store, metrics)
+  const peers = await openPeers(resources, entered.store, metrics, (node, request) =>
+    late.core?.agree(node, request),
+  )
   const tools = await toolsOf(resources, entered, { peers, metrics, late }, signal)
   const core = createCore(platformOf(resources, entered, { tools, state, peers, late }), signal)
+  late.core = core
   late.keeper = keeperOf(resources, entered, core)
   await run(resources, entered, { core, state, peers, late }, signal)
 }
@@ -108,11 +113,12 @@ async function toolsOf(
   const inquiry = createInquiry({ api: urgentApi, node: options.node, election, clock })
   const sever = createSever(programs.directory)
   return {
-    ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client },
+    ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client, go: peers.client.go },
     sign: createSigner(identity.key),
     heartbeatKey: heartbeatKey.with,
     inheritedConnections: createInheritedConnections({ inquiry, sever, clock, log, signal }),
     gates: createGates({ fs, clock }),
+    grantFiles: await openGrantFiles(join(volatile, 'grants')),
     restorableKinds: await loadRestorableKinds(join(volatile, 'proven'), programs.digest, log),
     measureMemory: (pod, signal) => sizeOfMemory(fs, pod, signal),
     measureVolumes: (pod, upTo, signal) => sizeOfVolumes(fs, pod, upTo, signal),

@@ -56,6 +56,10 @@ export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 export const fencings = ['Freeze', 'None'] as const
 export type Fencing = (typeof fencings)[number]
 
+/** Whether an heir takes its slot without the operator, if the agent of the dead primary tells it to. */
+export const grantees = ['None', 'Heir'] as const
+export type Grantee = (typeof grantees)[number]
+
 /** How a hot backup keeps a primary's memory: restored and frozen in the pod, staged on its node, or not at all. */
 export const hotBackupModes = ['Frozen', 'Staged', 'Warm'] as const
 export const diskUses = ['Encrypted', 'None'] as const
@@ -101,6 +105,7 @@ export interface FailoverSpec {
   /** A duration such as `3s`: for so long a node with primaries may be silent. */
   readonly nodeTimeout?: string
   readonly fencing?: Fencing
+  readonly grant?: Grantee
   /** Makes the node's agent run the template's livenessProbe. */
   readonly liveness?: LivenessSpec
 }
@@ -223,6 +228,7 @@ export const defaults = Object.freeze({
   crashLoop: 'Replace',
   nodeTimeout: '3s',
   fencing: 'Freeze',
+  grant: 'None',
   checkpoint: Object.freeze({
     interval: '10s',
     maxFreezePercent: 2,

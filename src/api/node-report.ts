@@ -5,6 +5,7 @@
  */
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
+import type { GrantWord } from './grant.ts'
 import { prefix } from './labels.ts'
 import { type SlotFields, type SlotKey, slotFieldsOf, slotKeyIn } from './slot-key.ts'
 
@@ -104,6 +105,8 @@ export interface SlotReport extends SlotKey {
   readonly ended?: string
   /** The latest term of the slot in which this node has stated that the primary is silent. */
   readonly silentTerm?: number
+  /** Nodes of the primary and of the heir: see `Grant`. Absent: this agent says nothing, and may have used any. */
+  readonly grant?: GrantWord
   /** Why there is no newer generation, or why this one is not usable. */
   readonly reason?: string
   readonly message?: string

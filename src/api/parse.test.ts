@@ -46,7 +46,13 @@ describe('parseSet', () => {
         antiAffinity: 'Preferred',
         updateStrategy: 'RollingUpdate',
         allowStateLoss: false,
-        failover: { unreadySeconds: 30, crashLoop: 'Replace', nodeTimeoutMs: 3_000, fencing: 'Freeze' },
+        failover: {
+          unreadySeconds: 30,
+          crashLoop: 'Replace',
+          nodeTimeoutMs: 3_000,
+          fencing: 'Freeze',
+          grant: 'None',
+        },
         template,
       },
     })
@@ -156,6 +162,7 @@ describe('parseSet', () => {
     ['spec.checkpoint.copies', { checkpoint: { copies: 9 } }, 'a whole number from 1 to 5'],
     ['spec.hotBackup.mode', { hotBackup: { mode: 'Live' } }, 'one of Frozen, Staged, Warm'],
     ['spec.failover.fencing', { failover: { fencing: 'Kill' } }, 'one of Freeze, None'],
+    ['spec.failover.grant', { failover: { grant: 'All' } }, 'one of None, Heir'],
     ['spec.failover.nodeTimeout', { failover: { nodeTimeout: 'soon' } }, 'a duration from 1s to 60s'],
     ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],
   ])('names %s and what it takes', (field, spec, message) => {

@@ -9,7 +9,9 @@ import {
   type Fencing,
   fencings,
   type GatePosition,
+  type Grantee,
   gatePositions,
+  grantees,
   limits,
   type PodTemplate,
   placementKeys,
@@ -51,6 +53,7 @@ export interface ParsedSet {
     readonly crashLoop: CrashLoopPolicy
     readonly nodeTimeoutMs: number
     readonly fencing: Fencing
+    readonly grant: Grantee
   }
   /** Undefined: no memory is kept, and hot backups are as in the paper. */
   readonly memory: ParsedMemory | undefined
@@ -191,4 +194,5 @@ const parseFailover = (read: Reader, failover: Fields): ParsedSet['failover'] =>
     ),
     nodeTimeoutMs: nodeTimeoutOf(read, failover['nodeTimeout']),
     fencing: read.oneOf('spec.failover.fencing', failover['fencing'], fencings, defaults.fencing),
+    grant: read.oneOf('spec.failover.grant', failover['grant'], grantees, defaults.grant),
   })

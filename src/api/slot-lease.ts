@@ -4,6 +4,7 @@
  */
 import type { Lease } from '../kube/resources.ts'
 import { type Fence, formatFence, parseFence } from './fence.ts'
+import { formatGrant, type Grant, parseGrant } from './grant.ts'
 import { labels, prefix } from './labels.ts'
 import { formatSlotKey, numberedName, type SlotKey } from './slot-key.ts'
 import { formatPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
@@ -96,6 +97,8 @@ export interface SlotLease extends SlotKey {
   readonly signers?: readonly Signer[]
   /** Absent: its primary has no voters, and another pod takes over when Kubernetes reports the loss of the node. */
   readonly fence?: Fence
+  /** The pod that may take the slot without the operator, once its primary has died. Absent: none had a grant yet. */
+  readonly grant?: Grant
 }
 
 export const slotAnnotations = {
@@ -122,6 +125,7 @@ export const slotAnnotations = {
   seal: `${prefix}seal`,
   signers: `${prefix}signers`,
   fence: `${prefix}fence`,
+  grant: `${prefix}grant`,
 } as const
 
 /**
@@ -190,6 +194,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.seal]: lease.seal ?? '',
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
         [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence, lease),
+        [slotAnnotations.grant]: lease.grant === undefined ? '' : formatGrant(lease.grant, lease),
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -222,6 +227,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const owner = ownerOf(metadata)
   const epoch = spec.leaseTransitions ?? 0
   const fence = parseFence(note('fence'), { ...key, epoch })
+  const grant = parseGrant(note('grant'), { ...key, epoch })
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const [, leastEpoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
   return {
@@ -231,8 +237,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(policy !== undefined && { policy }),
     holder: { name, uid },
     epoch,
-    node: note('node'),
-    ip: note('ip'),
+    ...{ node: note('node'), ip: note('ip') },
     heir:
       heirName === undefined || heirUid === undefined
         ? undefined
@@ -257,6 +262,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),
     ...(fence !== undefined && { fence }),
+    ...(grant !== undefined && { grant }),
   }
 }
 

@@ -270,6 +270,12 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.called-off', 'who is called takes no place of a slot that is served', 'unit'),
       sentence('D7.patience', 'patience grows with what has to be moved and brought back', 'unit'),
       sentence('D7.swap', 'who goes on stage asks the API server for its Lease right before', 'unit'),
+      sentence('D7.grant', 'the heir takes its slot by a grant, and no other pod meanwhile', 'unit'),
+      sentence(
+        'D7.grant-away',
+        'a primary that dies while the API server is away is succeeded with its memory',
+        'e2e',
+      ),
       sentence('D7.consent', 'a handover is swapped on a word of its source that is fresh', 'unit'),
       sentence(
         'D7.silent-source',

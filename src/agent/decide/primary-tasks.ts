@@ -3,6 +3,7 @@ import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import { ofContradicted, ofGuarded } from './fence-tasks.ts'
+import { ofGrant } from './grants.ts'
 import type { Slot } from './slot-facts.ts'
 import { anotherIn, isOnStage, isPaused, isToEnd, nowhere, wayFrom } from './slot-facts.ts'
 import type { Task } from './task.ts'
@@ -10,7 +11,7 @@ import type { Task } from './task.ts'
 /** The tasks for the pod of this node that a slot's Lease names. */
 export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] {
   const { lease, name } = slot
-  if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)
+  if (isDead(snapshot, pod, name)) return [...ofDead(snapshot, slot, pod), ...ofGrant(snapshot, slot, pod)]
   const onStage = isOnStage(snapshot, lease, pod)
   const ids = idsOf(pod)
   const about = { pod, lease }
@@ -121,7 +122,8 @@ export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Task[] {
   )
   return losers.flatMap((pod): Task[] => {
     const to = lease.ip ?? nowhere
-    const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
+    // A redirect that was to open by itself is renewed.
+    const version = `${name} ${lease.epoch} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))
       return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false }]
     return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, pod, lease }]

@@ -41,6 +41,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // A voter says what it has stated, also when it is no holder any more.
   if (!isWanted(lease, node) && !mayHave && silentTerm === undefined) return undefined
   const progress = kept.progress(slotName(lease))
+  const grant = snapshot.grantWords.get(slotName(lease))
   const { namespace, name, incarnation } = lease
   const common = {
     namespace,
@@ -48,6 +49,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     incarnation,
     generation: stored?.manifest.generation ?? 0,
     ...(silentTerm !== undefined && { silentTerm }),
+    ...(grant !== undefined && { grant }),
     ...(stored === undefined
       ? {}
       : {

@@ -1,11 +1,12 @@
 /** The tasks that a node's agent can have, as data. */
 import type { Fence } from '../../api/fence.ts'
+import type { GoRequest } from '../../api/grant.ts'
 import type { Heartbeats } from '../../api/node-report.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
-import type { PodView } from '../observe/snapshot.ts'
+import type { GrantRecord, PodView } from '../observe/snapshot.ts'
 
 interface Common {
   /** Distinguishes this task from all others. */
@@ -120,6 +121,15 @@ type FenceTask = Common & { readonly lease?: undefined } & (
     /** A slot of another node, for which this node is a voter. */
     | { readonly type: 'vote'; readonly vote: Vote }
     | { readonly type: 'unvote'; readonly slot: string }
+    | {
+        /** A primary that has died here, whose Lease has a grant: the agent tells the heir's agent. */
+        readonly type: 'sayGo'
+        readonly pod: PodView
+        readonly heir: GrantRecord['heir']
+        /** The agent of the heir's node. */
+        readonly to: Peer
+        readonly request: GoRequest
+      }
     /** Another node has stated that a primary here is silent: a write of this agent tells the operator that it is not. */
     | { readonly type: 'contradict'; readonly pod: PodView; readonly fence: Fence }
   )

@@ -19,6 +19,7 @@ const observerOf = (leases: World['leases'], pods: World['pods'] = createStore()
       dead: new Map<string, string>(),
       handoverPauses: { isOn: () => false },
       fence: fence(),
+      grants: { records: new Map(), alive: new Map<string, number>() },
     },
     understudies: { stages: () => new Map(), spoiled: () => new Set() },
   })

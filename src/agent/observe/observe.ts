@@ -1,3 +1,4 @@
+import type { GrantWord } from '../../api/grant.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import { parseSlotLease, restartsOf, type SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -7,9 +8,11 @@ import { createMemo } from '../../kube/memo.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
+import { effectiveLease } from './effective-lease.ts'
 import { memoryOf } from './generations.ts'
+import { grantWordOf } from './grant-word.ts'
 import { isMarked, viewOf } from './pod-view.ts'
-import type { FenceView, Kept, PodView, Snapshot, StageView } from './snapshot.ts'
+import type { FenceView, GrantsView, Kept, PodView, Snapshot, StageView } from './snapshot.ts'
 
 export interface World {
   readonly node: string
@@ -34,6 +37,7 @@ export interface World {
     isOn(lease: SlotLease, pods: readonly PodView[]): boolean
   }
   readonly fence: FenceView
+  readonly grants: GrantsView
 }
 
 export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
@@ -56,12 +60,18 @@ export function createObserver(world: World): () => Snapshot {
       .flatMap(({ metadata, status }) => (status === undefined ? [] : [[metadata.name, status] as const]))
     const slots: SlotLease[] = []
     const restarts = new Map<string, number>()
+    const epochs = new Map<string, number>()
+    const grantWords = new Map<string, GrantWord>()
     for (const object of world.leases.list()) {
       const lease = slotLeaseOf(object)
       if (lease === undefined) continue
-      slots.push(lease)
+      const name = slotName(lease)
+      slots.push(effectiveLease(lease, world.grants.records.get(name)))
+      epochs.set(name, lease.epoch)
+      const word = grantWordOf(world.node, lease, world.grants)
+      if (word !== undefined) grantWords.set(name, word)
       const count = restartsOf(object)
-      if (count !== undefined) restarts.set(slotName(lease), count)
+      if (count !== undefined) restarts.set(name, count)
     }
     const policies = policiesOf(slots)
     const pods = world.pods.list().flatMap(pod => {
@@ -75,7 +85,7 @@ export function createObserver(world: World): () => Snapshot {
       ...(world.machine === undefined ? {} : { machine: world.machine }),
       sentinel,
       pods,
-      slots,
+      ...{ slots, epochs, grantWords },
       restarts,
       reports: new Map(reports.filter(([node]) => node !== world.node)),
       kept: keptIn(world.store.list(), keptOf),
@@ -85,6 +95,7 @@ export function createObserver(world: World): () => Snapshot {
       dead: world.dead,
       handoversPaused: new Set(paused.map(slotName)),
       fence: world.fence,
+      grants: world.grants,
     }
   }
 }

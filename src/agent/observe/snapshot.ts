@@ -1,8 +1,10 @@
 /** The agent's view of the world, from which `desiredTasks` decides. Plain data. */
 import type { V1Container } from '@kubernetes/client-node'
+import type { GrantWord } from '../../api/grant.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { ServingRecord } from '../../api/pod-contract.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
+import type { Least, SlotLease } from '../../api/slot-lease.ts'
 import type { Wire } from '../../kube/object.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 
@@ -116,6 +118,39 @@ export interface Guarded {
   readonly acknowledged?: { readonly slot: string; readonly version: number }
 }
 
+/** One use of a grant by this agent, or its refusal. The latest one of a slot counts. */
+export interface GrantRecord {
+  readonly slot: SlotKey
+  /** That of the primary that has died. */
+  readonly epoch: number
+  readonly number: number
+  /** `Said`: this is the node of the dead primary. `Asked`: this is the node of the heir. */
+  readonly role: 'Said' | 'Asked'
+  /**
+   * `Accepted`: the heir has the slot. `Refused`: the agent of the heir never accepts this number. `Unknown`: it may have
+   * accepted. `Undelivered`: it has not heard of it, and never will.
+   */
+  readonly answer: 'Accepted' | 'Refused' | 'Unknown' | 'Undelivered'
+  readonly heir: {
+    readonly name: string
+    readonly uid: string
+    readonly node: string
+    readonly ip: string | undefined
+  }
+  /** Memory with which the heir continues at least. */
+  readonly atLeast?: Least
+  /** Wall clock, ms. */
+  readonly at: number
+}
+
+/** The grants that this agent has used or agreed to. */
+export interface GrantsView {
+  /** By slot: the latest one. */
+  readonly records: ReadonlyMap<string, GrantRecord>
+  /** By slot: the latest epoch in which this agent has seen the processes of the primary run here. */
+  readonly alive: ReadonlyMap<string, number>
+}
+
 /** The clone in an understudy of this node. */
 export interface StageView {
   /** `slotName` of its memory. */
@@ -135,7 +170,10 @@ export interface Snapshot {
   /** Distinguishes the sentinel that runs from earlier ones: a new one watches nothing yet. */
   readonly sentinel: string
   readonly pods: readonly PodView[]
+  /** By these the agent acts: see `effectiveLease`. */
   readonly slots: readonly SlotLease[]
+  /** Epochs of the slots as the API server has them. */
+  readonly epochs: ReadonlyMap<string, number>
   /** Restarts of the holder's containers when the life of its slot began, by `slotName`; absent: not known. */
   readonly restarts?: ReadonlyMap<string, number>
   /** Reports by node, this node's own left out. */
@@ -155,4 +193,7 @@ export interface Snapshot {
   /** Slots (`slotName`) whose primaries here must not be stopped for a successor for now: a handover has failed. */
   readonly handoversPaused: ReadonlySet<string>
   readonly fence: FenceView
+  readonly grants: GrantsView
+  /** The words of this node about the grants of slots. */
+  readonly grantWords: ReadonlyMap<string, GrantWord>
 }

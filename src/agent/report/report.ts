@@ -223,7 +223,7 @@ function summedUp(checks: readonly NodeCheck[]): NodeCheck[] {
  */
 function listed(slots: readonly SlotReport[]) {
   const rank = (slot: SlotReport) =>
-    slot.role === 'source' || slot.silentTerm !== undefined
+    slot.role === 'source' || slot.silentTerm !== undefined || slot.grant !== undefined
       ? 0
       : slot.usable !== undefined
         ? 1
@@ -274,10 +274,11 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, heartbeats, slo
       acknowledged,
       ended,
       silentTerm,
+      grant,
       reason,
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, ended, silentTerm },
+      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, ended, silentTerm, grant },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

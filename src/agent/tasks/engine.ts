@@ -11,6 +11,7 @@ import type { Random } from '../../kube/random.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { desiredTasks } from '../decide/desired-tasks.ts'
+import { isUntold } from '../decide/grants.ts'
 import { replicateKey } from '../decide/holder-tasks.ts'
 import { slotReportsOf } from '../decide/slot-reports.ts'
 import type { Task } from '../decide/task.ts'
@@ -144,6 +145,7 @@ export function createEngine(options: EngineOptions): Engine {
     progress.keepOnly(slots)
     options.paces.keepOnly(slots)
     context.fencing.keepOnly(slots)
+    context.grants.keepOnly(snapshot.epochs, uid => isUntold(snapshot, present.podOf(uid)))
     const { active } = tasks
     report(
       slotReportsOf(snapshot, {

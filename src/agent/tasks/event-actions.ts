@@ -23,4 +23,5 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   vote: 'Fence',
   unvote: 'Fence',
   contradict: 'Fence',
+  sayGo: 'Redirect',
 }

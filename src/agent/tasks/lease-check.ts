@@ -7,7 +7,7 @@ import { stepsBehind } from '../../slot/decide/age.ts'
 import { toldOf } from '../observe/generations.ts'
 import type { TaskContext } from './task-context.ts'
 
-export type LeaseCheckContext = Pick<TaskContext, 'inquiry' | 'clock' | 'log'>
+export type LeaseCheckContext = Pick<TaskContext, 'inquiry' | 'grants' | 'clock' | 'log'>
 
 /**
  * Rejects a generation that is too old by the Lease: another node could restore newer memory, which would be lost. The
@@ -23,7 +23,10 @@ export async function insist(
   signal: AbortSignal,
 ): Promise<void> {
   if (!isTooOld(stored, lease.atLeast, lease)) return
-  if (isTooOld(stored, (await inquiry.lease(lease, signal))?.atLeast, lease)) throw newerElsewhere(stored)
+  const now = await inquiry.lease(lease, signal)
+  // The API server does not know yet that a grant was used.
+  const { atLeast } = now !== undefined && now.epoch < lease.epoch ? lease : (now ?? {})
+  if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
 }
 
 export const isTooOld = ({ manifest }: Stored, atLeast: SlotLease['atLeast'], lease: SlotLease): boolean =>
@@ -37,21 +40,31 @@ export const newerElsewhere = ({ manifest }: Stored) =>
 
 const confirmAgainMs = 200
 
+/** How long a grant waits for an answer of the API server, ms: that may know that another pod has the slot. */
+const grantedWaitsMs = 200
+
 /**
  * Makes sure, by the API server, that the slot still belongs to this pod, and returns its Lease; asks until it gets an
  * answer. A restore takes seconds and a cache can be stale: another pod may have the slot and run by now. This is the
  * last moment to detect that.
  *
+ * An accepted grant stands for the Lease that the operator has not written yet: where the API server does not answer at
+ * once, it counts for a short while. The operator calls no other pod before this agent has said that the grant is over.
+ *
  * @throws AgentError NotCalled, the signal's reason.
  */
 export async function confirm(
-  { inquiry, clock, log }: LeaseCheckContext,
+  { inquiry, grants, clock, log }: LeaseCheckContext,
   lease: SlotLease,
   signal: AbortSignal,
 ): Promise<SlotLease> {
   for (let isFirst = true; ; isFirst = false) {
     try {
-      const now = await inquiry.lease(lease, signal)
+      const now = await (grants.isFresh(lease)
+        ? withinShort(clock, signal, given => inquiry.lease(lease, given))
+        : inquiry.lease(lease, signal))
+      const isUnrecorded = now?.incarnation === lease.incarnation && now.epoch + 1 === lease.epoch
+      if (isUnrecorded && grants.isAccepted(lease)) return lease
       const isCalled =
         now?.holder.uid === lease.holder.uid &&
         now.incarnation === lease.incarnation &&
@@ -60,9 +73,39 @@ export async function confirm(
       return now
     } catch (error) {
       signal.throwIfAborted()
-      if (!isKubeError(error)) throw error
+      if (!isKubeError(error) && !(error instanceof NoAnswer)) throw error
+      if (grants.isFresh(lease)) {
+        log.info({ slot: slotName(lease) }, 'the API server does not answer, so the grant counts')
+        return lease
+      }
       if (isFirst) log.warn({ err: error, slot: slotName(lease) }, 'cannot read the Lease of the slot')
       await clock.sleep(confirmAgainMs, signal)
     }
+  }
+}
+
+class NoAnswer extends Error {
+  override readonly name = 'NoAnswer'
+}
+
+async function withinShort<T>(
+  clock: LeaseCheckContext['clock'],
+  signal: AbortSignal,
+  ask: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const over = new AbortController()
+  const late = clock.sleep(grantedWaitsMs, AbortSignal.any([signal, over.signal])).then(() => {
+    throw new NoAnswer()
+  })
+  const given = new AbortController()
+  const stop = () => given.abort(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([ask(given.signal), late])
+  } finally {
+    signal.removeEventListener('abort', stop)
+    over.abort()
+    late.catch(() => undefined)
+    given.abort(new NoAnswer())
   }
 }

@@ -9,6 +9,7 @@ import { probe } from './probe.ts'
 import { promote } from './promote.ts'
 import { redirect } from './redirect.ts'
 import { replicate } from './replicate.ts'
+import { sayGo } from './say-go.ts'
 import { stopPrimary } from './stop-primary.ts'
 import type { TaskContext } from './task-context.ts'
 import { verifyRestore } from './verify-restore.ts'
@@ -70,6 +71,8 @@ export function perform(
       return vote(work, task, signal)
     case 'unvote':
       return unvote(work, task, signal)
+    case 'sayGo':
+      return sayGo(work, task, signal)
     case 'contradict':
       work.showLife({ name: task.pod.uid, term: task.fence.term }, task.fence.timeoutMs)
       return Promise.resolve()

@@ -22,6 +22,7 @@ import type { AgentMetrics } from '../report/metrics.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
 import type { Deaths } from '../state/deaths.ts'
 import type { Fencing } from '../state/fencing.ts'
+import type { GrantFiles, Grants } from '../state/grants.ts'
 import type { HandoverPauses } from '../state/handover-pauses.ts'
 import type { LazyPages } from '../state/lazy-pages.ts'
 import type { Paces } from '../state/paces.ts'
@@ -67,6 +68,9 @@ export interface NodeCapabilities {
   readonly inquiry: Inquiry
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
+  /** Tells another agent to use a grant. */
+  readonly go: PeerClient['go']
+  readonly grantFiles: GrantFiles
   /** Returns the key of heartbeats that this node shares with a peer; undefined: the peer's key is none. */
   readonly heartbeatKey: HeartbeatKey['with']
   /** Signs the manifest of a generation that this node has saved. */
@@ -123,6 +127,7 @@ export interface PodCapabilities {
   readonly lazyPages: LazyPages
   readonly deaths: Deaths
   readonly fencing: Fencing
+  readonly grants: Grants
   /** Shows the operator by a write that this agent lives, for a primary with this time-out. */
   readonly showLife: ApiVoter['alone']
   /** Writes a condition of a pod; false: the pod is gone. */

@@ -2,10 +2,10 @@ import { AgentError } from '../../api/agent-errors.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { watchName } from '../state/watch-name.ts'
 import { letEarlierGo } from './hand-over.ts'
-import { redirectLastsMs, unwatch } from './remains.ts'
+import { redirectLastsMs, unwatch, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
-type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | 'inquiry' | 'log'>
+type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | 'grants' | 'inquiry' | 'log'>
 
 /**
  * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this
@@ -16,8 +16,8 @@ export async function watchPrimary(
   task: TaskOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pod, way } = task
-  const { sentinel, understudies, deaths } = work
+  const { pod, lease, way } = task
+  const { sentinel, understudies, deaths, grants } = work
   try {
     const { located } = await understudies.enter(pod, signal)
     const containers = located.containers.map(container => ({
@@ -32,6 +32,9 @@ export async function watchPrimary(
       await sentinel.watch(watch, app, signal)
     }
     deaths.guarded(pod)
+    const watches = await watchesOf(sentinel, pod.uid, signal)
+    const isWhole = containers.every(({ watch }) => watches.some(({ name }) => name === watch))
+    if (isWhole && watches.every(({ diedUnixNs }) => diedUnixNs === undefined)) grants.isAlive(lease)
     if (way !== undefined)
       for (const { watch, init } of containers)
         await sentinel.prepareRedirect(

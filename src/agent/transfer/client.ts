@@ -1,11 +1,7 @@
 /** Fetches generations from the agents of other nodes into this node's store. */
-import {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  constants,
-  type IncomingHttpHeaders,
-} from 'node:http2'
+import { type ClientHttp2Session, constants } from 'node:http2'
 import { AgentError } from '../../api/agent-errors.ts'
+import type { GoAnswer, GoRequest } from '../../api/grant.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { applyDelta } from '../../checkpoint/delta.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
@@ -16,13 +12,14 @@ import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
+import { type Answer, head, refuseUnless, watched } from './answer.ts'
 import { bodyOf, StreamBroken } from './body.ts'
 import type { Apply } from './codec.ts'
 import { connectPeer, type Peer } from './connection.ts'
 import type { Identity } from './identity.ts'
-import { formatRequest, parseHead } from './protocol.ts'
+import { formatGo, formatRequest, goAnswerOf, parseHead } from './protocol.ts'
 import { type ReceivedGeneration, receiveGeneration } from './receive.ts'
-import { createWatchdog, type Watchdog } from './watchdog.ts'
+import { createWatchdog } from './watchdog.ts'
 
 export interface PeerClientOptions {
   readonly identity: Pick<Identity, 'key' | 'cert'>
@@ -59,6 +56,12 @@ export interface PeerClient {
    * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
   pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal, onAnswer?: () => void): Promise<Stored>
+  /**
+   * Tells that peer to use a grant.
+   * @param onSend called when the message may arrive from now on. Until then it certainly has not.
+   * @throws AgentError Peer*, the signal's reason.
+   */
+  go(peer: Peer, request: GoRequest, signal: AbortSignal, onSend: () => void): Promise<GoAnswer>
   close(): void
 }
 
@@ -111,7 +114,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     return connecting
   }
 
-  const open = async (peer: Peer, path: string, signal: AbortSignal) => {
+  const open = async (peer: Peer, { path, method = 'GET', onSend }: Question, signal: AbortSignal) => {
     const session = await unlessAborted(connection(peer), signal)
     const use = uses.get(session) ?? { count: 0, idle: undefined }
     uses.set(session, use)
@@ -129,7 +132,10 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       )
     }
     try {
-      return { stream: session.request({ ':path': path }, { endStream: true }), endUse }
+      signal.throwIfAborted()
+      onSend?.()
+      const headers = { ':path': path, ':method': method }
+      return { stream: session.request(headers, { endStream: true }), endUse }
     } catch (error) {
       // The connection closed at this moment.
       endUse()
@@ -140,11 +146,11 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   /** Sends a request and passes the answer's head to `use`; always destroys the stream afterwards. */
   const ask = async <T>(
     peer: Peer,
-    path: string,
+    question: Question,
     signal: AbortSignal,
     use: (answer: Answer) => Promise<T>,
   ): Promise<T> => {
-    const { stream, endUse } = await open(peer, path, signal)
+    const { stream, endUse } = await open(peer, question, signal)
     const body = bodyOf(stream)
     let reason: unknown
     const end = (why: unknown) => {
@@ -190,7 +196,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     const ours = store.latest(slot)
     const after = ours && { epoch: ours.manifest.epoch, generation: ours.manifest.generation }
     const request = { slot, after, base: trouble?.whole ? undefined : after }
-    return ask(peer, formatRequest(request), signal, async ({ body, headers, watchdog }) => {
+    return ask(peer, { path: formatRequest(request) }, signal, async ({ body, headers, watchdog }) => {
       const status = Number(headers[':status'])
       if (status === 204) return undefined
       refuseUnless(status === 200, status, peer)
@@ -239,6 +245,15 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         throw error
       }
     },
+    go: (peer, request, signal, onSend) =>
+      ask(peer, { path: formatGo(request), method: 'POST', onSend }, signal, async ({ headers }) => {
+        const status = Number(headers[':status'])
+        const answer = goAnswerOf(status)
+        if (answer !== undefined) return answer
+        // Another status comes before any judgement, from an agent that does not know this node, or no grants.
+        refuseUnless(false, status, peer)
+        return 'Later'
+      }),
     close() {
       for (const connecting of connections.values())
         connecting.then(
@@ -256,37 +271,9 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   }
 }
 
-interface Answer {
-  readonly body: AsyncIterable<Buffer>
-  readonly headers: IncomingHttpHeaders
-  readonly watchdog: Watchdog
-}
-
-function head(stream: ClientHttp2Stream, watchdog: Watchdog): Promise<IncomingHttpHeaders> {
-  watchdog.watch()
-  return new Promise((resolve, reject) => {
-    stream.once('response', resolve)
-    // 102: the server is still waiting, too.
-    stream.on('headers', () => watchdog.watch())
-    stream.on('error', error => reject(new StreamBroken(error.message, { cause: error })))
-    stream.once('close', () => reject(new StreamBroken('no answer')))
-  })
-}
-
-async function* watched(body: AsyncIterable<Buffer>, watchdog: Watchdog): AsyncGenerator<Buffer, void> {
-  watchdog.watch()
-  for await (const chunk of body) {
-    // While this side processes a chunk, the peer is not the slow one.
-    watchdog.rest()
-    yield chunk
-    watchdog.watch()
-  }
-  watchdog.rest()
-}
-
-function refuseUnless(fits: boolean, status: number, { address }: Peer): void {
-  if (fits) return
-  throw status === 403
-    ? new AgentError('PeerRefused', address)
-    : new AgentError('PeerMalformed', `${address}: status ${status}`)
+/** A request without a body. */
+interface Question {
+  readonly path: string
+  readonly method?: 'GET' | 'POST'
+  readonly onSend?: () => void
 }

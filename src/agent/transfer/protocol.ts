@@ -1,4 +1,5 @@
-/** The protocol between two agents: one request, and the headers of its answer. */
+/** The protocol between two agents: requests for generations with the headers of their answers, and uses of grants. */
+import type { GoAnswer, GoRequest } from '../../api/grant.ts'
 import { parseSlotKey, type SlotKey, slotFieldsOf, slotKeyIn } from '../../api/slot-key.ts'
 import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 
@@ -94,3 +95,35 @@ export function parseHead(fields: Readonly<Record<string, unknown>>): Generation
   if (typeof age !== 'string' || !/^\d{1,15}$/.test(age)) return undefined
   return { version: version.version, base: base.version, ageMs: Number(age) }
 }
+
+const goPath = '/v1/go'
+
+/** Returns the path of a use of a grant. @throws CheckpointError BadManifest for an invalid slot. */
+export function formatGo({ slot, epoch, number, uid, atLeast }: GoRequest): string {
+  const least = atLeast === undefined ? 'none' : `${formatVersion(atLeast)}@${Math.trunc(atLeast.takenAt)}`
+  return `${goPath}/${slotName(slot)}?epoch=${epoch}&number=${number}&uid=${uid}&least=${least}`
+}
+
+/** Parses only the output of `formatGo`. */
+export function parseGo(path: string): GoRequest | undefined {
+  const [, name = '', epoch, number, uid, least = ''] =
+    /^\/v1\/go\/([^?/]+)\?epoch=(\d{1,15})&number=(\d{1,15})&uid=([A-Za-z0-9-]{1,64})&least=([^&]{1,64})$/.exec(
+      path,
+    ) ?? []
+  const slot = parseSlotKey(name)
+  if (slot === undefined || uid === undefined) return undefined
+  const request = { slot, epoch: Number(epoch), number: Number(number), uid }
+  if (least === 'none') return request
+  const [version, at = ''] = least.split('@')
+  const parsed = parseVersion(version)
+  if (parsed === 'malformed' || parsed.version === undefined || !/^\d{1,15}$/.test(at)) return undefined
+  return { ...request, atLeast: { ...parsed.version, takenAt: Number(at) } }
+}
+
+/** The status of each answer to a use of a grant. */
+const goStatus = { Accepted: 200, Refused: 409, Later: 425 } as const satisfies Record<GoAnswer, number>
+
+export const statusOfGo = (answer: GoAnswer): number => goStatus[answer]
+
+export const goAnswerOf = (status: number): GoAnswer | undefined =>
+  (['Accepted', 'Refused', 'Later'] as const).find(answer => goStatus[answer] === status)

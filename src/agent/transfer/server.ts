@@ -10,6 +10,7 @@ import {
 } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { createServer, type TLSSocket } from 'node:tls'
+import type { GoAnswer, GoRequest } from '../../api/grant.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { encodeDelta } from '../../checkpoint/delta.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
@@ -22,7 +23,7 @@ import type { Identity } from './identity.ts'
 import { keepAlive } from './keep-alive.ts'
 import { createKeyedSignal } from './keyed-signal.ts'
 import { peerFingerprint, pinnedTls } from './pinned.ts'
-import { type GenerationRequest, parseRequest } from './protocol.ts'
+import { type GenerationRequest, parseGo, parseRequest, statusOfGo } from './protocol.ts'
 import { newest, sendGeneration } from './send.ts'
 import { shareEncoding } from './share-encoding.ts'
 import { createTurns } from './turns.ts'
@@ -47,6 +48,8 @@ export interface PeerServerOptions {
   readonly strangers?: { readonly forAll: number; readonly forEach: number } | undefined
   /** True if that node is to keep this slot's generations now. */
   readonly mayRead: (node: string, slot: SlotKey) => boolean
+  /** Answers a node that uses a grant; undefined: not yet. */
+  readonly agree?: (node: string, request: GoRequest) => Promise<GoAnswer> | undefined
   readonly clock: Clock
   readonly log: Log
   /** Limits concurrent transfers. Default 8 in all, 2 to one node; one namespace may take all but one. */
@@ -142,6 +145,7 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       const nodeNow = () => nodeOf(fingerprint, address)
       const node = nodeNow()
       if (node === undefined) return answer(stream, 403)
+      if (method === 'POST') return void agree(stream, node, path)
       if (method !== 'GET') return answer(stream, 405)
       const request = parseRequest(path)
       if (request === undefined) return answer(stream, 400)
@@ -155,6 +159,17 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
         if (!stream.destroyed) stream.destroy(error instanceof Error ? error : new Error(String(error)))
       })
     })
+  }
+
+  const agree = async (stream: ServerHttp2Stream, node: string, path: string): Promise<void> => {
+    const request = parseGo(path)
+    if (request === undefined) return answer(stream, 400)
+    try {
+      answer(stream, statusOfGo((await options.agree?.(node, request)) ?? 'Later'))
+    } catch (error) {
+      log.warn({ err: error, node, slot: slotName(request.slot) }, 'cannot answer the use of a grant')
+      answer(stream, 500)
+    }
   }
 
   const give = async (

@@ -1,3 +1,4 @@
+import type { GrantWord } from '../grant.ts'
 import {
   type Budget,
   type Heartbeats,
@@ -105,6 +106,14 @@ const slot = object<WrittenSlotReport>(
     silentTerm: count(
       'The latest term of the slot in which this node has stated that the primary is silent.',
       int64,
+    ),
+    grant: object<GrantWord>(
+      {
+        closed: count('The agent uses no grant up to this number from now on.', int64),
+        used: count('The grant that the agent has used, or may have used.', int64),
+      },
+      { closed: true },
+      { description: 'Grants by which the heir takes the slot without the operator; absent: not known.' },
     ),
     reason: text('Why there is no newer generation, or why it is not usable: one word, for programs.'),
     message: text('The reason in words, and what to change.'),

@@ -10,6 +10,7 @@ import {
   type FailoverSpec,
   fencings,
   gatePositions,
+  grantees,
   type HotBackupSpec,
   holderChoices,
   hotBackupModes,
@@ -152,6 +153,11 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             'Only with checkpoint. Freeze: a primary that neither the nodes with its copies nor the API server can hear stops by itself, before another pod takes over; it resumes if it is heard again in time. None: it runs on, and another pod takes over when Kubernetes reports the loss of the node. Default Freeze.',
             fencings,
             defaults.fencing,
+          ),
+          grant: choice(
+            'Only with checkpoint. Heir: the hot backup that has the memory of a primary may take its slot without the operator, once the node of the primary says that it has died; so a primary gets its successor also while the API server is away. None: the operator calls each successor. Default None: Heir is not proven enough yet.',
+            grantees,
+            defaults.grant,
           ),
           liveness: object<LivenessSpec>(
             {

@@ -1,4 +1,5 @@
 import { isFencedOff, isLongOutOfReach, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { mayBeginAnew, usedHeirOf } from '../../slot/decide/grant.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
@@ -19,6 +20,7 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     // A pod that began a new incarnation of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
+    if (usedHeirOf(slot) !== undefined) return [{ pod, reason: 'Died' }]
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
     if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost' }]
@@ -44,10 +46,17 @@ export const unwanted = (
 /** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000
 
+/** True if a grant keeps the slot from beginning another incarnation in place. */
+export const waitsToBegin = (slot: SlotMemory | undefined, pod: PodView): boolean =>
+  isEmptied(slot, pod) && !mayBeginAnew(slot)
+
+const isEmptied = (slot: SlotMemory | undefined, pod: PodView): boolean =>
+  isReplaced(slot, pod) && pod.stage?.understudy === false && isGone(slot)
+
 /** The kubelet has started another app in the primary, and no node has, or may have, the memory of the app before. */
 export function beganAnew({ slots }: MemoryView, pod: PodView): boolean {
   const slot = slots.get(pod.slot ?? -1)
-  return isReplaced(slot, pod) && pod.stage?.understudy === false && isGone(slot)
+  return isEmptied(slot, pod) && mayBeginAnew(slot)
 }
 
 /**

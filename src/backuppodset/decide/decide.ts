@@ -1,6 +1,7 @@
 import type { Random } from '../../kube/random.ts'
 import { untilEnded } from '../../slot/decide/ending.ts'
 import { untilVerdict } from '../../slot/decide/fence/verdict.ts'
+import { untilGrantsEnd } from '../../slot/decide/grant.ts'
 import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
@@ -62,6 +63,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilDeparture(s),
       untilDeath(s),
       untilEnded(s),
+      untilGrantsEnd(s),
       untilVerdict(s),
       untilTried(s),
       untilRetirement(s),

@@ -1,4 +1,5 @@
 /** The last resort for a slot that no backup can take: a new pod, more patience, or an empty start. */
+import { mayBeginAnew } from '../../slot/decide/grant.ts'
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import { isGone, usableOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
@@ -27,6 +28,8 @@ export function lastResort(
   slot: SlotMemory,
   hot: readonly PodView[],
 ): 'make' | 'awaited' | 'anew' {
+  // A pod may take the slot by itself, or has done so.
+  if (!mayBeginAnew(slot)) return 'awaited'
   if (isGone(slot) || isWornOut(s, slot)) return 'anew'
   if (usableOf(slot).length === 0 || !canBeMade(s, slot) || msUntilSourceSays(s, slot) > 0) return 'awaited'
   const left = msUntilMade(s, slot, hot)

@@ -1,13 +1,14 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
-import { assignments, type Players, vacantLeases } from '../../slot/decide/assignments.ts'
+import { assignments, type Players } from '../../slot/decide/assignments.ts'
 import { dueStatements, isLongOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
+import { vacantLeases } from '../../slot/decide/vacant-leases.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { together } from './converge.ts'
-import { beganAnew, failures, unwanted } from './deaths.ts'
+import { beganAnew, failures, unwanted, waitsToBegin } from './deaths.ts'
 import { placingFor } from './near.ts'
 import { partition } from './partition.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
@@ -148,17 +149,24 @@ function leaseWrites(
   { hot, understudies, relays }: Pick<Players, 'understudies' | 'relays'> & Pick<Backups, 'hot'>,
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
+  const ungranted = new Set([
+    ...taken.ungranted,
+    ...healthy.flatMap(pod =>
+      pod.slot !== undefined && waitsToBegin(memory.slots.get(pod.slot), pod) ? [pod.slot] : [],
+    ),
+  ])
   return [
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
       ...{ owner: s.set, turn: turnOf(s), isGivenUp: slot => isGivenUp(s, slot) },
-      unwanted: unwanted(s, memory, settled),
+      ...{ unwanted: unwanted(s, memory, settled), ungranted },
     }),
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },
       ending: new Set(taken.late.filter(slot => taken.ending.has(slot))),
       outOfReach: unheld.waiting.flatMap(slot => (isLongOutOfReach(s, slot) ? [slot.lease.slot] : [])),
+      ungranted,
       called: cast.primaries.flatMap(({ slot, stage }) => (stage?.promoting ? (slot ?? []) : [])),
     }),
     ...reclaim([...unheld.retained, ...calledBack(memory, cast, leaving)]),

@@ -1,5 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
+import { mayBeginAnew, mayCall } from '../../slot/decide/grant.ts'
 import { isHandedOver, standsUntil } from '../../slot/decide/handover.ts'
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
 import { promotion } from '../../slot/decide/successors.ts'
@@ -48,6 +49,7 @@ export function rolloutWithMemory(
 
   if (turn === undefined) return makeRelay(s, random)
   if (turn.successor !== undefined) return handOver(s, turn)
+  if (!mayBeginAnew(turn.slot)) return []
   // The loser stays until its successor serves: until then the Lease names the loser.
   return [
     {
@@ -81,7 +83,7 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
  * to keep the primary stopped.
  */
 const handOver = (s: Snapshot, turn: Turn): Action[] =>
-  turn.successor !== undefined && isHandedOver(turn, s)
+  turn.successor !== undefined && mayCall(turn.slot, turn.successor.uid) && isHandedOver(turn, s)
     ? [
         {
           ...promotion(turn.slot, turn.successor, roleOf(s, turn), s),

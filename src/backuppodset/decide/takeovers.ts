@@ -2,6 +2,7 @@
 
 import type { Role } from '../../slot/decide/actions.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from '../../slot/decide/ending.ts'
+import { usedHeirOf } from '../../slot/decide/grant.ts'
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
 import { match } from '../../slot/decide/match.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
@@ -34,6 +35,8 @@ export interface Takeovers {
   readonly expecting: ReadonlySet<number>
   /** Slots in which a pod is to be terminated before another one is called. */
   readonly ending: ReadonlySet<number>
+  /** Slots that get no successor before their grants are over. */
+  readonly ungranted: ReadonlySet<number>
   /** Vacant slots that have no successor yet: a called pod may still come, or has to end first. */
   readonly late: readonly number[]
 }
@@ -54,15 +57,23 @@ export function takeovers(
   const successorOf = matched(s, memory, candidates, failing, open)
   const { call, makeFor, ...filling } = fillingOf(s, memory, tools, backups.hot)
   const replaced = new Set<PodView>()
+  const ungranted = new Set<number>()
+  const release = (slot: SlotMemory | undefined) => {
+    // Also one that was used, if the heir is gone since: its agent says then that it does not run.
+    if (slot?.grants?.outstanding !== undefined) ungranted.add(slot.lease.slot)
+  }
   for (const { pod, reason } of failing) {
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
-    if (msUntilReplaced(s, pod.slot, reason) > 0) {
+    // A heir that has the slot already is only recorded.
+    const isRecorded = usedHeirOf(slot) !== undefined
+    if (!isRecorded && msUntilReplaced(s, pod.slot, reason) > 0) {
       if (isOver(reason)) replaced.add(pod)
       continue
     }
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
+    if (successor === undefined) release(slot)
     if (slot !== undefined && successor !== undefined) {
       if (call(slot, successor, role, isOver(reason) ? undefined : pod)) replaced.add(pod)
     } else if (isOver(reason)) {
@@ -77,7 +88,10 @@ export function takeovers(
     const successor = successorOf(slot.lease.slot)
     const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
     if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
-    else makeFor(slot, role)
+    else {
+      release(slot)
+      makeFor(slot, role)
+    }
   }
   // A pod may be made while the previous primary is being stopped, or while a called pod may still come.
   for (const slot of [...vacancies.waiting, ...coming]) {
@@ -86,7 +100,7 @@ export function takeovers(
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))
   }
   const late = [...coming, ...open.filter(({ lease }) => filling.ending.has(lease.slot))]
-  return { ...filling, replaced, late: late.map(({ lease }) => lease.slot) }
+  return { ...filling, replaced, ungranted, late: late.map(({ lease }) => lease.slot) }
 }
 
 /**
@@ -94,7 +108,11 @@ export function takeovers(
  */
 function callableBackups(memory: MemoryView, { hot, cold }: Backups): readonly PodView[] {
   const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
-  return candidatesOf(hot, cold).filter(({ uid }) => !named.has(uid))
+  const used = new Set([...memory.slots.values()].map(slot => usedHeirOf(slot)?.uid))
+  const ready = candidatesOf(hot, cold)
+  // A heir that has used its grant is called, whatever its state: it has the slot.
+  const heirs = hot.filter(pod => used.has(pod.uid) && !ready.includes(pod))
+  return [...ready, ...heirs].filter(({ uid }) => !named.has(uid))
 }
 
 /** Gives each slot the best candidate that the other slots leave to it. */

@@ -1,4 +1,5 @@
 import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { usedHeirOf } from '../../slot/decide/grant.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { optionsOf } from '../../slot/decide/successors.ts'
@@ -53,6 +54,7 @@ export function vacancies(
 export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   !isRetained(slot) &&
   !isGone(slot) &&
+  usedHeirOf(slot) === undefined &&
   !isFencedOff(s, slot) &&
   (isExpectedToGo(s, slot) || isOutOfReach(s, slot))
 

@@ -60,6 +60,7 @@ export function observeMemory(
   const pass = {
     ...{ deps, podByUid, since, refusedForLong, intervalMs: set.memory.intervalMs },
     stageOf: deps.stageOf ?? stageOf,
+    lostAfterMs: lostAfter(set, deps),
     told: deps.reports.ofSet(`${set.namespace}/${set.name}`),
   }
   const slots = ours.map(each => observeSlot(each, pass)).sort((a, b) => a.lease.slot - b.lease.slot)
@@ -69,6 +70,7 @@ export function observeMemory(
     copies: set.memory.copies,
     giveUpAfterMs: set.memory.giveUpAfterMs,
     retainMs: set.memory.retainMs,
+    namesGrants: set.failover.grant === 'Heir',
     nodeTimeoutMs: set.failover.fencing === 'None' ? undefined : set.failover.nodeTimeoutMs,
     heldMs: deps.storm.heldForMs(),
     nodes,
@@ -78,6 +80,23 @@ export function observeMemory(
     caveats: caveatsOf(set, slots, nodes, claims),
   }
 }
+
+/** Kubernetes marks the pods of a silent node after about this time, ms. */
+const nodeGraceMs = 50_000
+
+/** Returns after which silence of an agent the pods of its node count as lost, like primaries without voters. */
+const lostAfter =
+  ({ failover: { unreadySeconds } }: SetWithMemory, { nodeOf }: Pick<MemoryDeps, 'nodeOf'>) =>
+  (name: string): number | undefined => {
+    const node = nodeOf(name)
+    const taints = node?.spec?.taints
+    if (isOutOfService(taints)) return 0
+    // The agent may be away, although the node is there.
+    const isThere = node !== undefined && taints?.some(({ key }) => lostTaints.includes(key)) !== true
+    return isThere || unreadySeconds === 0 ? undefined : nodeGraceMs + unreadySeconds * 1000
+  }
+
+const lostTaints: readonly string[] = ['node.kubernetes.io/unreachable', 'node.kubernetes.io/not-ready']
 
 const caveatsOf = (
   { memory, template }: SetWithMemory,

@@ -1,3 +1,4 @@
+import type { Grant } from '../../api/grant.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
 import type { Signer } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
@@ -6,16 +7,15 @@ import type { SlotActionOf } from './actions.ts'
 import { stepsBehind } from './age.ts'
 import { newestOf, toldOf } from './copy-age.ts'
 import { fenceOf } from './fence/fence-of.ts'
+import { mayBeginAnew, nextGrant } from './grant.ts'
 import type { Handover } from './handover.ts'
 import { type AssignOptions, assign } from './heirs.ts'
 import { endOf, isKeptOf, keptNow } from './knowledge.ts'
 import { misfit } from './machine-fit.ts'
 import type { MemoryView, NodeView, SlotMemory } from './memory-view.ts'
-import { isWanted } from './origin.ts'
 import type { Owner } from './owner.ts'
 import { signersAfter, signersNow } from './signers.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
-import { nowAskedFor, stillAskedFor } from './successors.ts'
 
 export interface Players {
   /** Primaries that hold their slot and stay. */
@@ -32,6 +32,8 @@ export interface Players {
   readonly turn: Handover | undefined
   /** Slots whose primaries another pod is to replace, although no agent can stop them. */
   readonly unwanted: ReadonlySet<number>
+  /** Slots that get no grant: another pod, or another incarnation, waits for the end of the last one. */
+  readonly ungranted: ReadonlySet<number>
   /** True if the owner still gives up the memory that the slot's Lease marks as given up. */
   readonly isGivenUp: (slot: SlotMemory) => boolean
 }
@@ -99,6 +101,10 @@ export function assignments(
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const fence = fenceOf(s, present, goesOn ? cover?.holders : 'ends', players.unwanted.has(slot))
+    // No pod gets the slot while another one may take it by itself.
+    if (!goesOn && present !== undefined && !mayBeginAnew(present)) return []
+    const isSameEpoch = goesOn && epoch === present.lease.epoch && !isRefused
+    const grant = grantOf(present, isSameEpoch ? heir : undefined, pod, players, memory)
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
@@ -106,22 +112,18 @@ export function assignments(
       ...{ group: owner.name, slot, owner: owner.uid },
       ...(present?.lease.policy && { policy: present.lease.policy }),
       holder: { name: pod.name, uid: pod.uid },
-      epoch,
-      node: pod.node,
-      ip: isSame ? present.lease.ip : undefined,
+      ...{ epoch, node: pod.node, ip: isSame ? present.lease.ip : undefined },
       heir: heir && { name: heir.name, uid: heir.uid, ip: heir.stage?.ip },
       holders: cover?.holders ?? [],
       kept: goesOn ? keptNow(present, isEnded ? 'nobody' : (cover?.holders ?? []), pod.node) : [],
       containers: goesOn ? containersOf(present, pod) : firstContainersOf(pod),
       ending: players.ending.has(slot) ? pod.uid : undefined,
-      restoreHash: pod.stage?.restoreHash,
-      handover,
+      ...{ restoreHash: pod.stage?.restoreHash, handover },
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...(seal !== undefined && { seal }),
-      ...(signers !== undefined && { signers }),
-      ...(fence && { fence }),
+      ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
+      ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }
     if (present !== undefined && isEqual(lease, present.lease)) return []
     // The present primary is being replaced by this pod, and serves until this pod can.
@@ -228,57 +230,28 @@ function spareNodes(s: SlotSnapshot, { nodes }: MemoryView): Omit<AssignOptions,
   }
 }
 
-export interface Vacancy {
-  readonly hot: readonly Candidate[]
-  /** Slots that wait for a pod made for them, or for their memory. */
-  readonly expecting: ReadonlySet<number>
-  /** Slots whose latecomer is to be terminated before another pod is called. */
-  readonly ending: ReadonlySet<number>
-  /** Slots to which a pod is called that is not on stage yet. */
-  readonly called: readonly number[]
-  /** Slots that another pod cannot have yet: their primaries are gone, but may run where no agent can stop them. */
-  readonly outOfReach: readonly number[]
-}
-
-/**
- * Returns the writes for slots without a primary. The node of a pod that was made for a slot becomes a holder as soon
- * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less; if a pod is
- * called and newer memory turns up, for more. The Lease tells a pod that did not answer in time to end, as long as another pod could be called.
- */
-export function vacantLeases(
-  s: SlotSnapshot,
-  memory: MemoryView,
-  vacancy: Vacancy,
-): SlotActionOf<'writeSlot'>[] {
-  const { hot, expecting, ending, called, outOfReach } = vacancy
-  return [...new Set([...expecting, ...ending, ...called, ...outOfReach])].flatMap(
-    (number): SlotActionOf<'writeSlot'>[] => {
-      const slot = memory.slots.get(number)
-      if (slot === undefined) return []
-      const { resourceVersion: version, restarts = 0 } = slot
-      const { atLeast: before, ...rest } = slot.lease
-      const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
-      const isExpecting = expecting.has(number)
-      const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
-      const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
-      const end = ending.has(number) ? rest.holder.uid : undefined
-      // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
-      // with the pod. Therefore the Lease names the node.
-      const open = slot.unasked.flatMap(each =>
-        rest.kept?.includes(each.node) === false && !each.isGuess ? [each.node] : [],
-      )
-      const isRevoked = outOfReach.includes(number) && rest.fence?.isRevoked === false
-      if (!isNew && !isRevoked && isEqual(atLeast, before) && end === rest.ending && open.length === 0)
-        return []
-      const holders = isNew ? [node, ...rest.holders] : rest.holders
-      const kept = rest.kept && [...rest.kept, ...open]
-      const lease: NumberedSlotLease = {
-        ...{ ...rest, holders, kept, ending: end },
-        ...(atLeast && { atLeast }),
-        ...(isRevoked && rest.fence && { fence: { ...rest.fence, isRevoked } }),
-      }
-      return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
-    },
+/** Returns the grant that the Lease should have. @param heir undefined: nothing but the end of the last one. */
+function grantOf(
+  present: SlotMemory | undefined,
+  heir: Candidate | undefined,
+  primary: Candidate,
+  { ending, unwanted, ungranted, turn }: Players,
+  { slots, namesGrants }: MemoryView,
+): Grant | undefined {
+  if (present === undefined) return undefined
+  const isForAnother = [ending, unwanted, ungranted].some(slots => slots.has(present.lease.slot))
+  // A pod can take one slot only. Of two slots with one heir, the first one has the grant.
+  const isElsewhere = [...slots.values()].some(
+    ({ lease, grants }) =>
+      lease.slot !== present.lease.slot &&
+      (grants?.outstanding?.heir.uid === heir?.uid ||
+        (lease.slot < present.lease.slot && lease.heir?.uid === heir?.uid)),
+  )
+  const isServed = primary.ready && primary.stage?.died !== true
+  return nextGrant(
+    present,
+    namesGrants !== true || isElsewhere || isForAnother || turn?.primary === primary ? undefined : heir,
+    isServed,
   )
 }
 

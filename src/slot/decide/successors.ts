@@ -5,6 +5,7 @@ import { isNewerTold, stepsBehind } from './age.ts'
 import { newestOf, takenAt, toldOf } from './copy-age.ts'
 import { mayTake } from './errands.ts'
 import { fenceOfSuccessor } from './fence/voters.ts'
+import { grantOfSuccessor, mayCall, usedHeirOf } from './grant.ts'
 import { isKept } from './kept.ts'
 import { fitsMemory } from './kinds.ts'
 import { isKeptOf, usableOf } from './knowledge.ts'
@@ -29,13 +30,18 @@ const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'Pee
 /** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
 export const slowRank = ranks.fetching
 
-/** Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it. */
+/**
+ * Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it; while a grant
+ * is outstanding, only its heir. A heir that has used its grant has the slot, whatever else there is.
+ */
 export function callable(
   s: SlotSnapshot,
   slot: SlotMemory | undefined,
   pods: readonly Candidate[],
 ): Option[] {
-  const options = optionsOf(slot, pods)
+  const used = usedHeirOf(slot)
+  if (used !== undefined) return pods.flatMap(({ uid }) => (uid === used.uid ? [{ uid, rank: 0 }] : []))
+  const options = optionsOf(slot, pods).filter(({ uid }) => mayCall(slot, uid))
   if (slot === undefined || leastFor(slot, s) === undefined) return options
   if (msUntilSourceSays(s, slot) > 0) return []
   return options.filter(({ rank }) => rank < ranks.stuck)
@@ -170,7 +176,8 @@ export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLea
 type Promotion = SlotActionOf<'promote'>
 
 export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
-  const { atLeast: _, fence: before, ...lease } = slot.lease
+  const { atLeast: _, fence: before, grant: __, ...lease } = slot.lease
+  const grant = grantOfSuccessor(slot, pod.uid)
   const atLeast = leastFor(slot, s)
   const fence = fenceOfSuccessor(before)
   return {
@@ -181,6 +188,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
       ...lease,
       ...(atLeast && { atLeast }),
       ...(fence && { fence }),
+      ...(grant && { grant }),
       holder: { name: pod.name, uid: pod.uid },
       epoch: role.epoch,
       node: pod.node,

@@ -9,6 +9,7 @@ import { isKept } from '../decide/kept.ts'
 import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
+import { grantsOf } from './grants.ts'
 import type { HandoverTimes } from './handover-times.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
@@ -34,6 +35,8 @@ export interface SlotPass {
   readonly stageOf: typeof stageOf
   readonly told: ReturnType<Reports['ofSet']>
   readonly since: ReturnType<Since['pass']>
+  /** See `grantsOf`. */
+  readonly lostAfterMs: (node: string) => number | undefined
   /** Memory must not be kept any more, and that has lasted. */
   readonly refusedForLong: boolean
 }
@@ -88,6 +91,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     copies,
     votes: votesOf(lease, pass.told, deps, since),
+    grants: grantsOf(lease, pass.told, { ...pass, reports: deps.reports }),
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
     unasked: unaskedOf(lease, answers, {
       isVacant: isAsked,

@@ -154,8 +154,9 @@ const wordOf = ({
   silentTerm,
   acknowledged,
   ended,
-}: Pick<SlotReport, 'silentTerm' | 'acknowledged' | 'ended'>): string =>
-  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version} ${ended}`
+  grant,
+}: Pick<SlotReport, 'silentTerm' | 'acknowledged' | 'ended' | 'grant'>): string =>
+  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version} ${ended} ${grant?.closed} ${grant?.used}`
 
 const nothingSaid = wordOf({})
 

@@ -1,4 +1,6 @@
 /** The machine and the connections of an agent of the model. */
+import type { GrantRecord } from '../../../src/agent/observe/snapshot.ts'
+import type { Agree } from '../../../src/agent/tasks/agree.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import type { Random } from '../../../src/kube/random.ts'
@@ -14,6 +16,14 @@ export interface Volatile {
   readonly shelf: Shelf
   readonly clones: Clones
   readonly news: ShelfNews
+  /** Records of grants, by slot. */
+  readonly grants: Map<string, GrantRecord>
+}
+
+/** An agent that answers uses of grants. */
+export interface Listening {
+  readonly party: Party
+  readonly agree: Agree
 }
 
 export interface AgentOptions {
@@ -34,6 +44,8 @@ export interface AgentOptions {
         readonly shelf: Shelf
         readonly news: ShelfNews
         readonly answers: boolean
+        /** The agent that runs there now. */
+        readonly agent: Listening | undefined
       }
     | undefined
   readonly thawed: (
@@ -43,6 +55,8 @@ export interface AgentOptions {
   readonly discarded: (pod: PodOnNode, app: App) => void
   /** Called when an app exits by itself. */
   readonly exits: (pod: PodOnNode, app: App) => void
+  /** Called once the agent answers uses of grants. */
+  readonly listens: (agree: Agree) => void
   readonly nextName: () => string
   readonly signal: AbortSignal
 }

@@ -26,7 +26,7 @@ import {
 import { createStore } from '../../../src/kube/store.ts'
 import { tokenDigest } from '../../../src/slot/gate/token.ts'
 import type { AgentOptions } from './agent-options.ts'
-import { probeOf, pullerOf } from './agents-network.ts'
+import { goerOf, probeOf, pullerOf } from './agents-network.ts'
 import { createModelDriver } from './driver.ts'
 import { createVotingRequests } from './fence/requests.ts'
 import { createMemoryStore } from './generations.ts'
@@ -97,6 +97,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
     defer: run => time.after(party, 0, run),
   }
   const core = createCore(platform, signal)
+  options.listens(core.agree)
   await hearSentinel(options, sentinel, core, clock)
   report.onAnswer(core.answered)
   core.begin(signal)
@@ -146,7 +147,7 @@ function toolsOf(
   clock: Clock,
   given: Pick<NodeCapabilities, 'driver' | 'sentinel' | 'store' | 'peers'>,
 ): NodeCapabilities {
-  const { machine, api, kubelet } = options
+  const { machine, volatile, api, kubelet } = options
   return {
     ...{ ...given, node: machine.name, metrics, clock, log },
     // A secret of these two machines.
@@ -159,6 +160,15 @@ function toolsOf(
         return openGate(machine, kubelet(), uid, containerId, line.split(' ')[2] ?? '')
       },
       refused: async () => 0,
+    },
+    go: goerOf(options, clock),
+    grantFiles: {
+      left: [...volatile.grants.values()],
+      async save(record) {
+        await clock.sleep(1)
+        volatile.grants.set(slotName(record.slot), record)
+      },
+      remove: async slot => void volatile.grants.delete(slotName(slot)),
     },
     restorableKinds: { kinds: machine.proven, add: async kind => void machine.proven.add(kind) },
     measureVolumes: async () => 0,

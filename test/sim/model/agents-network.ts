@@ -1,6 +1,7 @@
 /** The requests of an agent of the model to other machines, and to the apps on its own. */
 import type { PeerClient } from '../../../src/agent/transfer/client.ts'
 import { AgentError } from '../../../src/api/agent-errors.ts'
+import type { GoAnswer } from '../../../src/api/grant.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { SlotLease } from '../../../src/api/slot-lease.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
@@ -49,6 +50,42 @@ export const pullerOf =
       const { files: _, bytes: __, ...manifest } = next.manifest
       return draft.commit(manifest)
     }
+  }
+
+/** How long the message of a grant, or its answer, is on its way now and then, ms. */
+const slowMs = 2_500
+
+/**
+ * Uses grants as the client for peers does. Messages and answers are lost or late now and then, and some messages are
+ * processed twice. A message to an agent that has ended meanwhile is lost.
+ */
+export const goerOf =
+  ({ machine, party, time, random, reach }: AgentOptions, clock: Clock): PeerClient['go'] =>
+  async (peer, request, given, onSend) => {
+    await clock.sleep(1 + random.next() * 4, given)
+    const there = reach(peer.address)
+    const agent = there?.agent
+    if (agent === undefined || !there?.answers || peer.fingerprint !== there.machine.fingerprint)
+      throw new AgentError('PeerUnreachable', peer.address)
+    given.throwIfAborted()
+    onSend()
+    const delay = () => (random.next() < 0.1 ? random.next() * slowMs : random.next() * 10)
+    const answered = Promise.withResolvers<GoAnswer>()
+    const deliver = () =>
+      time.after(agent.party, delay(), () => {
+        agent.agree(machine.name, request).then(
+          answer => {
+            if (random.next() < 0.9) time.after(party, delay(), () => answered.resolve(answer))
+          },
+          () => undefined,
+        )
+      })
+    if (random.next() < 0.95) deliver()
+    if (random.next() < 0.1) deliver()
+    const silent = clock.sleep(5_000, given).then(() => {
+      throw new AgentError('PeerSilent', peer.address)
+    })
+    return await Promise.race([answered.promise, silent])
   }
 
 /** Asks an app as the network would. Some apps exit a little after a probe. */

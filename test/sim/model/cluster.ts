@@ -19,7 +19,7 @@ import {
 import type { Objects } from '../../../src/kube/testing/api-server.ts'
 import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { openGate, runModelAgent } from './agent.ts'
-import type { Volatile } from './agent-options.ts'
+import type { Listening, Volatile } from './agent-options.ts'
 import { createHeartbeats, type Heartbeats } from './fence/heartbeats.ts'
 import { createVoting } from './fence/voting.ts'
 import { createShelfNews } from './generations.ts'
@@ -54,6 +54,7 @@ export interface ModelNode {
   volatile: Volatile
   kubelet: Kubelet | undefined
   agent: Process | undefined
+  listening: Listening | undefined
   boot: AbortController
 }
 
@@ -157,9 +158,10 @@ export function createCluster(
     return {
       machine: createMachine(`n${index}`, index, kernel),
       link: createLink(),
-      volatile: { shelf: new Map(), clones: new Map(), news: createShelfNews() },
+      volatile: { shelf: new Map(), clones: new Map(), news: createShelfNews(), grants: new Map() },
       kubelet: undefined,
       agent: undefined,
+      listening: undefined,
       boot: new AbortController(),
     }
   })
@@ -286,7 +288,11 @@ export function createCluster(
               !there.agent.party.paused &&
               reaches(machine, there.machine) &&
               reaches(there.machine, machine)
-            return { machine: there.machine, shelf: there.volatile.shelf, news: there.volatile.news, answers }
+            const { shelf, news } = there.volatile
+            return { machine: there.machine, shelf, news, answers, agent: there.listening }
+          },
+          listens: agree => {
+            node.listening = { party, agree }
           },
           thawed: (pod, { slot, epoch: ofEpoch, generation }) => {
             thaws.push({ at: time.now(), node: machine.name, pod, slot, epoch: ofEpoch, generation })
@@ -311,6 +317,7 @@ export function createCluster(
     endAgent(node, how) {
       if (node.agent === undefined) return
       const { machine, agent } = node
+      node.listening = undefined
       machine.listener = undefined
       machine.voting.listeners.clear()
       endProcess(agent, how)
@@ -361,7 +368,7 @@ export function createCluster(
       machine.proven.clear()
       machine.asleep = undefined
       heartbeats.changed()
-      node.volatile = { shelf: new Map(), clones: new Map(), news: createShelfNews() }
+      node.volatile = { shelf: new Map(), clones: new Map(), news: createShelfNews(), grants: new Map() }
     },
     powerOn(node) {
       const { machine } = node

@@ -105,7 +105,8 @@ function rulesOf(ground: Ground, slack: number) {
   const shelves = impostorSaved(ground)
   const lookForTwoServing = twoServe(ground, shelves.saved)
   const memories = oldMemory(ground)
-  const lookAtThaw = [notCalled(ground), needlessTakeover(ground), memories.lookAtThaw]
+  const calls = notCalled(ground)
+  const lookAtThaw = [calls.atThaw, needlessTakeover(ground), memories.lookAtThaw]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)
   const slots = servedSlots(ground)
@@ -128,6 +129,7 @@ function rulesOf(ground: Ground, slack: number) {
       shelves.look()
       for (const thaw of thaws.slice(thawsSeen)) for (const lookAt of lookAtThaw) lookAt(thaw)
       thawsSeen = thaws.length
+      calls.look()
       lookForWrongSlots(elapsed)
       lookForOtherSets()
       const served = slots()

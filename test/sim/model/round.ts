@@ -25,6 +25,8 @@ export interface Scenario {
   readonly probes?: boolean
   /** How long a node with primaries may be silent, ms. Absent: primaries have no voters. */
   readonly nodeTimeoutMs?: number | undefined
+  /** Heirs get grants. */
+  readonly grants?: boolean
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
@@ -47,7 +49,7 @@ const wellMs = 4_000
 
 export function specOf(scenario: Scenario): object {
   const { replicas, hotBackups, coldBackups, copies, containers, memory = true } = scenario
-  const { probes = false, unreadySeconds = 4, nodeTimeoutMs } = scenario
+  const { probes = false, unreadySeconds = 4, nodeTimeoutMs, grants = false } = scenario
   const probe = { tcpSocket: { port: 80 }, periodSeconds: 2, timeoutSeconds: 1 }
   const app = {
     ...{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] },
@@ -70,6 +72,7 @@ export function specOf(scenario: Scenario): object {
     failover: {
       unreadySeconds,
       ...(nodeTimeoutMs === undefined ? { fencing: 'None' } : { nodeTimeout: `${nodeTimeoutMs}ms` }),
+      ...(grants && { grant: 'Heir' }),
     },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {

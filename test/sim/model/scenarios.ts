@@ -96,6 +96,7 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   probes: fc.constantFrom(false, false, true),
   unreadySeconds: fc.constantFrom(4, 4, 4, 30),
   nodeTimeoutMs: fc.constantFrom(undefined, undefined, 1_500, 3_000, 3_000, 10_000),
+  grants: fc.constantFrom(false, false, false, true),
   graves: fc.constantFrom(...Array<boolean>(5).fill(true), false),
   steps: fc.array(fc.record({ afterMs: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 })), command }), {
     minLength: 1,

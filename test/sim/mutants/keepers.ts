@@ -249,7 +249,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a slot begins anew whose dead primary is deleted before its node has said what it has saved',
     mutations: [
       {
-        file: 'src/slot/decide/assignments.ts',
+        file: 'src/slot/decide/vacant-leases.ts',
         find: 'rest.kept?.includes(each.node) === false',
         replace: 'rest.kept?.includes(each.node) === null',
       },

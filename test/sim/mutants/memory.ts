@@ -153,8 +153,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/decide/primary-tasks.ts',
-        find: 'if (isDead(snapshot, pod, name)) return ofDead(snapshot, slot, pod)',
-        replace: 'if (isDead(snapshot, pod, name)) return []',
+        find: 'return [...ofDead(snapshot, slot, pod), ...ofGrant(snapshot, slot, pod)]',
+        replace: 'return [...ofGrant(snapshot, slot, pod)]',
       },
     ],
     scenarios: bySeeds([1, 2], { replicas: 2, nodes: 4, copies: 2 }, [

@@ -13,6 +13,7 @@ import { createStore, type MutableStore } from '../../../kube/store.ts'
 import type { Inquiry } from '../../observe/inquiry.ts'
 import type { PodView } from '../../observe/snapshot.ts'
 import type { PodCondition } from '../../report/conditions.ts'
+import type { Agree } from '../../tasks/agree.ts'
 import type { PodCapabilities } from '../../tasks/task-context.ts'
 import { policy } from './snapshots.ts'
 
@@ -24,6 +25,8 @@ export interface FakeCluster {
   readonly stores: Map<string, GenerationStore>
   /** Leases as the API server has them; `leases` has the versions that agents have seen. */
   readonly truth: Map<string, Lease>
+  /** By node: how its agent answers uses of grants. */
+  readonly agents: Map<string, Agree>
   /** By node: what reports say of the sentinel there. */
   readonly heartbeats: Map<string, Heartbeats>
   /** Uids of pods that exist without our labels. */
@@ -58,6 +61,7 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     reports: createStore(),
     stores: new Map(),
     truth: new Map(),
+    agents: new Map(),
     heartbeats: new Map(),
     unlabelled: new Set(),
     isAway: false,

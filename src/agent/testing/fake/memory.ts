@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { AgentErrorCode } from '../../../api/agent-errors.ts'
 import type { ProcessRef } from '../../container/process.ts'
 import type { Clone } from '../../criu/memory-driver.ts'
+import type { GrantRecord } from '../../observe/snapshot.ts'
 import type { Obstacle } from '../../preflight/obstacles/obstacle.ts'
 import type { GuardRequest, HeartbeatPeer, VoteRequest } from '../../sentinel/client.ts'
 import type { Predecessor } from '../../tasks/inherited-connections.ts'
@@ -48,6 +49,8 @@ export interface FakeMemory {
   /** Arrivals of pages, by uid of the pod: resolves when all have arrived, rejects as the driver would. */
   readonly coming: Map<string, Promise<void>>
   readonly voters: FakeVoters
+  /** Records of grants, by slot. */
+  readonly grants: Map<string, GrantRecord>
   /** Reasons of the events about pods, in order. */
   readonly events: string[]
   /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
@@ -112,6 +115,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     coming: new Map(),
     busy: new Set(),
     events: [],
+    grants: new Map(),
     voters: {
       answer: true,
       refuseStops: false,

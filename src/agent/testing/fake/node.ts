@@ -1,5 +1,7 @@
 /** A node without processes: the memory of a pod is one word, and everything else is the agent's own code. */
 import { Registry } from 'prom-client'
+import { AgentError } from '../../../api/agent-errors.ts'
+import { slotName } from '../../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../../checkpoint/store.ts'
 import { createGenerationStore } from '../../../checkpoint/store.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
@@ -38,6 +40,7 @@ export async function startFakeAgent(
     stop.signal,
   )
   core.recall(watchesOf(memory))
+  cluster.agents.set(node, core.agree)
   const dieNow = (name: string) => core.onDeath({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 })
   // The sentinel reports these as soon as it has a connection, however long an agent's start takes.
   for (const [name, { died }] of memory.watches) if (died) dieNow(name)
@@ -56,6 +59,7 @@ export async function startFakeAgent(
       }
     },
     async stop() {
+      cluster.agents.delete(node)
       stop.abort(new Error('over'))
       await running
       // The sentinel resumes the processes that this connection had stopped, except those that the agent made it keep.
@@ -80,6 +84,17 @@ function toolsOf(
     inquiry: fakeInquiry(cluster, node),
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
+    async go({ address }, request, _, onSend) {
+      const agree = cluster.agents.get(address)
+      if (agree === undefined) throw new AgentError('PeerUnreachable', address)
+      onSend()
+      return await agree(node, request)
+    },
+    grantFiles: {
+      left: [...memory.grants.values()],
+      save: async record => void memory.grants.set(slotName(record.slot), record),
+      remove: async slot => void memory.grants.delete(slotName(slot)),
+    },
     inheritedConnections: { begin: (pod, _, from) => memory.parted.push({ pod: pod.name, from }) },
     gates: {
       tell: async ({ uid }, _, line) => memory.gates.get(uid)?.(line) ?? 'denied',

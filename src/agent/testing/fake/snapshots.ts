@@ -116,6 +116,7 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   sentinel: '1',
   pods: [],
   slots: [],
+  epochs: new Map(),
   reports: new Map(),
   kept: new Map(),
   stages: new Map(),
@@ -123,6 +124,8 @@ export const snapshot = (over: Partial<Snapshot> = {}): Snapshot => ({
   dead: new Map(),
   handoversPaused: new Set(),
   fence: fence(),
+  grants: { records: new Map(), alive: new Map() },
+  grantWords: new Map(),
   ...over,
 })
 

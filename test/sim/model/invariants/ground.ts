@@ -21,6 +21,7 @@ export interface Violation {
     | 'LongOutage'
     | 'Needless'
     | 'NotCalled'
+    | 'GrantBroken'
     | 'NotConsented'
     | 'SlotMoved'
     | 'StrandedStays'

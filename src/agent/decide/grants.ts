@@ -1,0 +1,119 @@
+/** Whether an agent uses the grant of a slot, and whether it agrees to one. Pure. */
+import type { GoRequest } from '../../api/grant.ts'
+import type { Least, SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { stepsBehind } from '../../slot/decide/age.ts'
+import { overIn } from '../observe/grant-word.ts'
+import { isDead, isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
+import type { GrantRecord, PodView, Snapshot } from '../observe/snapshot.ts'
+import { isPaused, type Slot } from './slot-facts.ts'
+import type { Task } from './task.ts'
+import { unfitImages } from './unfit.ts'
+import { usabilityOf } from './usability.ts'
+
+/** The task to tell the heir's agent that the primary is dead, if the Lease has a grant. */
+export function ofGrant(
+  { grants, dead, reports, kept }: Snapshot,
+  { lease, name }: Slot,
+  pod: PodView,
+): Task[] {
+  const { grant, heir } = lease
+  if (grant?.heir === undefined || grant.isRevoked || heir?.uid !== grant.heir.uid) return []
+  if (isPaused(lease) || lease.retainedSince !== undefined || dead.get(pod.uid) !== name) return []
+  const record = grants.records.get(name)
+  const isOver = record?.epoch === lease.epoch && record.number >= grant.number && record.answer !== 'Unknown'
+  const report = reports.get(grant.heir.node)
+  // An agent that has not seen the primary alive does not know what earlier ones have said.
+  if (isOver || report === undefined || grants.alive.get(name) !== lease.epoch) return []
+  const { address, fingerprint } = report
+  const own = kept.get(name)
+  return [
+    {
+      type: 'sayGo',
+      key: `sayGo/${pod.uid}`,
+      version: `${name} ${lease.epoch} ${grant.number}`,
+      pod,
+      heir: { name: heir.name, uid: heir.uid, ip: heir.ip, node: grant.heir.node },
+      to: { address, fingerprint },
+      request: {
+        slot: { namespace: lease.namespace, name: lease.name, incarnation: lease.incarnation },
+        ...{ epoch: lease.epoch, number: grant.number, uid: heir.uid },
+        ...(own && { atLeast: { epoch: own.epoch, generation: own.generation, takenAt: own.takenAt } }),
+      },
+    },
+  ]
+}
+
+/** True if this heir may run, and neither its condition nor a failed restore says how it is. */
+export function isUntold(snapshot: Snapshot, pod: PodView | undefined): boolean {
+  if (pod === undefined || isDead(snapshot, pod) || pod.serving?.status === 'True') return false
+  const state = snapshot.stages.get(pod.uid)?.state
+  const isThawed = state === 'Thawed' || state === 'OnStage'
+  return isThawed || pod.understudyState?.reason !== 'RestoreFailed'
+}
+
+/** A judgement, with the pod that would get the slot. */
+export type Judgement =
+  | { readonly answer: 'Accepted'; readonly pod: PodView; readonly atLeast: Least | undefined }
+  | { readonly answer: 'Refused' | 'Later'; readonly why: string }
+
+/**
+ * Judges the request of another node.
+ *
+ * @param from the node whose pinned key the request has.
+ * @param known the latest record of the slot here.
+ */
+export function judgeGo(
+  snapshot: Snapshot,
+  request: GoRequest,
+  from: string,
+  known: GrantRecord | undefined,
+): Judgement | 'AcceptedBefore' {
+  const refused = (why: string) => ({ answer: 'Refused', why }) as const
+  const later = (why: string) => ({ answer: 'Later', why }) as const
+  const { epoch, number, uid } = request
+  if (known?.epoch === epoch && known.number >= number)
+    return known.number === number && known.answer === 'Accepted' && known.heir.uid === uid
+      ? 'AcceptedBefore'
+      : refused('this grant is over')
+  const name = slotName(request.slot)
+  const lease = snapshot.slots.find(each => slotName(each) === name)
+  if (lease === undefined || lease.epoch < epoch) return later('this node does not know that Lease yet')
+  const { grant } = lease
+  if (lease.epoch === epoch && (grant?.number ?? 0) < number)
+    return later('this node does not know that grant yet')
+  if (lease.epoch > epoch || grant === undefined || overIn(lease) >= number || grant.heir?.uid !== uid)
+    return refused('the Lease has no such grant any more')
+  // Another node has no say in it, so its request ends nothing.
+  if (from !== lease.node || grant.heir.node !== snapshot.node)
+    return later('the request is from another node')
+  if (!snapshot.able) return later('this node cannot restore memory now')
+  if (isPaused(lease) || lease.policy === undefined || lease.retainedSince !== undefined)
+    return refused('the slot gets no successor now')
+  const pod = snapshot.pods.find(each => each.uid === uid)
+  const isElsewhere = snapshot.slots.some(({ holder }) => holder.uid === uid)
+  if (pod === undefined || isElsewhere || !isFor(lease, pod) || !isFreeUnderstudy(snapshot, pod))
+    return refused('the pod cannot take a slot')
+  return judgeMemory(snapshot, lease, pod, request) ?? { answer: 'Accepted', pod, atLeast: request.atLeast }
+}
+
+/** Returns why the pod could not continue with the memory of this node; undefined: it could. */
+function judgeMemory(
+  snapshot: Snapshot,
+  lease: SlotLease,
+  pod: PodView,
+  { atLeast }: GoRequest,
+): Judgement | undefined {
+  const refused = (why: string) => ({ answer: 'Refused', why }) as const
+  const kept = snapshot.kept.get(slotName(lease))
+  const { usable, understudyUid } = usabilityOf(snapshot, lease)
+  if (kept === undefined || usable === undefined || usable === 'Cold')
+    return refused('no memory is usable here')
+  const isThere = usable === 'Frozen' && understudyUid === pod.uid
+  const isFit = kept.restoreHash === pod.restoreHash && unfitImages(pod, kept) === undefined
+  if (!isThere && !isFit) return refused('the memory does not fit the pod')
+  const isOld = [atLeast, lease.atLeast].some(
+    least => least !== undefined && stepsBehind(kept, least, lease.policy?.intervalMs ?? 0) > 0,
+  )
+  return isOld ? refused('another node has newer memory') : undefined
+}

@@ -1,0 +1,124 @@
+/** Two real agents: pod `p` on node `a` is the primary, and pod `h` on node `b` has a grant. */
+import { describe, expect, it, vi } from 'vitest'
+import type { Grant } from '../../api/grant.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { atFirst, called, type TwoNodes, useTwoNodes } from '../testing/fake/two-nodes.ts'
+
+let nodes: TwoNodes
+const { start, stop, serving, untilFrozen } = useTwoNodes(given => {
+  nodes = given
+})
+
+const named: Grant = { number: 3, heir: { uid: 'uid-h', node: 'b' }, isRevoked: false }
+const granted = (over: Partial<SlotLease> = {}): SlotLease => ({ ...atFirst(), grant: named, ...over })
+const wordOf = (node: string) => nodes.cluster.reports.get(node)?.status?.slots[0]?.grant
+
+/** Both agents run, the memory is frozen in the heir, and the grant is known. */
+async function settled(over: Partial<SlotLease> = {}) {
+  const { cluster, a, b } = nodes
+  const agents = { a: await start('a', a), b: await start('b', b) }
+  await untilFrozen('one')
+  cluster.setLease(granted(over))
+  await vi.waitFor(() => expect([wordOf('a'), wordOf('b')]).toEqual([{ closed: 2 }, { closed: 2 }]))
+  return agents
+}
+
+describe('a grant', () => {
+  it('D7.grant: lets the heir run while the API server is away, and the operator records it afterwards', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled()
+    cluster.isAway = true
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(b.running.get('uid-h')).toBe('one'), { timeout: 5_000 })
+    await vi.waitFor(() => expect(wordOf('a')).toEqual({ closed: 3, used: 3 }))
+    expect(wordOf('b')).toEqual({ closed: 3, used: 3 })
+    cluster.isAway = false
+    await vi.waitFor(() => expect(serving('b', 'h')?.status).toBe('True'), { timeout: 5_000 })
+    cluster.setLease({ ...called(), grant: { ...named, isRevoked: true } })
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }), { timeout: 5_000 })
+    expect(b.counts.thaws).toBe(1)
+    expect(b.grants.size).toBe(0)
+  })
+
+  it('D7.grant: is used by no agent after it has read that it is revoked', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled()
+    cluster.setLease(granted({ grant: { ...named, isRevoked: true } }))
+    await vi.waitFor(() => expect([wordOf('a'), wordOf('b')]).toEqual([{ closed: 3 }, { closed: 3 }]))
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'))
+    const ask = cluster.agents.get('b')
+    const { namespace, name, incarnation, epoch } = granted()
+    const request = { slot: { namespace, name, incarnation }, epoch, number: 3, uid: 'uid-h' }
+    expect(await ask?.('a', request)).toBe('Refused')
+    expect(b.running.has('uid-h')).toBe(false)
+  })
+
+  it('D7.grant: counts for the next agent of the heir, which clears nothing', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled()
+    cluster.isAway = true
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(b.running.get('uid-h')).toBe('one'), { timeout: 5_000 })
+    await stop(agents.b)
+    const { discards } = b.counts
+    await start('b', b)
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    cluster.isAway = false
+    await vi.waitFor(() => expect(serving('b', 'h')?.status).toBe('True'), { timeout: 5_000 })
+    expect(b.running.get('uid-h')).toBe('one')
+    expect(b.counts.discards).toBe(discards)
+  })
+
+  it('D7.grant: is refused for ever to a request that comes too early for its memory, also by the next agent', async () => {
+    const { cluster, a, b } = nodes
+    const agents = await settled()
+    const { namespace, name, incarnation, epoch } = granted()
+    const request = { slot: { namespace, name, incarnation }, epoch, number: 3, uid: 'uid-h' }
+    const atLeast = { epoch: 1, generation: 1_000_000, takenAt: Date.now() + 3_600_000 }
+    expect(await cluster.agents.get('b')?.('a', { ...request, atLeast })).toBe('Refused')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }))
+    await stop(agents.b)
+    await start('b', b)
+    await untilFrozen('one')
+    expect(await cluster.agents.get('b')?.('a', request)).toBe('Refused')
+    expect(a.running.get('uid-p')).toBe('one')
+  })
+
+  it('D7.grant: is used by the node of the primary only', async () => {
+    const { cluster, b } = nodes
+    await settled()
+    const { namespace, name, incarnation, epoch } = granted()
+    const request = { slot: { namespace, name, incarnation }, epoch, number: 3, uid: 'uid-h' }
+    expect(await cluster.agents.get('b')?.('c', request)).toBe('Later')
+    expect(await cluster.agents.get('b')?.('a', { ...request, number: 4 })).toBe('Later')
+    expect(await cluster.agents.get('b')?.('a', { ...request, uid: 'uid-x' })).toBe('Refused')
+    expect(b.running.has('uid-h')).toBe(false)
+  })
+
+  it('D7.grant: ends where the agent of the heir certainly did not hear of it', async () => {
+    const { b } = nodes
+    const agents = await settled()
+    await stop(agents.b)
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('a')).toEqual({ closed: 3, used: 3 }))
+    await vi.waitFor(() => expect(wordOf('a')).toEqual({ closed: 3 }), { timeout: 10_000 })
+    await start('b', b)
+    await untilFrozen('one')
+    expect(b.running.has('uid-h')).toBe(false)
+  })
+
+  it('D7.grant: says nothing of a primary that this agent has never seen alive', async () => {
+    const { cluster, a, b } = nodes
+    const agents = await settled()
+    await stop(agents.a)
+    a.running.delete('uid-p')
+    for (const [name, watch] of a.watches) a.watches.set(name, { ...watch, died: true })
+    cluster.reports.remove('a')
+    await start('a', a)
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'), { timeout: 5_000 })
+    await vi.waitFor(() => expect(cluster.reports.get('a')?.status?.slots).toHaveLength(1))
+    expect(wordOf('a')).toBeUndefined()
+    expect(b.running.has('uid-h')).toBe(false)
+  })
+})

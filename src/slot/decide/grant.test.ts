@@ -1,0 +1,173 @@
+import { describe, expect, it } from 'vitest'
+import type { Grant, GrantWord } from '../../api/grant.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
+import { makeCandidate, makeCopy, makeHolder, makeLease, makeSlot, stage } from '../testing/slots.ts'
+import {
+  grantOfSuccessor,
+  grantStateOf,
+  type HeirState,
+  mayBeginAnew,
+  mayCall,
+  nextGrant,
+  untilGrantsEnd,
+  usedHeirOf,
+} from './grant.ts'
+import type { Copy } from './memory-view.ts'
+import { callable } from './successors.ts'
+
+const p0 = makeHolder('p0', 0)
+const heir = (name: string) =>
+  makeCandidate(name, 'hotbackup', { node: `n-${name}`, stage: stage({ understudy: true }) })
+const [h0, h1] = [heir('h0'), heir('h1')]
+const named: Grant = { number: 3, heir: { uid: h0.uid, node: 'n-h0' }, isRevoked: false }
+const lease = makeLease(p0, { holders: ['n-h0', 'n-h1'], grant: named })
+const copies = [makeCopy(lease, h0, 'Frozen'), makeCopy(lease, h1, 'Frozen')]
+const words = (p?: GrantWord, h?: GrantWord) =>
+  new Map([...(p ? [['n-p0', p] as const] : []), ...(h ? [['n-h0', h] as const] : [])])
+const stateOf = (said: ReadonlyMap<string, GrantWord>, state: HeirState = 'Waits', over = {}) =>
+  grantStateOf({ ...lease, ...over }, said, () => state)
+const slotOf = (
+  said: ReadonlyMap<string, GrantWord>,
+  over: Partial<NumberedSlotLease> = {},
+  state: HeirState = 'Waits',
+  kept: readonly Copy[] = copies,
+) => {
+  const whole = { ...lease, ...over }
+  return makeSlot(whole, kept, { grants: grantStateOf(whole, said, () => state) })
+}
+
+describe('a grant is outstanding', () => {
+  it.each([
+    ['nothing is said', words()],
+    ['only earlier ones are over', words({ closed: 2 }, { closed: 2 })],
+    ['the node of the primary may have used it', words({ closed: 3, used: 3 })],
+    [
+      'the node of the heir has agreed, whatever the other says',
+      words({ closed: 3 }, { closed: 3, used: 3 }),
+    ],
+  ])('where %s', (_, said) => {
+    expect(stateOf(said).outstanding?.heir).toEqual(named.heir)
+    expect(mayCall(slotOf(said), h0.uid)).toBe(true)
+    expect(mayCall(slotOf(said), h1.uid)).toBe(false)
+    expect(mayBeginAnew(slotOf(said))).toBe(false)
+  })
+
+  it.each([
+    ['the node of the primary never uses it', words({ closed: 3 })],
+    [
+      'the node of the heir never uses it, although it may have been told',
+      words({ closed: 3, used: 3 }, { closed: 3 }),
+    ],
+  ])('no more where %s', (_, said) => {
+    expect(stateOf(said).outstanding).toBeUndefined()
+    expect(mayCall(slotOf(said), h1.uid)).toBe(true)
+  })
+
+  it('no more where the heir certainly does not run', () => {
+    expect(stateOf(words(), 'Over').outstanding).toBeUndefined()
+    // It has the slot by its grant only, and serves.
+    expect(stateOf(words(), 'OnStage').outstanding).toBeDefined()
+  })
+
+  it('also once it is recorded, until the heir serves or its agent acts by the Lease again', () => {
+    const over = {
+      holder: { name: 'h0', uid: h0.uid },
+      epoch: 2,
+      node: 'n-h0',
+      grant: { ...named, isRevoked: true },
+    }
+    expect(stateOf(words(), 'Waits', over).outstanding).toEqual({ heir: named.heir, isUsed: false })
+    expect(stateOf(words(undefined, { closed: 3, used: 3 }), 'Waits', over).outstanding).toBeDefined()
+    // The word of the earlier primary's node is no word of the heir's.
+    expect(stateOf(words({ closed: 3 }), 'Waits', over).outstanding).toBeDefined()
+    const from = { ...over, grant: { ...over.grant, source: 'n-p0' } }
+    expect(stateOf(words({ closed: 3, used: 3 }), 'Waits', from).outstanding).toBeDefined()
+    expect(stateOf(words({ closed: 3 }), 'Waits', from).outstanding).toBeUndefined()
+    expect(stateOf(words(), 'OnStage', over).outstanding).toBeUndefined()
+    expect(stateOf(words(undefined, { closed: 3 }), 'Waits', over).outstanding).toBeUndefined()
+  })
+
+  it('and used, where one of the two agents says so', () => {
+    expect(usedHeirOf(slotOf(words({ closed: 3, used: 3 })))).toEqual(named.heir)
+    expect(usedHeirOf(slotOf(words(undefined, { closed: 3, used: 3 })))).toEqual(named.heir)
+    expect(usedHeirOf(slotOf(words({ closed: 2 }, { closed: 2 })))).toBeUndefined()
+    expect(usedHeirOf(slotOf(words({ closed: 3, used: 2 })))).toBeUndefined()
+  })
+})
+
+describe('while a grant is outstanding', () => {
+  const s = { pods: [], lost: new Map(), now: 0, monotonicNow: 0 }
+
+  it('only its heir can be called', () => {
+    expect(callable(s, slotOf(words()), [h0, h1]).map(({ uid }) => uid)).toEqual([h0.uid])
+    expect(callable(s, slotOf(words()), [h1])).toEqual([])
+    expect(callable(s, slotOf(words({ closed: 3 })), [h0, h1])).toHaveLength(2)
+  })
+
+  it('an heir that has used it is called, whatever its node reports of the memory', () => {
+    const slot = slotOf(words({ closed: 3, used: 3 }), {}, 'Waits', [])
+    expect(callable(s, slot, [h0, h1]).map(({ uid }) => uid)).toEqual([h0.uid])
+  })
+
+  it('the record of a takeover remembers it for the heir, and only its number for another pod', () => {
+    expect(grantOfSuccessor(slotOf(words()), h0.uid)).toEqual({ ...named, isRevoked: true, source: 'n-p0' })
+    expect(grantOfSuccessor(slotOf(words({ closed: 3 })), h1.uid)).toEqual({ number: 3, isRevoked: false })
+  })
+})
+
+describe('the grant in a Lease', () => {
+  const both = words({ closed: 0 }, { closed: 0 })
+  const fresh = () => {
+    const { grant: _, ...rest } = lease
+    return makeSlot(rest, copies, { grants: grantStateOf(rest, both, () => 'Waits') })
+  }
+
+  it('names the heir once its node has the memory in that pod, and both agents know of grants', () => {
+    expect(nextGrant(fresh(), h0, true)).toEqual({ number: 1, heir: named.heir, isRevoked: false })
+    expect(nextGrant(fresh(), h0, false)).toBeUndefined()
+    expect(nextGrant(fresh(), undefined, true)).toBeUndefined()
+    expect(nextGrant({ ...fresh(), copies: [makeCopy(lease, h1, 'Frozen')] }, h0, true)).toBeUndefined()
+    expect(
+      nextGrant({ ...fresh(), copies: [makeCopy(lease, h0, undefined, { usable: 'Cold' })] }, h0, true),
+    ).toBeUndefined()
+    const { grants } = fresh()
+    expect(
+      grants && nextGrant({ ...fresh(), grants: { ...grants, words: words({ closed: 0 }) } }, h0, true),
+    ).toBeUndefined()
+  })
+
+  it('stays while the same pod is the heir, also while the primary does not answer', () => {
+    expect(nextGrant(slotOf(words()), h0, true)).toEqual(named)
+    expect(nextGrant(slotOf(words()), h0, false)).toEqual(named)
+  })
+
+  it('is revoked before another pod is named, and that waits for the end of the first one', () => {
+    const revoked = { ...named, isRevoked: true }
+    expect(nextGrant(slotOf(words()), h1, true)).toEqual(revoked)
+    expect(nextGrant(slotOf(words()), undefined, true)).toEqual(revoked)
+    expect(nextGrant(slotOf(words(), { grant: revoked }), h0, true)).toEqual(revoked)
+    const over = new Map([...words({ closed: 3 }, { closed: 3 }), ['n-h1', { closed: 3 }] as const])
+    expect(nextGrant(slotOf(over, { grant: revoked }), undefined, true)).toEqual({
+      number: 3,
+      isRevoked: false,
+    })
+    expect(nextGrant(slotOf(over, { grant: revoked }), h1, true)).toEqual({
+      ...{ number: 4, isRevoked: false },
+      heir: { uid: h1.uid, node: 'n-h1' },
+    })
+  })
+
+  it('has a number that no agent has heard of, also if a person has removed it from the Lease', () => {
+    const { grant: _, ...rest } = lease
+    const grants = grantStateOf(rest, words({ closed: 5 }, { closed: 4, used: 6 }), () => 'Waits')
+    expect(nextGrant(makeSlot(rest, copies, { grants }), h0, true)?.number).toBe(7)
+  })
+
+  it('is looked at again while only time may end it', () => {
+    const seen = (slot: ReturnType<typeof slotOf>) =>
+      untilGrantsEnd({ memory: { slots: new Map([[0, slot]]), copies: 1, nodes: new Map() } })
+    expect(seen(slotOf(words()))).toBeUndefined()
+    expect(seen({ ...slotOf(words()), vacantSince: 1 })).toBe(2_000)
+    expect(seen({ ...slotOf(words({ closed: 3 })), vacantSince: 1 })).toBeUndefined()
+  })
+})

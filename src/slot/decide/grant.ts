@@ -1,0 +1,124 @@
+/**
+ * The operator's side of grants: which pod may take a slot without it, and whether another pod may be called. A grant is
+ * outstanding until one of the two agents that its use needs has said that it never uses it. Meanwhile the slot goes to no
+ * other pod.
+ */
+import type { Grant, GrantHeir, GrantWord } from '../../api/grant.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { GrantState, OutstandingGrant, SlotMemory } from './memory-view.ts'
+import type { Candidate, SlotSnapshot } from './snapshot.ts'
+
+/** The pod that a grant names, as far as this process knows. `Over`: it certainly does not run with the memory. */
+export type HeirState = 'Waits' | 'OnStage' | 'Over'
+
+/** @param words what the agents say of this incarnation of the slot, by node. */
+export function grantStateOf(
+  lease: SlotLease,
+  words: ReadonlyMap<string, GrantWord>,
+  heirState: (heir: GrantHeir) => HeirState,
+): GrantState {
+  const { grant } = lease
+  const numbers = [...words.values()].flatMap(({ closed, used = 0 }) => [closed, used])
+  return {
+    words,
+    nextNumber: 1 + Math.max(grant?.number ?? 0, ...numbers),
+    outstanding: outstandingOf(lease, words, heirState),
+  }
+}
+
+function outstandingOf(
+  { grant, holder, node = '' }: SlotLease,
+  words: ReadonlyMap<string, GrantWord>,
+  heirState: (heir: GrantHeir) => HeirState,
+): OutstandingGrant | undefined {
+  if (grant?.heir === undefined) return undefined
+  const { heir, number, source } = grant
+  const isRecorded = holder.uid === heir.uid
+  const state = heirState(heir)
+  if (state === 'Over' || (isRecorded && state === 'OnStage')) return undefined
+  // In the next epoch the node of the primary is that of the heir.
+  const [said, agreed] = [words.get((isRecorded ? source : node) ?? ''), words.get(heir.node)]
+  if (isClosed(agreed, number)) return undefined
+  const isAgreed = agreed?.used === number
+  if (!isAgreed && isClosed(said, number)) return undefined
+  return { heir, isUsed: !isRecorded && (isAgreed || said?.used === number) }
+}
+
+const isClosed = (word: GrantWord | undefined, number: number): boolean =>
+  word !== undefined && word.closed >= number && word.used !== number
+
+/** The heir that has the slot already by a grant, although the Lease does not say so yet. */
+export const usedHeirOf = (slot: Pick<SlotMemory, 'grants'> | undefined): GrantHeir | undefined =>
+  slot?.grants?.outstanding?.isUsed === true ? slot.grants.outstanding.heir : undefined
+
+/** True if this pod may be called to the slot: no other pod can take it by itself. */
+export function mayCall(slot: Pick<SlotMemory, 'grants'> | undefined, uid: string): boolean {
+  const outstanding = slot?.grants?.outstanding
+  return outstanding === undefined || outstanding.heir.uid === uid
+}
+
+/** True if the slot may begin another incarnation: no pod can take it with the memory of this one. */
+export const mayBeginAnew = (slot: Pick<SlotMemory, 'grants'> | undefined): boolean =>
+  slot?.grants?.outstanding === undefined
+
+/**
+ * Returns the grant that the Lease of a served slot should have.
+ *
+ * @param heir the pod to name; undefined: none may have a grant now.
+ * @param isServed the primary answers. A grant that is named stays while it does not.
+ */
+export function nextGrant(
+  slot: SlotMemory,
+  heir: Candidate | undefined,
+  isServed: boolean,
+): Grant | undefined {
+  const { lease, grants } = slot
+  const { grant } = lease
+  if (grants?.outstanding !== undefined && grant?.heir !== undefined) {
+    const isKept = heir?.uid === grant.heir.uid && heir.node === grant.heir.node
+    return isKept || grant.isRevoked ? grant : { ...grant, isRevoked: true }
+  }
+  const mayName = isServed && heir?.node !== undefined && canUse(slot, heir.node) && isUsableIn(slot, heir)
+  if (!mayName || grants === undefined) return settled(grant)
+  return {
+    number: grants.nextNumber,
+    heir: { uid: heir.uid, node: heir.node },
+    isRevoked: false,
+  }
+}
+
+/** The number stays, so that no later grant has it. */
+const settled = (grant: Grant | undefined): Grant | undefined =>
+  grant && { number: grant.number, isRevoked: false }
+
+/** The agents of both nodes know of grants, and what became of the earlier ones. */
+const canUse = ({ lease, grants }: SlotMemory, node: string): boolean =>
+  lease.node !== undefined &&
+  lease.node !== node &&
+  [lease.node, node].every(each => grants?.words.has(each) === true)
+
+function isUsableIn({ copies }: SlotMemory, heir: Candidate): boolean {
+  const copy = copies.find(({ node, stale }) => node === heir.node && !stale)
+  const { usable, understudyUid } = copy?.report ?? {}
+  return usable === 'Staged' || (usable === 'Frozen' && understudyUid === heir.uid)
+}
+
+/** Returns the grant with which another pod gets the slot. The heir may still take it by itself, so that is remembered. */
+export function grantOfSuccessor(slot: SlotMemory, uid: string): Grant | undefined {
+  const { grant, node } = slot.lease
+  return slot.grants?.outstanding?.heir.uid === uid && grant !== undefined
+    ? { ...grant, isRevoked: true, ...(node !== undefined && { source: node }) }
+    : settled(grant)
+}
+
+/** How often to look again whether the node of an heir is lost, ms: silence causes no watch event. */
+const againMs = 2_000
+
+/** Returns the ms until the next look at grants that nothing but time may end; undefined if there is none. */
+export const untilGrantsEnd = (s: Pick<SlotSnapshot, 'memory'>): number | undefined =>
+  [...(s.memory?.slots.values() ?? [])].some(({ lease, grants, vacantSince }) => {
+    const isWaiting = lease.grant?.isRevoked === true || vacantSince !== undefined
+    return grants?.outstanding !== undefined && isWaiting
+  })
+    ? againMs
+    : undefined

@@ -1,0 +1,52 @@
+/** The grants of one slot, from the reports of agents and the pod that the Lease names. */
+import type { GrantHeir } from '../../api/grant.ts'
+import type { SlotReport } from '../../api/node-report.ts'
+import { isSameSlot } from '../../api/slot-key.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { Pod } from '../../kube/resources.ts'
+import { timelyMs } from '../decide/deadlines.ts'
+import { grantStateOf, type HeirState } from '../decide/grant.ts'
+import type { GrantState } from '../decide/memory-view.ts'
+import { isFinished } from './candidate.ts'
+import type { Reports } from './reports.ts'
+import type { stageOf } from './stage.ts'
+
+interface GrantDeps {
+  readonly reports: Pick<Reports, 'unheardFor'>
+  readonly podByUid: (uid: string) => Pod | undefined
+  readonly stageOf: typeof stageOf
+  /**
+   * After so long without a word of an agent, the pods of its node count as lost, as Kubernetes sees it, ms; undefined:
+   * the node is there, by its Node.
+   */
+  readonly lostAfterMs: (node: string) => number | undefined
+}
+
+/** @param told what all nodes report about slots of the owner. */
+export function grantsOf(
+  lease: SlotLease,
+  told: readonly { readonly node: string; readonly slot: SlotReport }[],
+  deps: GrantDeps,
+): GrantState {
+  const words = new Map(
+    told.flatMap(({ node, slot }) =>
+      slot.grant !== undefined && isSameSlot(slot, lease) ? [[node, slot.grant] as const] : [],
+    ),
+  )
+  return grantStateOf(lease, words, heir => heirStateOf(heir, deps))
+}
+
+function heirStateOf(
+  { uid, node }: GrantHeir,
+  { reports, podByUid, stageOf, lostAfterMs }: GrantDeps,
+): HeirState {
+  const unheardMs = reports.unheardFor(node)
+  const pod = podByUid(uid)
+  // While the agent writes, it says itself whether the pod may still run.
+  if (pod === undefined) return unheardMs > timelyMs ? 'Over' : 'Waits'
+  const { died, serving } = stageOf(pod)
+  if (died || isFinished(pod)) return 'Over'
+  const lostMs = lostAfterMs(node)
+  if (lostMs !== undefined && unheardMs > lostMs) return 'Over'
+  return serving ? 'OnStage' : 'Waits'
+}

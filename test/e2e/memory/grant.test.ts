@@ -1,0 +1,108 @@
+/** A primary that dies while no API server and no operator answer: the agents of two nodes settle that by a grant. */
+import { readdir, readFile } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { kill } from 'node:process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { Cluster } from '../../../playground/cluster.ts'
+import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
+import {
+  addressOf,
+  type CounterSet,
+  count,
+  counter,
+  holderOf,
+  killApp,
+  promoted,
+  readSlot,
+  restartsOf,
+  saved,
+  slotsOf,
+} from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
+import { needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld } from '../lib/world.ts'
+
+const granted = (set: CounterSet): Promise<NumberedSlotLease> =>
+  eventually(async () => {
+    const [lease] = await slotsOf(set)
+    const { grant } = lease ?? {}
+    if (lease === undefined || grant?.heir === undefined || grant.isRevoked)
+      throw new Error(`no grant yet: ${JSON.stringify(grant)}`)
+    return lease
+  })
+
+/** Returns the processes of the cluster's API server. */
+async function apiServersOf({ plan: { controlPlane } }: Cluster): Promise<number[]> {
+  const pids: number[] = []
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue
+    try {
+      const [program = '', ...options] = (await readFile(`/proc/${entry}/cmdline`, 'utf8')).split('\0')
+      const isOurs = options.includes(`--advertise-address=${controlPlane.address}`)
+      if (basename(program) === 'kube-apiserver' && isOurs) pids.push(Number(entry))
+    } catch {
+      // The process has ended since the directory was read.
+    }
+  }
+  return pids
+}
+
+/** The API server answers nothing while `use` runs. */
+async function withoutApiServer(cluster: Cluster, use: () => Promise<void>): Promise<void> {
+  const pids = await apiServersOf(cluster)
+  expect(pids).not.toEqual([])
+  try {
+    for (const pid of pids) kill(pid, 'SIGSTOP')
+    await use()
+  } finally {
+    for (const pid of pids) kill(pid, 'SIGCONT')
+  }
+}
+
+describe.skipIf(needsNodes())('a primary that dies while the API server is away', () => {
+  it('D7.grant-away: is succeeded with its memory all the same, and the Lease follows', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'kept' }
+    await world.createSet('kept', {
+      ...{ replicas: 1, hotBackups: 1, template: counter.template },
+      checkpoint: { interval: '1s' },
+      failover: { grant: 'Heir' },
+    })
+    await granted(set)
+    const [expected] = await count(set, 3)
+    await saved(set)
+    const before = await granted(set)
+    const pod = await holderOf(set, before)
+    const address = addressOf(pod)
+    let heard: number | undefined
+    let outageMs = 0
+    await withoutApiServer(cluster, async () => {
+      await sleep(3_000)
+      await killApp(pod)
+      const at = performance.now()
+      // By the address of the dead pod, as clients that do not learn of a change.
+      heard = await eventually(() => counter.read(address))
+      outageMs = performance.now() - at
+      await sleep(10_000)
+      expect(await counter.read(address)).toBe(expected)
+    })
+    console.info(`served again after ${Math.round(outageMs)} ms, without the API server`)
+    expect(heard).toBe(expected)
+    const after = await promoted(set, before)
+    expect(after.epoch).toBe(before.epoch + 1)
+    expect(after.holder.uid).toBe(before.grant?.heir?.uid)
+    expect(await readSlot(set, after)).toBe(expected)
+    const next = await holderOf(set, after)
+    await eventually(async () => {
+      const { metadata } = await holderOf(set, after)
+      expect(Object.values(metadata.labels ?? {})).toContain('primary')
+    })
+    expect(await restartsOf(set, pod)).toEqual({})
+    expect(await counter.read(addressOf(next))).toBe(expected)
+    await saved(set)
+    const [now] = await slotsOf(set)
+    expect(now?.epoch).toBe(after.epoch)
+  }, 400_000)
+})

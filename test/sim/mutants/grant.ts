@@ -1,0 +1,70 @@
+/** Guards that keep a slot from having two primaries by a grant: docs/adr/0129-heir-grant.md. */
+import type { Mutant } from './mutant.ts'
+import { bySeeds, onEachNode, wait } from './scenarios.ts'
+
+const granted = { grants: true }
+const two = { ...granted, nodes: 4, hotBackups: 2, copies: 2 }
+const endApp = { type: 'endApp', primary: 0, container: 'app' } as const
+
+export const ofGrant: readonly Mutant[] = [
+  {
+    finding: 'grant',
+    name: 'another-called',
+    what: 'another pod is called while the heir may have taken the slot by its grant',
+    mutations: [
+      {
+        file: 'src/slot/decide/grant.ts',
+        find: 'return outstanding === undefined || outstanding.heir.uid === uid',
+        replace: 'return outstanding === undefined || uid.length > 0',
+      },
+    ],
+    // The heir's node cannot say that it serves.
+    scenarios: onEachNode([1, 2], two, node => [
+      [9_000, { type: 'cutNode', node, forMs: 40_000, apiOnly: true }],
+      [300, endApp],
+      [30_000, wait],
+    ]),
+  },
+  {
+    finding: 'grant',
+    name: 'grant-forgotten',
+    what: 'the next agent of the heir does not know that the earlier one has agreed',
+    mutations: [
+      {
+        file: 'src/agent/state/grants.ts',
+        find: 'new Map(files.left.map(record => [slotName(record.slot), record]))',
+        replace: 'new Map(files.left.slice(0, 0).map(record => [slotName(record.slot), record]))',
+      },
+    ],
+    scenarios: onEachNode([1, 2], granted, node => [
+      [9_000, { type: 'endOperator', index: 0, how: 'kill', forMs: 20_000 }],
+      [0, { type: 'endOperator', index: 1, how: 'kill', forMs: 20_000 }],
+      [300, endApp],
+      [2_000, { type: 'endAgent', node, how: 'kill', forMs: 1_000 }],
+      [25_000, wait],
+    ]),
+  },
+  {
+    finding: 'grant',
+    name: 'go-before-death',
+    what: 'the heir is told to go on while the primary lives',
+    mutations: [
+      {
+        file: 'src/agent/decide/primary-tasks.ts',
+        find: 'const tasks: Task[] = [',
+        replace: 'const tasks: Task[] = [...ofGrant(snapshot, slot, pod),',
+      },
+      {
+        file: 'src/agent/decide/grants.ts',
+        find: ' || dead.get(pod.uid) !== name) return []',
+        replace: ' || dead.get(pod.uid) === "") return []',
+      },
+      {
+        file: 'src/agent/tasks/say-go.ts',
+        find: 'await endWatched(sentinel, watches)',
+        replace: 'await endWatched(sentinel, [])',
+      },
+    ],
+    scenarios: bySeeds([1, 2], { ...granted, nodeTimeoutMs: 3_000 }, [[12_000, wait]]),
+  },
+]
