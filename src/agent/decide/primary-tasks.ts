@@ -44,7 +44,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
     {
       type: 'watchPrimary',
       key: `watchPrimary/${pod.uid}`,
-      version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${way ?? ''}`,
+      version: `${snapshot.sentinel} ${name} ${lease.epoch} ${ids} ${way ?? ''}${lease.grant === undefined ? '' : ' granted'}`,
       pod,
       lease,
       way,

@@ -26,6 +26,8 @@ export function grantWordOf(
   const known = records.get(name)
   const isLast = known?.epoch === lease.epoch - 1 && known.number === grant?.number
   const record = known?.epoch === epoch || isLast ? known : undefined
+  // The operator asks for words with a first grant, which names no heir.
+  if (grant === undefined && record === undefined) return undefined
   const closed = Math.max(overIn(lease), record?.number ?? 0)
   const isUsed = record?.answer === 'Accepted' || record?.answer === 'Unknown'
   const word = { closed, ...(isUsed && { used: record.number }) }

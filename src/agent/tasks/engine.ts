@@ -131,7 +131,7 @@ export function createEngine(options: EngineOptions): Engine {
     const { snapshot } = present
     const here = snapshot.slots.filter(({ node }) => node === snapshot.node).map(({ holder }) => holder.uid)
     for (const uid of endedPrimaries) if (!here.includes(uid)) endedPrimaries.delete(uid)
-    const known = [...deaths.known(), ...snapshot.fence.guarded.keys(), ...here]
+    const known = [...deaths.known(), ...snapshot.fence.guarded.keys(), ...(isBeginning ? [] : here)]
     for (const uid of known) if (!present.pods.has(uid) && !endedPrimaries.has(uid)) leave(uid, ended)
     if (isBeginning) {
       tasks.want(desiredTasks(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))

@@ -17,7 +17,7 @@ export async function watchPrimary(
   signal: AbortSignal,
 ): Promise<void> {
   const { pod, lease, way } = task
-  const { sentinel, understudies, deaths, grants } = work
+  const { sentinel, understudies, deaths } = work
   try {
     const { located } = await understudies.enter(pod, signal)
     const containers = located.containers.map(container => ({
@@ -32,9 +32,7 @@ export async function watchPrimary(
       await sentinel.watch(watch, app, signal)
     }
     deaths.guarded(pod)
-    const watches = await watchesOf(sentinel, pod.uid, signal)
-    const isWhole = containers.every(({ watch }) => watches.some(({ name }) => name === watch))
-    if (isWhole && watches.every(({ diedUnixNs }) => diedUnixNs === undefined)) grants.isAlive(lease)
+    if (lease.grant !== undefined) await noteAlive(work, task, containers, signal)
     if (way !== undefined)
       for (const { watch, init } of containers)
         await sentinel.prepareRedirect(
@@ -46,4 +44,16 @@ export async function watchPrimary(
     understudies.lookAgain(pod.uid)
     throw error
   }
+}
+
+/** Notes that the primary lives, if all its processes do: then no earlier agent has told the heir of its death. */
+async function noteAlive(
+  { sentinel, grants }: WatchContext,
+  { pod, lease }: TaskOf<'watchPrimary'>,
+  containers: readonly { readonly watch: string }[],
+  signal: AbortSignal,
+): Promise<void> {
+  const watches = await watchesOf(sentinel, pod.uid, signal)
+  const isWhole = containers.every(({ watch }) => watches.some(({ name }) => name === watch))
+  if (isWhole && watches.every(({ diedUnixNs }) => diedUnixNs === undefined)) grants.isAlive(lease)
 }

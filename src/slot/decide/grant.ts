@@ -78,13 +78,12 @@ export function nextGrant(
     const isKept = heir?.uid === grant.heir.uid && heir.node === grant.heir.node
     return isKept || grant.isRevoked ? grant : { ...grant, isRevoked: true }
   }
-  const mayName = isServed && heir?.node !== undefined && canUse(slot, heir.node) && isUsableIn(slot, heir)
-  if (!mayName || grants === undefined) return settled(grant)
-  return {
-    number: grants.nextNumber,
-    heir: { uid: heir.uid, node: heir.node },
-    isRevoked: false,
-  }
+  if (!isServed || grants === undefined || heir?.node === undefined || !isUsableIn(slot, heir))
+    return settled(grant)
+  const { node, uid } = heir
+  // A grant without an heir asks the agents for their words.
+  if (!canUse(slot, node)) return settled(grant) ?? { number: grants.nextNumber, isRevoked: false }
+  return { number: grants.nextNumber, heir: { uid, node }, isRevoked: false }
 }
 
 /** The number stays, so that no later grant has it. */

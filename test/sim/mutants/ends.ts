@@ -1,6 +1,13 @@
 /** Remains of deleted pods: docs/adr/0116-findings-of-two-attacks.md, "Found by the simulation since". */
-import type { Mutant } from './mutant.ts'
+import type { Mutant, Mutation } from './mutant.ts'
 import { atEach, bySeeds, endAgent, endApp, onEachNode, slow, wait } from './scenarios.ts'
+
+/** Services lead to an app that the kubelet has started in place of another: that hides no error of agents. */
+const strangersServe: Mutation = {
+  file: 'src/backuppodset/decide/services.ts',
+  find: 'primaries.filter(pod => isStranger(s, pod))',
+  replace: 'primaries.filter(pod => isStranger(s, pod) && s.now < 0)',
+}
 
 export const ofEnds: readonly Mutant[] = [
   {
@@ -69,6 +76,7 @@ export const ofEnds: readonly Mutant[] = [
         find: 'begin(signal) {',
         replace: 'begin(signal) {\n      if (clock.now() > 0) return',
       },
+      strangersServe,
     ],
     // Until its agent is back, the redirect of a dead primary leads to its former heir, which has another slot by now.
     scenarios: bySeeds([5, 7], { nodes: 4, replicas: 2 }, [
@@ -127,6 +135,7 @@ export const ofEnds: readonly Mutant[] = [
         find: 'if (maySave && lease.handover !== undefined',
         replace: 'if (snapshot.able && isKeptElsewhere && lease.handover !== undefined',
       },
+      strangersServe,
     ],
     // The handover begins before the node loses its power, and the set is paused before an agent is back.
     scenarios: bySeeds(

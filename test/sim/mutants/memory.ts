@@ -409,6 +409,11 @@ export const ofMemory: readonly Mutant[] = [
         replace: '    onDeath(death) {\n',
       },
       {
+        file: 'src/agent/state/deaths.ts',
+        find: 'if (pod === undefined || !holds(pod)) return',
+        replace: 'if (pod !== undefined && !holds(pod)) return',
+      },
+      {
         file: 'src/agent/decide/unnoticed-end.ts',
         find: 'lease && anotherIn(snapshot, lease, pod)',
         replace: 'lease && pod.containers.find(() => false)',
