@@ -512,6 +512,11 @@ export const design: readonly FeatureGroup[] = [
         'an agent that is not ready stops its primary before another pod takes over',
         'unit',
       ),
+      sentence(
+        'D8.stuck',
+        'a primary gets a new term when so many of its voters were restarted that it cannot be answered',
+        'unit',
+      ),
       sentence('D8.link', 'a primary serves on by the answers of the API server', 'e2e'),
     ],
   },

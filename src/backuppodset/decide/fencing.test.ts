@@ -130,6 +130,18 @@ describe('a primary that no agent can stop', () => {
     ])
   })
 
+  it('D8.stuck: gets a new term when so many of its voters were restarted that it cannot be answered', () => {
+    const both = { ...lease, holders: ['n-h0', 'n-h1'] }
+    const three = { ...both, fence: makeFence(both) }
+    const term = (restarted: readonly string[]) => {
+      const over = { silent: new Set(restarted), statedAt: undefined, unheardMs: 10 }
+      const slot = makeSlot(three, copies, { votes: makeVotes(three, over) })
+      return ofType(seen(slot), 'writeSlot').map(action => action.lease.fence?.term)
+    }
+    expect(term(votersOf(three).nodes)).toEqual([2])
+    expect(term(votersOf(three).nodes.slice(0, 1))).toEqual([1])
+  })
+
   it('D8.starting: is stopped before another pod is called, also by an agent that is not ready', () => {
     const view = (name: string, ready: boolean) =>
       [name, { name, ready, problem: undefined, vote: voteOf(name) }] as const

@@ -5,6 +5,7 @@ import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { timelyMs } from '../decide/deadlines.ts'
+import { setsAsked } from '../decide/fence/electorate.ts'
 import type { NodeVote, Votes } from '../decide/memory-view.ts'
 import type { Reports } from './reports.ts'
 import type { Since } from './since.ts'
@@ -36,7 +37,7 @@ export function votesOf(
     const at = since(`over/${voter}`, isOver(voter, reports, report))
     return at !== undefined && clock.monotonic() - at >= fence.timeoutMs
   }
-  const over = fence.voters.filter(isLongOver)
+  const over = [...new Set(setsAsked(fence).flat())].filter(isLongOver)
   const silent = new Set([...nodes, ...over, ...(unheardMs >= fence.timeoutMs ? api : [])])
   // A holder that was restarted says nothing about the primary. But if another pod is to have the slot, it counts.
   const isStated = fence.voters.some(

@@ -7,5 +7,5 @@ import { statementsNeeded } from './quorum.ts'
  * @param electorate the latest of this epoch. The swap of the slot's Lease is a compare-and-swap on it.
  * @param silent the voters that have stated silence in this epoch, at any time.
  */
-export const isFenced = ({ voters }: Electorate, silent: ReadonlySet<Voter>): boolean =>
+export const isFenced = ({ voters }: Pick<Electorate, 'voters'>, silent: ReadonlySet<Voter>): boolean =>
   voters.filter(voter => silent.has(voter)).length >= statementsNeeded(voters.length)

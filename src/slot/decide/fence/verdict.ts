@@ -5,6 +5,7 @@ import { timelyMs } from '../deadlines.ts'
 import { usableOf } from '../knowledge.ts'
 import type { SlotMemory, Votes } from '../memory-view.ts'
 import type { SlotSnapshot } from '../snapshot.ts'
+import { setsAsked } from './electorate.ts'
 import { isFenced } from './fenced.ts'
 
 export type Verdict =
@@ -42,9 +43,12 @@ export function verdictOf(
     return { type: isUsable(slot) ? 'Promote' : 'NothingUsable' }
   const { fence } = lease
   if (fence === undefined || votes === undefined) return { type: 'Serves' }
-  if (votes.statedAt === undefined)
-    // An agent that writes again can stop its primary itself, if it has to.
-    return fence.isRevoked && votes.isReachable ? recovery(votes, s.monotonicNow) : { type: 'Serves' }
+  if (votes.statedAt === undefined) {
+    // An agent that writes again can stop its primary itself, if it has to. And voters that were restarted do not state
+    // anything, but answer no more.
+    const isStuck = fence.isRevoked || setsAsked(fence).some(voters => isFenced({ voters }, votes.silent))
+    return isStuck && votes.isReachable ? recovery(votes, s.monotonicNow) : { type: 'Serves' }
+  }
   const heldMs = s.memory?.heldMs ?? 0
   const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)

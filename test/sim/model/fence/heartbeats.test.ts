@@ -113,7 +113,7 @@ describe('heartbeats of the simulation', () => {
           const end = time.now() + afterMs
           while (time.now() < end) {
             await time.runUntil(Math.min(end, time.now() + 100))
-            if (isFenced({ version: 1, voters: first }, statements)) expect(serves()).toBe(false)
+            if (isFenced({ voters: first }, statements)) expect(serves()).toBe(false)
           }
           const machine = machines[node]
           if (machine === undefined) continue

@@ -1,6 +1,7 @@
 /** The fate of each pod: broken, terminating, or neither. */
 import { isApiServer, partsOf, type Voter } from '../../../../src/api/fence.ts'
 import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
+import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { type Lease, leases, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import { answersNeeded } from '../../../../src/slot/decide/fence/quorum.ts'
@@ -14,11 +15,10 @@ export type LeaseOf = (object: Lease) => NumberedSlotLease | undefined
 
 export interface Fates {
   look(): void
-  /**
-   * The pod was deleted, its app ended by itself or hung, or too few of its voters could answer it: another pod is to
-   * succeed it.
-   */
+  /** The pod was deleted, or its app ended by itself or hung: another pod is to succeed it. */
   isBroken(uid: string): boolean
+  /** So few of its voters could answer the pod at some time that it had to stop: another pod may succeed it. */
+  isShutOff(uid: string): boolean
   /** True if the kubelet ends the pod in time, with or without an agent, at a time that the operator knows. */
   isGoing(node: ModelNode, pod: PodOnNode): boolean
   /** Returns the time since which the pod has been terminating. */
@@ -28,6 +28,7 @@ export interface Fates {
 export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health, leaseOf: LeaseOf): Fates {
   const { time, nodes, server } = cluster
   const broken = new Set<string>()
+  const shutOff = new Set<string>()
   const endsSince = new Map<string, number>()
   /**
    * Primaries that were deleted with a grace period. After a forced deletion only an agent can know when the pod has
@@ -64,12 +65,14 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
       for (const { pod, app } of running(cluster)) if (!answers(app, time.now())) broken.add(pod.uid)
       for (const node of nodes)
         for (const pod of node.machine.pods.values()) {
-          const fence = pod.frozen === undefined ? undefined : heldBy(cluster, leaseOf, pod.uid)?.fence
-          const isAsked = (voters: readonly Voter[]) => isAnswered(cluster, voters, health.isAtWork(node))
-          if (fence !== undefined && !setsAsked(fence).every(isAsked)) broken.add(pod.uid)
+          const lease = pod.frozen === undefined ? undefined : heldBy(cluster, leaseOf, pod.uid)
+          const isAsked = (voters: readonly Voter[]) =>
+            isAnswered(cluster, lease, voters, health.isAtWork(node))
+          if (lease?.fence !== undefined && !setsAsked(lease.fence).every(isAsked)) shutOff.add(pod.uid)
         }
     },
     isBroken: uid => broken.has(uid),
+    isShutOff: uid => shutOff.has(uid),
     isGoing: ({ machine, link }, { uid }) =>
       goingAsHolder.has(uid) && machine.up && !machine.kernel.paused && !machine.partitioned && !link.cut,
     endsSince: uid => endsSince.get(uid),
@@ -81,12 +84,20 @@ export function createFates(cluster: Cluster, { lookMs }: Bounds, health: Health
  *
  * @param isWritten the agent of the primary's node works: its writes bring the answers of the API server.
  */
-const isAnswered = ({ nodes }: Cluster, voters: readonly Voter[], isWritten: boolean): boolean =>
+const isAnswered = (
+  { nodes }: Cluster,
+  lease: NumberedSlotLease | undefined,
+  voters: readonly Voter[],
+  isWritten: boolean,
+): boolean =>
   voters.filter(voter => {
     if (isApiServer(voter)) return isWritten
     const { node: name, run } = partsOf(voter)
     const machine = nodes.find(each => each.machine.name === name)?.machine
     if (machine?.voting.run !== run || !machine.voting.isUp || !machine.up) return false
+    // It has stated that the primary is silent, and keeps to that.
+    const stated = lease && machine.voting.votes.get(slotName(lease))?.stated
+    if (stated !== undefined && stated >= (lease?.fence?.term ?? 0)) return false
     return !machine.kernel.paused && !machine.partitioned && machine.deafTo.size === 0
   }).length >= answersNeeded(voters.length)
 

@@ -28,7 +28,7 @@ export function needlessTakeover({
         ({ node: of, app }) => of === node && app.memory.genesis === genesis,
       )
       const uids = [...ended.map(({ uid }) => uid), ...runs.map(one => one.pod.uid)]
-      const uid = uids.find(one => one !== pod.uid && !fates.isBroken(one))
+      const uid = uids.find(one => one !== pod.uid && !fates.isBroken(one) && !fates.isShutOff(one))
       if (uid === undefined) continue
       violate('Needless', `${genesis} ${uid}`, `${pod.name} continues although nothing was wrong with ${uid}`)
     }

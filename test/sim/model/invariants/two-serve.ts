@@ -45,8 +45,10 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
         )
     }
   }
-  const lookAtSwap = (before: NumberedSlotLease, { holder, epoch }: NumberedSlotLease) => {
+  const lookAtSwap = (before: NumberedSlotLease, { holder, epoch, incarnation }: NumberedSlotLease) => {
     if (before.fence === undefined || before.holder.uid === holder.uid) return
+    // Another incarnation has another memory, so its pod need not wait for the end of the last one.
+    if (before.incarnation !== incarnation) return
     if (before.fence.isArmed && !fates.isBroken(before.holder.uid)) shutOff.add(before.holder.uid)
     // An app that was started in its place has another memory; for that there is another rule.
     const genesis = saved.get(`${slotName(before)} app`) ?? 'none'
