@@ -1,4 +1,5 @@
 /** Checks again and again what the agent's work on its node depends on. */
+import { linkedTo } from '../kube/abort.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { systemRandom as random } from '../kube/random.ts'
@@ -35,8 +36,8 @@ export async function prove(
 
 const sentinelCheckMs = 5_000
 const sentinelRounds = 60
-/** A sentinel that ends again and again, or cannot be started, must not keep the agent busy. */
-const sentinelPauseMs = 50
+/** A sentinel that ends again and again, or cannot be started, must not keep the agent busy: the pauses double. */
+const firstPauseMs = 50
 
 /**
  * Ensures that a sentinel runs. Its end costs no memory, but until another one runs, no process is watched, and no heartbeat
@@ -53,9 +54,12 @@ export async function watchSentinel(
   signal: AbortSignal,
 ): Promise<void> {
   let round = 0
+  let pauseMs = firstPauseMs
+  const loss = watchLoss(entered.sentinel, signal)
   while (!signal.aborted) {
-    const isLost = await within(sentinelCheckMs, waiting => entered.sentinel.lost(waiting), signal)
-    if (isLost) await clock.sleep(sentinelPauseMs, signal).catch(() => undefined)
+    const isLost = await loss.within(sentinelCheckMs)
+    if (isLost) await clock.sleep(pauseMs, signal).catch(() => undefined)
+    pauseMs = isLost ? Math.min(2 * pauseMs, sentinelCheckMs) : firstPauseMs
     if (signal.aborted) return
     try {
       // A sentinel of an earlier version is replaced once it guards no pod; this needs no frequent check.
@@ -71,19 +75,36 @@ export async function watchSentinel(
   }
 }
 
-/** @returns whether it happened before the time, or the signal, ended the wait */
-async function within(
-  ms: number,
-  happens: (signal: AbortSignal) => Promise<void>,
-  signal: AbortSignal,
-): Promise<boolean> {
-  const over = new AbortController()
-  const waiting = AbortSignal.any([signal, over.signal])
-  try {
-    return await Promise.race([happens(waiting).then(() => true), clock.sleep(ms, waiting).then(() => false)])
-  } catch {
-    return false
-  } finally {
-    over.abort()
+/** Waits for the loss of the connection with one wait at a time: a reaction for each check would stay for as long as it lasts. */
+function watchLoss(sentinel: Pick<SentinelClient, 'lost'>, signal: AbortSignal) {
+  let isWaiting = false
+  let isLost = false
+  let wake: () => void = () => undefined
+  const wait = () => {
+    if (isWaiting) return
+    isWaiting = true
+    sentinel
+      .lost(signal)
+      .then(
+        () => {
+          isLost = true
+        },
+        () => undefined,
+      )
+      .finally(() => {
+        isWaiting = false
+        wake()
+      })
+  }
+  return {
+    /** @returns whether it is lost before the time, or the signal, ends the wait */
+    async within(ms: number): Promise<boolean> {
+      isLost = false
+      using over = linkedTo(signal)
+      wake = () => over.abort()
+      wait()
+      await clock.sleep(ms, over.signal).catch(() => undefined)
+      return isLost
+    },
   }
 }

@@ -99,8 +99,8 @@ export interface SlotReport extends SlotKey {
   /** Source: the latest voters that the sentinel of the primary has acknowledged, see `Fence`. */
   readonly acknowledged?: { readonly term: number; readonly version: number }
   /**
-   * Source: uid of the primary, if its pod is gone or has finished by the API server's word, and the agent has ended what
-   * it watched of it.
+   * Source: uid of the primary, if by the API server's word its pod is gone or has finished, and the agent has ended what
+   * it watched of it; or if the pod does not belong to its set any more.
    */
   readonly ended?: string
   /** The latest term of the slot in which this node has stated that the primary is silent. */

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { labels } from '../../api/labels.ts'
 import { slotLeaseBody } from '../../api/slot-lease.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { KubeObject } from '../../kube/object.ts'
@@ -57,9 +58,14 @@ it('a pod is there while one of that uid stays', async () => {
   expect(await there(podOf({ deletionTimestamp: '2030-01-01T00:00:00Z' }))).toBe(false)
   expect(await there(undefined)).toBe(false)
   const node = stand(new Map([['default/p', podOf()]]))
-  expect([await node.isHere('uid-p', signal), await node.isHere('uid-q', signal)]).toEqual([true, false])
+  expect([await node.presenceOf('uid-p', signal), await node.presenceOf('uid-q', signal)]).toEqual([
+    'Released',
+    'Gone',
+  ])
+  const labelled = podOf({ labels: { [labels.set]: 'web' } })
+  expect(await stand(new Map([['default/p', labelled]])).presenceOf('uid-p', signal)).toBe('Here')
   const finished = makeObject({ ...podOf(), status: { phase: 'Succeeded' } })
-  expect(await stand(new Map([['default/p', finished]])).isHere('uid-p', signal)).toBe(false)
+  expect(await stand(new Map([['default/p', finished]])).presenceOf('uid-p', signal)).toBe('Gone')
 })
 
 it('an operator is at work when its Lease is renewed while one looks', async () => {

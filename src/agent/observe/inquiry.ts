@@ -1,10 +1,13 @@
 /** Questions to the API server itself: a cache may be stale, and the actions that follow cannot be taken back. */
 import type { SlotKey } from '../../api/slot-key.ts'
-import { parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
+import { groupOf, parseSlotLease, type SlotLease } from '../../api/slot-lease.ts'
 import type { Api } from '../../kube/api.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { leases, pods } from '../../kube/resources.ts'
+
+/** `Released`: it has lost the label of its group, and runs on as a pod like any other. `Gone`: also if it has finished. */
+export type Presence = 'Here' | 'Released' | 'Gone'
 
 export interface Inquiry {
   /** The Lease of a slot, of any incarnation; undefined: there is none that can be read. @throws KubeError. */
@@ -14,8 +17,8 @@ export interface Inquiry {
     pod: { readonly namespace: string; readonly name: string; readonly uid: string },
     signal: AbortSignal,
   ): Promise<boolean>
-  /** Whether this node has a pod with this uid that has not finished, whatever its labels. @throws KubeError. */
-  isHere(uid: string, signal: AbortSignal): Promise<boolean>
+  /** Asks the API server whether this node has a pod with this uid. @throws KubeError. */
+  presenceOf(uid: string, signal: AbortSignal): Promise<Presence>
   /** Whether an operator leads: its Lease is being renewed. Takes a second. @throws KubeError. */
   operatorLeads(signal: AbortSignal): Promise<boolean>
 }
@@ -42,13 +45,13 @@ export function createInquiry({ api, node, election, clock }: InquiryOptions): I
       const pod = await unlessMissing(api.get(pods, { namespace, name }, { signal, timeoutMs }))
       return pod?.metadata.uid === uid && pod.metadata.deletionTimestamp === undefined
     },
-    async isHere(uid, signal) {
+    async presenceOf(uid, signal) {
       const query = { fieldSelector: `spec.nodeName=${node}` }
       const { items } = await api.list(pods, query, { signal, timeoutMs: 5 * timeoutMs })
-      return items.some(
-        ({ metadata, status }) =>
-          metadata.uid === uid && status?.phase !== 'Succeeded' && status?.phase !== 'Failed',
-      )
+      const pod = items.find(({ metadata }) => metadata.uid === uid)
+      const phase = pod?.status?.phase
+      if (pod === undefined || phase === 'Succeeded' || phase === 'Failed') return 'Gone'
+      return groupOf(pod.metadata) === undefined ? 'Released' : 'Here'
     },
     async operatorLeads(signal) {
       const look = () => unlessMissing(api.get(leases, election, { signal, timeoutMs }))

@@ -171,7 +171,7 @@ export function createEngine(options: EngineOptions): Engine {
       .then(async isGone => {
         deaths.forget(uid)
         if (isGone) endedPrimaries.add(uid)
-        // It belongs to no set any more, or the cache does not show it yet.
+        // The cache does not show it yet.
         else await clock.sleep(lookAgainMs, signal).catch(() => undefined)
       })
       .catch(async (error: unknown) => {

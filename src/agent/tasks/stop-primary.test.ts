@@ -214,6 +214,17 @@ describe('the agents of two nodes: ends of primaries', () => {
     await stop(agentA)
   })
 
+  it('D8.gone: do not keep a slot waiting whose primary an administrator has taken out of its set', async () => {
+    const agentA = await start('a', a)
+    await vi.waitFor(() => expect(a.watches.size).toBe(1))
+    cluster.unlabelled.add('uid-p')
+    cluster.pods.get('a')?.remove('default/p')
+    await vi.waitFor(() => expect(cluster.reports.get('a')?.status?.slots[0]?.ended).toBe('uid-p'))
+    expect(a.running.has('uid-p')).toBe(true)
+    cluster.unlabelled.clear()
+    await stop(agentA)
+  })
+
   it('D8.gone: tell that a primary whose pod is gone has ended, and the next agent tells it too', async () => {
     const told = () => cluster.reports.get('a')?.status?.slots[0]?.ended
     const agentA = await start('a', a)

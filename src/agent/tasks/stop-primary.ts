@@ -83,8 +83,7 @@ export async function endPod(
  * was deleted without its grace period, and another pod gets its slot at once. The kubelet would let the processes run
  * for that grace period.
  *
- * @returns true if the API server says that the pod is gone or has finished; false if the pod only does not belong to
- *   Understudy, or not any more.
+ * @returns true if the API server says that the pod is gone, has finished, or does not belong to its group any more.
  */
 export async function endGone(
   work: Pick<TaskContext, 'sentinel' | 'fencing' | 'inquiry' | 'log'>,
@@ -92,15 +91,15 @@ export async function endGone(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { sentinel, fencing, inquiry } = work
-  const isGone = !(await inquiry.isHere(uid, signal))
+  const presence = await inquiry.presenceOf(uid, signal)
   const watches = await watchesOf(sentinel, uid, signal)
-  if (isGone) await endWatchesOf(work, uid, watches, signal)
+  if (presence === 'Gone') await endWatchesOf(work, uid, watches, signal)
   else for (const { name } of watches) await dropWatch(sentinel, name, signal)
-  if (!fencing.view.guarded.has(uid)) return isGone
+  if (!fencing.view.guarded.has(uid)) return presence !== 'Here'
   // Only now: a fenced primary resumes.
   await sentinel.unguard(uid, signal)
   fencing.unguarded(uid)
-  return isGone
+  return presence !== 'Here'
 }
 
 async function endWatchesOf(

@@ -157,6 +157,12 @@ describe('a primary that no agent can stop', () => {
     expect(ofType(seen(unarmed, [hung, h0]), 'writeSlot')).toMatchObject([
       { lease: { holder: { name: 'p0' }, ending: undefined, fence: { isRevoked: true } } },
     ])
+    // The other holder may have been lost together with the node of the primary.
+    const both = { ...lease, holders: ['n-h0', 'n-h1'] }
+    const three = { ...both, fence: makeFence(both, { isArmed: false }) }
+    const one = { ...silence, silent: new Set(votersOf(three).nodes.slice(0, 1)), statedAt: 0 }
+    const half = makeSlot(three, copies, { votes: makeVotes(three, one) })
+    expect(ofType(seen(half, [hung, h0]), 'writeSlot')).toMatchObject([{ lease: { ending: p0.uid } }])
   })
 
   it('gets a new term when its agent writes again', () => {

@@ -27,3 +27,9 @@ export const handoverSlackMs = 5_000
  * report, and may not be able to stop a primary, ms.
  */
 export const timelyMs = 12_000
+
+/**
+ * An agent that is waited for longer than this has written since the wait began, or its voters decide about its primary,
+ * ms. Longer than `timelyMs`, because a last report may arrive just after the beginning.
+ */
+export const outOfReachMs = timelyMs + 3_000

@@ -2,15 +2,12 @@
  * Two pods must not run with one memory: the agent terminates a pod that may still run before another pod is called to
  * its slot.
  */
-import { timelyMs } from './deadlines.ts'
+import { outOfReachMs } from './deadlines.ts'
 import type { SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
 /** How long to wait for the node of a pod that is to be terminated, ms; a node that needs longer may be cut off. */
 const endingMs = 10_000
-
-/** The same for a primary with a fence, ms: if its agent is silent for so long, its voters decide. */
-const fencedEndingMs = timelyMs + 3_000
 
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
@@ -23,7 +20,7 @@ const isAttended = (s: SlotSnapshot, { votes }: SlotMemory, { node }: Candidate)
   node !== undefined && (s.memory?.nodes.get(node)?.ready === true || votes?.isReachable === true)
 
 const waitsMs = ({ lease: { fence } }: SlotMemory): number =>
-  fence?.isArmed === true ? fencedEndingMs : endingMs
+  fence?.isArmed === true ? outOfReachMs : endingMs
 
 /**
  * Returns the ms for which no other pod may be called yet, because this one may still run beside it. It has ended when

@@ -4,7 +4,7 @@ import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { timelyMs } from '../decide/deadlines.ts'
+import { outOfReachMs } from '../decide/deadlines.ts'
 import type { StageView } from '../decide/memory-view.ts'
 import { isFinished } from './candidate.ts'
 import type { Reports } from './reports.ts'
@@ -90,7 +90,7 @@ export function goesBy(
 /**
  * Returns until when to wait for the agent to report that it has ended a primary whose pod is gone, monotonic ms. A pod that
  * was deleted by force may still run: its node may have been cut off a moment before. Until its voters have made sure, only
- * its agent can tell. An agent that has written for all this time must have seen the deletion, even if its version does not
+ * its agent can tell. An agent that still writes at the end must have seen the deletion, even if its version does not
  * report that.
  */
 export function goneBy(
@@ -100,5 +100,5 @@ export function goneBy(
 ): number | undefined {
   const isOpen = fence?.isArmed === true && ended !== holder.uid
   const at = since(`gone/${incarnation}/${holder.uid}`, isOpen)
-  return at === undefined ? undefined : at + timelyMs
+  return at === undefined ? undefined : at + outOfReachMs
 }

@@ -128,12 +128,14 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
     },
     isThere: async ({ namespace, name, uid }) =>
       [...cluster.pods.values()].some(store => store.get(`${namespace}/${name}`)?.metadata.uid === uid),
-    isHere: async uid =>
-      cluster.unlabelled.has(uid) ||
-      cluster.pods
+    async presenceOf(uid) {
+      if (cluster.unlabelled.has(uid)) return 'Released'
+      const pod = cluster.pods
         .get(node)
         ?.list()
-        .some(({ metadata, status }) => metadata.uid === uid && status?.phase === 'Running') === true,
+        .find(({ metadata }) => metadata.uid === uid)
+      return pod?.status?.phase === 'Running' ? 'Here' : 'Gone'
+    },
     operatorLeads: async () => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       return cluster.operatorLeads

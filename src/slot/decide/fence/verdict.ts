@@ -82,8 +82,8 @@ export function isOutOfReach(s: SlotSnapshot, slot: SlotMemory | undefined): boo
     return false
   const { isArmed, voters } = lease.fence
   // Its sentinel may have acknowledged the term, and its node lost the API server before that was in a report. Then its
-  // voters hear it.
-  if (!isArmed) return voters.some(voter => !isApiServer(voter) && !votes.silent.has(voter))
+  // voters hear it. Its agent has not written for long, so the answers of the API server are over.
+  if (!isArmed) return !isFenced({ voters }, new Set([...votes.silent, ...voters.filter(isApiServer)]))
   return !isFencedOff(s, slot)
 }
 
