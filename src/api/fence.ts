@@ -3,7 +3,7 @@
  * `src/slot/decide/fence`; docs/adr/0128-fencing.md has its reasons.
  */
 import { createHash } from 'node:crypto'
-import { objectIn } from './unknown.ts'
+import { readAnnotation } from './json-annotation.ts'
 
 /** Name of a voter: see `nodeVoter` and `apiServerVoter`. */
 export type Voter = string
@@ -81,17 +81,18 @@ export interface FenceOwner {
   readonly epoch: number
 }
 
-const textOf = ({ incarnation, epoch }: FenceOwner): string => `${incarnation}/${epoch}`
+/** Returns the text by which an annotation of the Lease names the primary that it is about. */
+export const formatFenceOwner = ({ incarnation, epoch }: FenceOwner): string => `${incarnation}/${epoch}`
 
 export const formatFence = (fence: Fence, of: FenceOwner): string =>
-  JSON.stringify({ v: format, of: textOf(of), ...fence })
+  JSON.stringify({ v: format, of: formatFenceOwner(of), ...fence })
 
 /**
  * Parses the annotation; undefined if it is absent, of another format, or no fence. An operator of a version before
  * fences leaves the annotation of an earlier primary in the Lease: then only its term counts.
  */
 export function parseFence(text: string | undefined, of: FenceOwner): Fence | undefined {
-  const given = read(text)
+  const given = readAnnotation(text, longest)
   if (given?.['v'] !== format) return undefined
   const { term, version, timeoutMs, voters, next, isArmed, isRevoked } = given
   if (!isCount(term) || !isCount(version) || !isCount(timeoutMs)) return undefined
@@ -100,18 +101,8 @@ export function parseFence(text: string | undefined, of: FenceOwner): Fence | un
   if ((version === 0) !== (voters.length === 0) || next?.length === 0) return undefined
   if (new Set([...voters, ...(next ?? [])]).size > mostVoters) return undefined
   if (typeof isArmed !== 'boolean' || typeof isRevoked !== 'boolean') return undefined
-  if (given['of'] !== textOf(of)) return withoutVoters({ term, timeoutMs })
+  if (given['of'] !== formatFenceOwner(of)) return withoutVoters({ term, timeoutMs })
   return { term, version, timeoutMs, voters, ...(next !== undefined && { next }), isArmed, isRevoked }
-}
-
-function read(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined || text.length > longest) return undefined
-  try {
-    return objectIn(JSON.parse(text))
-  } catch {
-    // An administrator has edited it.
-    return undefined
-  }
 }
 
 /** The sentinel takes no larger number (native/sentinel/number.h). */

@@ -2,7 +2,8 @@
  * The grant of a slot, in its Lease: the understudy that may take the slot without the operator, once the primary has died.
  * docs/adr/0129-heir-grant.md has the rule.
  */
-import type { FenceOwner } from './fence.ts'
+import { type FenceOwner, formatFenceOwner } from './fence.ts'
+import { readAnnotation } from './json-annotation.ts'
 import type { SlotKey } from './slot-key.ts'
 import { objectIn } from './unknown.ts'
 
@@ -57,11 +58,9 @@ const format = 1
 /** Characters. */
 const longest = 1_024
 
-const textOf = ({ incarnation, epoch }: FenceOwner): string => `${incarnation}/${epoch}`
-
 export const formatGrant = ({ number, heir, isRevoked, source }: Grant, of: FenceOwner): string =>
   JSON.stringify({
-    ...{ v: format, of: textOf(of), number },
+    ...{ v: format, of: formatFenceOwner(of), number },
     ...(heir && { heir }),
     ...(isRevoked && { isRevoked }),
     ...(source !== undefined && { source }),
@@ -72,27 +71,17 @@ export const formatGrant = ({ number, heir, isRevoked, source }: Grant, of: Fenc
  * grants leaves the annotation of an earlier epoch in the Lease: then it is revoked.
  */
 export function parseGrant(text: string | undefined, of: FenceOwner): Grant | undefined {
-  const given = read(text)
+  const given = readAnnotation(text, longest)
   if (given?.['v'] !== format) return undefined
   const { number, heir, isRevoked = false, source } = given
   if (!isNumber(number) || typeof isRevoked !== 'boolean') return undefined
   const named = heir === undefined ? undefined : heirIn(heir)
   if (heir !== undefined && named === undefined) return undefined
-  const isOver = given['of'] !== textOf(of)
+  const isOver = given['of'] !== formatFenceOwner(of)
   return {
     ...{ number, isRevoked: named !== undefined && (isRevoked || isOver) },
     ...(named && { heir: named }),
     ...(isNode(source) && named && !isOver && { source }),
-  }
-}
-
-function read(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined || text.length > longest) return undefined
-  try {
-    return objectIn(JSON.parse(text))
-  } catch {
-    // An administrator has edited it.
-    return undefined
   }
 }
 

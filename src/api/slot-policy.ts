@@ -3,6 +3,7 @@
  * slot's Lease, so that agents read no kind of owner.
  */
 import { hotBackupModes, limits } from './backuppodset.ts'
+import { readAnnotation } from './json-annotation.ts'
 import type { ParsedLiveness, ParsedMemory } from './memory.ts'
 import { objectIn } from './unknown.ts'
 
@@ -31,7 +32,7 @@ export const formatPolicy = (policy: SlotPolicy): string => JSON.stringify({ v: 
  * unknown. That differs from a slot whose memory is not to be kept, which has no Lease.
  */
 export function parsePolicy(text: string | undefined): SlotPolicy | undefined {
-  const given = read(text)
+  const given = readAnnotation(text, longestPolicy)
   if (given?.['v'] !== version) return undefined
   const { mode: word, containers, disk, paused, restoreHash, liveness: probed } = given
   const mode = hotBackupModes.find((one): one is SlotPolicy['mode'] => one === word && one !== 'Warm')
@@ -49,16 +50,6 @@ export function parsePolicy(text: string | undefined): SlotPolicy | undefined {
     ...{ mode, intervalMs, maxFreezePercent, containers, keep, disk, volumeBytes },
     ...(liveness && { liveness }),
     ...{ paused, restoreHash },
-  }
-}
-
-function read(text: string | undefined): Readonly<Record<string, unknown>> | undefined {
-  if (text === undefined || text.length > longestPolicy) return undefined
-  try {
-    return objectIn(JSON.parse(text))
-  } catch {
-    // An administrator has edited it.
-    return undefined
   }
 }
 
