@@ -118,7 +118,6 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     matters: present.matters,
   }
   const { onDisk, isRead, report, patch, sweepPods, defer } = platform
-  let isReady = false
   const engine = createEngine({
     ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
@@ -133,11 +132,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
       pods.fencing.onNews(news)
       if (news.type === 'alone') apiVoter.alone(news, present.timeoutOf(news.name) ?? defaultTimeoutMs)
     },
-    run(given) {
-      isReady = true
-      return engine.run(given)
-    },
-    agree: createAgree({ present, grants: pods.grants, isReady: () => isReady, clock, log }),
+    agree: createAgree({ present, grants: pods.grants, isReady: engine.isReady, clock, log }),
     observe,
     announce: slots.announce,
   }

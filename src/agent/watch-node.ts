@@ -36,8 +36,8 @@ export async function prove(
 
 const sentinelCheckMs = 5_000
 const sentinelRounds = 60
-/** A sentinel that ends again and again, or cannot be started, must not keep the agent busy: the pauses double. */
-const firstPauseMs = 50
+/** A sentinel that ends again and again, or cannot be started, must not keep the agent busy. */
+const lossBackoff = { initialMs: 50, maxMs: sentinelCheckMs }
 
 /**
  * Ensures that a sentinel runs. Its end costs no memory, but until another one runs, no process is watched, and no heartbeat
@@ -54,12 +54,12 @@ export async function watchSentinel(
   signal: AbortSignal,
 ): Promise<void> {
   let round = 0
-  let pauseMs = firstPauseMs
+  const pauses = createBackoff(lossBackoff)
   const loss = watchLoss(entered.sentinel, signal)
   while (!signal.aborted) {
     const isLost = await loss.within(sentinelCheckMs)
-    if (isLost) await clock.sleep(pauseMs, signal).catch(() => undefined)
-    pauseMs = isLost ? Math.min(2 * pauseMs, sentinelCheckMs) : firstPauseMs
+    if (isLost) await clock.sleep(pauses.next(), signal).catch(() => undefined)
+    else pauses.reset()
     if (signal.aborted) return
     try {
       // A sentinel of an earlier version is replaced once it guards no pod; this needs no frequent check.

@@ -34,6 +34,8 @@ import { endGone } from './stop-primary.ts'
 import type { TaskContext } from './task-context.ts'
 
 export interface Engine {
+  /** True once this node knows which memory it keeps. */
+  isReady(): boolean
   /** Schedules a pass; one pass covers all changes until it runs. */
   changed(): void
   /** From the sentinel. Takes a snapshot first: the latest one may be older than the agent's long start. */
@@ -216,6 +218,7 @@ export function createEngine(options: EngineOptions): Engine {
   present.look()
   return {
     changed,
+    isReady: () => !isBeginning,
     onDeath(death) {
       present.look()
       deaths.onDeath(death)

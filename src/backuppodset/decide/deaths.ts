@@ -68,9 +68,10 @@ const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView):
   s.monotonicNow - slot.replacedSince >= tellingMs &&
   (pod.stage?.understudy === true || !isGone(slot))
 
-const isReplaced = (
+/** Another app runs in this pod than the one whose memory the slot keeps. */
+export const isReplaced = (
   slot: SlotMemory | undefined,
-  pod: PodView,
+  pod: Pick<PodView, 'uid'>,
 ): slot is SlotMemory & { readonly replacedSince: number } =>
   slot?.replacedSince !== undefined && slot.lease.holder.uid === pod.uid
 

@@ -6,6 +6,7 @@ import { isGated } from '../../slot/decide/snapshot.ts'
 import { familyOf, sliceName, wantedServices } from '../../slot/endpoints/shape.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
+import { isReplaced } from './deaths.ts'
 import { isGoing } from './vacancies.ts'
 
 /**
@@ -75,10 +76,9 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
  * is kept: clients must not meet the empty app before a successor resumes that memory. An agent that has declared the death
  * has shut that app off, and leads connections to the successor.
  */
-function isStranger({ memory }: Snapshot, { uid, slot: number, stage }: Candidate): boolean {
-  const slot = memory?.slots.get(number ?? -1)
-  if (slot?.replacedSince === undefined || slot.lease.holder.uid !== uid) return false
-  return stage?.died !== true && !isGone(slot)
+function isStranger({ memory }: Snapshot, pod: Candidate): boolean {
+  const slot = memory?.slots.get(pod.slot ?? -1)
+  return isReplaced(slot, pod) && pod.stage?.died !== true && !isGone(slot)
 }
 
 /**

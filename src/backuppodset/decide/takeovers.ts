@@ -59,7 +59,7 @@ export function takeovers(
   const replaced = new Set<PodView>()
   const ungranted = new Set<number>()
   const release = (slot: SlotMemory | undefined) => {
-    // Also one that was used, if the heir is gone since: its agent says then that it does not run.
+    // A used grant is released, too, if its heir is gone since: then the agent of the heir says that it does not run.
     if (slot?.grants?.outstanding !== undefined) ungranted.add(slot.lease.slot)
   }
   for (const { pod, reason } of failing) {
