@@ -32,7 +32,7 @@ export interface Call {
   readonly client: ClientKind
   readonly slot: number
   readonly word: string
-  /** Before the connection, or before the request on one that was kept. */
+  /** When the client begins to connect, or, on a kept connection, to send its request. */
   readonly start: number
   readonly end: number
   readonly answer?: Answer | undefined

@@ -47,7 +47,7 @@ export const ofGrant: readonly Mutant[] = [
   {
     finding: 'grant',
     name: 'go-before-death',
-    what: 'the heir is told to go on while the primary lives',
+    what: 'the agent of a living primary tells that of the heir to take the slot',
     mutations: [
       {
         file: 'src/agent/decide/primary-tasks.ts',
