@@ -57,19 +57,37 @@ export async function saved(
 ): Promise<void> {
   const since = Date.now()
   const lives = (await slotsOf(set)).map(({ incarnation }) => incarnation)
-  await until(
-    `memory of now for ${lives.length} slots`,
-    async () => {
-      const { items } = await set.api.list(nodeReports, {})
-      const ready = items
-        .flatMap(report => parseReport(report).status?.slots ?? [])
-        .filter(each => each.usable !== undefined && usable.includes(each.usable))
-        .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
-        .map(({ incarnation }) => incarnation)
-      return lives.every(life => ready.includes(life))
-    },
-    patience,
-  )
+  let seen: readonly SlotReport[] = []
+  try {
+    await until(
+      `memory of now for ${lives.length} slots`,
+      async () => {
+        const { items } = await set.api.list(nodeReports, {})
+        seen = items.flatMap(report => parseReport(report).status?.slots ?? [])
+        const ready = seen
+          .filter(each => each.usable !== undefined && usable.includes(each.usable))
+          .filter(({ takenAt }) => Date.parse(takenAt ?? '') > since)
+          .map(({ incarnation }) => incarnation)
+        return lives.every(life => ready.includes(life))
+      },
+      patience,
+    )
+  } catch (cause) {
+    const about = seen.filter(({ incarnation }) => lives.includes(incarnation))
+    const told = { since: new Date(since).toISOString(), slots: about, pods: await podsOf(set) }
+    throw new Error(JSON.stringify(told), { cause })
+  }
+}
+
+/** Where the pods of a set are and what is true of them, for errors. */
+async function podsOf({ api, namespace, name }: CounterSet): Promise<readonly object[]> {
+  const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${name}` })
+  return items.map(({ metadata, spec, status }) => ({
+    ...{ name: metadata.name, type: metadata.labels?.[labels.type], node: spec?.nodeName },
+    conditions: (status?.conditions ?? []).map(({ type, status, reason }) =>
+      [type, status, reason].join(' '),
+    ),
+  }))
 }
 
 /** Adds until each slot's counter has a different number. @returns the numbers, by position in `slotsOf` */

@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../playground/cluster.ts'
 import { deployOperator } from '../../../playground/deploy.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
-import type { Pod } from '../../../src/kube/resources.ts'
+import { stageLabel } from '../../../src/api/pod-contract.ts'
+import { nodes, type Pod } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
   addressOf,
@@ -87,6 +88,12 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       const old = imagesOf([...(await replicas(world)), ...(await agentPods(world.api))])
       expect(old.filter(image => !image.endsWith(':0.0.9'))).toEqual([])
 
+      // Backups go only to nodes whose agents have checked them. If that were one node, it would have them all, and the
+      // version before would leave the primary of that node uncovered.
+      await eventually(async () => {
+        const able = await world.api.list(nodes, { labelSelector: `${stageLabel}=ready` })
+        expect(able.items).toHaveLength(cluster.nodes.length)
+      })
       const set = await world.createSet('kept', {
         ...{ replicas: 3, hotBackups: 3, coldBackups: 1, template: counter.template },
         checkpoint: { interval: '1s' },
@@ -131,8 +138,8 @@ describe.skipIf(needsNodes())('an upgrade from the version before', () => {
       expect(await kill(second)).toBe(expected[1])
       await rollout
 
-      // The new agents have taken over what the old ones kept, and save by themselves. By chance, all understudies may be
-      // on the node of two primaries, which they do not cover: then a successor has to be woken or created.
+      // The new agents have taken over what the old ones kept, and save by themselves. After two takeovers, all understudies
+      // may be on the node of a primary, which they do not cover: then a successor has to be woken or created.
       const anyhow = ['Frozen', 'Staged', 'Cold'] as const
       await saved(inside, anyhow)
       const { last, failures } = await load.stop()
