@@ -1,6 +1,7 @@
 /** MemoryThrownAway: the life of a slot ends although a machine has a copy. */
 import { type NodeReport, nodeReports } from '../../../../src/api/node-report.ts'
 import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
+import { kindLabelOf } from '../../../../src/api/pod-kind.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { KubeObject } from '../../../../src/kube/object.ts'
 import { type Lease, leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
@@ -88,7 +89,7 @@ const keepersOf = (
 
 /**
  * Returns whether a life ended before any report or Lease said that it has a copy: the operator does not wait for a node
- * that may have saved for the first time.
+ * that may have saved for the first time. A pod that was made for the next life has decided that when it was made.
  */
 function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean {
   const { cluster, bounds, leaseOf } = ground
@@ -99,13 +100,18 @@ function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean 
   const tell = (life: string) => {
     if (!toldAt.has(life)) toldAt.set(life, time.now())
   }
-  server.subscribe((resource, { object }) => {
+  const madeAt = new Map<string, number>()
+  server.subscribe((resource, { type, object }) => {
+    const isMade =
+      type === 'ADDED' && resource === resourceName(pods) && kindLabelOf(object as Pod) === 'primary'
+    if (isMade) madeAt.set(object.metadata.uid, time.now())
     for (const life of livesTold(resource, object, lives, leaseOf)) tell(life)
   })
   onLeases(ground, ({ before, lease, isOfSet }) => {
     if (!isOfSet || before === undefined || before.incarnation === lease.incarnation) return
     const told = toldAt.get(before.incarnation)
-    if (told === undefined || time.now() - told < bounds.wayMs) endedUntold.add(before.incarnation)
+    const decidedAt = madeAt.get(lease.holder.uid) ?? time.now()
+    if (told === undefined || decidedAt - told < bounds.wayMs) endedUntold.add(before.incarnation)
   })
   return life => endedUntold.has(life)
 }

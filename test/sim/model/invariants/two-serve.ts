@@ -3,8 +3,9 @@
  * another pod gets such a slot while its primary serves.
  */
 import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
+import { servingReasons } from '../../../../src/api/pod-contract.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
-import { leases } from '../../../../src/kube/resources.ts'
+import { leases, pods } from '../../../../src/kube/resources.ts'
 import type { ModelNode } from '../cluster.ts'
 import { reaches, servingApp } from '../world.ts'
 import { type Ground, onLeases } from './ground.ts'
@@ -13,8 +14,14 @@ import type { SavedGenesis } from './impostor-saved.ts'
 export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   const { cluster, violate, leaseOf, fates } = ground
   const { nodes, time, server } = cluster
-  /** Nothing but the fence keeps the pod from serving: no agent that works knows of its end. */
-  const isFenced = (node: ModelNode, uid: string) => !fates.isBroken(uid) || isCutOff(ground, node)
+  /** The agent of the pod has told the API server that the memory is gone, and ends what still runs of the pod. */
+  const isTold = (uid: string) => {
+    const pod = server.list(pods).find(({ metadata }) => metadata.uid === uid)
+    return pod?.status?.conditions?.some(({ reason }) => reason === servingReasons.died) === true
+  }
+  /** Nothing but the fence keeps the pod from serving: no agent that works has told of its end. */
+  const isFenced = (node: ModelNode, uid: string) =>
+    !fates.isBroken(uid) || (isCutOff(ground, node) && !isTold(uid))
 
   /** Pods that lost their slot to another pod while only their voters had stated anything about them. */
   const shutOff = new Set<string>()
