@@ -54,7 +54,10 @@ export function createGrants({
 }): Grants {
   const records = new Map(files.left.map(record => [slotName(record.slot), record]))
   const alive = new Map<string, number>()
-  /** Monotonic ms. The age of a record of an earlier agent is unknown. */
+  /**
+   * Monotonic ms. The age of a record of an earlier agent is unknown. This clock is stopped while the machine is suspended,
+   * and the wall clock of a record may have been set since, so both have to agree.
+   */
   const acceptedAt = new Map<string, number>()
   const acceptedOf = (lease: SlotLease) => {
     const record = records.get(slotName(lease))
@@ -89,8 +92,10 @@ export function createGrants({
       changed()
     },
     isFresh(lease) {
-      const at = acceptedAt.get(slotName(lease))
-      return acceptedOf(lease) !== undefined && at !== undefined && clock.monotonic() - at < freshMs
+      const [record, at] = [acceptedOf(lease), acceptedAt.get(slotName(lease))]
+      if (record === undefined || at === undefined) return false
+      const byWall = clock.now() - record.at
+      return clock.monotonic() - at < freshMs && byWall >= 0 && byWall < freshMs
     },
     isAccepted: lease => acceptedOf(lease) !== undefined,
     keepOnly(epochs, isUntold) {

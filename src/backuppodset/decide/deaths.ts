@@ -11,6 +11,8 @@ import type { PrimarySets } from './primary-sets.ts'
 export interface Failure {
   readonly pod: PodView
   readonly reason: LossReason
+  /** It may still serve, or serve again, with the memory of the slot: its agent has to end it first. */
+  readonly mayServe: boolean
 }
 
 export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets): Failure[] {
@@ -20,12 +22,14 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     // A pod that began a new incarnation of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
-    if (usedHeirOf(slot) !== undefined) return [{ pod, reason: 'Died' }]
+    const died = { pod, reason: 'Died', mayServe: false } as const
+    if (usedHeirOf(slot) !== undefined) return [died]
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
-    if (pod.stage?.died || isEmpty || isUntoldDeath(s, slot, pod)) return [{ pod, reason: 'Died' }]
-    if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost' }]
-    const reason = failureOf(s, pod)
-    return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason }]
+    const isUntold = isUntoldDeath(s, slot, pod)
+    if (pod.stage?.died || isEmpty || (isUntold && slot?.remains !== true)) return [died]
+    if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost', mayServe: false }]
+    const reason = failing(s, slot, pod)
+    return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason, mayServe: true }]
   })
 }
 
@@ -37,11 +41,17 @@ export const unwanted = (
 ): ReadonlySet<number> =>
   new Set(
     primaries.flatMap(pod =>
-      pod.slot !== undefined && isLongOutOfReach(s, slots.get(pod.slot)) && failureOf(s, pod) !== undefined
+      pod.slot !== undefined &&
+      isLongOutOfReach(s, slots.get(pod.slot)) &&
+      failing(s, slots.get(pod.slot), pod) !== undefined
         ? [pod.slot]
         : [],
     ),
   )
+
+/** Returns why a primary is to be replaced that may still serve. */
+const failing = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): LossReason | undefined =>
+  isUntoldDeath(s, slot, pod) ? 'Died' : failureOf(s, pod)
 
 /** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000
@@ -68,7 +78,7 @@ const isUntoldDeath = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView):
   s.monotonicNow - slot.replacedSince >= tellingMs &&
   (pod.stage?.understudy === true || !isGone(slot))
 
-/** Another app runs in this pod than the one whose memory the slot keeps. */
+/** Another app, or a part of another one, runs in this pod than the one whose memory the slot keeps. */
 export const isReplaced = (
   slot: SlotMemory | undefined,
   pod: Pick<PodView, 'uid'>,

@@ -151,6 +151,18 @@ describe('a primary that no agent can stop', () => {
     expect([called(undefined), called(99_000), called(86_000), called(85_000)]).toEqual([0, 0, 0, 1])
   })
 
+  it('is not replaced either where only one of its containers was started again: the others serve on', () => {
+    const partly = { replacedSince: 0, remains: true }
+    const away = seen(makeSlot(lease, copies, { ...unheard, ...partly }))
+    expect(actions(away)).toMatchObject([
+      { lease: { holder: { name: 'p0' }, ending: undefined, fence: { isRevoked: true } } },
+    ])
+    const back = seen(makeSlot(lease, copies, { ...heard, ...partly }))
+    expect(actions(back)).toMatchObject([{ lease: { holder: { name: 'p0' }, ending: p0.uid } }])
+    const wholly = seen(makeSlot(lease, copies, { ...unheard, replacedSince: 0 }))
+    expect(ofType(wholly, 'promote')).toHaveLength(1)
+  })
+
   it('D8.untold: is not replaced while its voters hear it, although no report says that it has a fence', () => {
     const unarmed = makeSlot({ ...lease, fence: { ...lease.fence, isArmed: false } }, copies, unheard)
     expect(ofType(seen(unarmed, [hung, h0]), 'promote')).toEqual([])

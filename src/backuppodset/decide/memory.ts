@@ -2,11 +2,13 @@ import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players } from '../../slot/decide/assignments.ts'
 import { dueStatements, isLongOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { grantedElsewhere } from '../../slot/decide/grant.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import { vacantLeases } from '../../slot/decide/vacant-leases.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import type { Backups } from './candidates.ts'
 import { together } from './converge.ts'
 import { beganAnew, failures, unwanted, waitsToBegin } from './deaths.ts'
 import { placingFor } from './near.ts'
@@ -18,7 +20,7 @@ import { relaysOf } from './relay.ts'
 import { isRetained, leave, marksOf, reclaim } from './retention.ts'
 import type { Policies } from './select.ts'
 import { retireSuperseded } from './superseded.ts'
-import { type Backups, type Takeovers, takeovers } from './takeovers.ts'
+import { type Takeovers, takeovers } from './takeovers.ts'
 import { goes, remove, removed, rewakes, type Tools, toolsOf } from './tools.ts'
 import { turnOf } from './turns.ts'
 import { isGivenUp } from './update.ts'
@@ -149,8 +151,10 @@ function leaseWrites(
   { hot, understudies, relays }: Pick<Players, 'understudies' | 'relays'> & Pick<Backups, 'hot'>,
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
+  const turn = turnOf(s)
   const ungranted = new Set([
     ...taken.ungranted,
+    ...(turn === undefined ? [] : grantedElsewhere(memory, turn.successor?.uid, turn.slot.lease.slot)),
     ...healthy.flatMap(pod =>
       pod.slot !== undefined && waitsToBegin(memory.slots.get(pod.slot), pod) ? [pod.slot] : [],
     ),
@@ -159,7 +163,7 @@ function leaseWrites(
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
-      ...{ owner: s.set, turn: turnOf(s), isGivenUp: slot => isGivenUp(s, slot) },
+      ...{ owner: s.set, turn, isGivenUp: slot => isGivenUp(s, slot) },
       ...{ unwanted: unwanted(s, memory, settled), ungranted },
     }),
     ...vacantLeases(s, memory, {

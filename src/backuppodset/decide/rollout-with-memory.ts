@@ -1,6 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
-import { mayBeginAnew, mayCall } from '../../slot/decide/grant.ts'
+import { grantedElsewhere, mayBeginAnew, mayCall } from '../../slot/decide/grant.ts'
 import { isHandedOver, standsUntil } from '../../slot/decide/handover.ts'
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
 import { promotion } from '../../slot/decide/successors.ts'
@@ -30,7 +30,7 @@ export function rolloutWithMemory(
 ): Action[] {
   const turn = turnOf(s)
   // A requested handover comes first: a roll waits until it is done.
-  if (turn?.requested) return handOver(s, turn)
+  if (turn?.requested) return handOver(s, memory, turn)
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
   if (s.set.updateStrategy !== 'RollingUpdate') return []
@@ -48,7 +48,7 @@ export function rolloutWithMemory(
   if (backups !== undefined) return backups
 
   if (turn === undefined) return makeRelay(s, random)
-  if (turn.successor !== undefined) return handOver(s, turn)
+  if (turn.successor !== undefined) return handOver(s, memory, turn)
   if (!mayBeginAnew(turn.slot)) return []
   // The loser stays until its successor serves: until then the Lease names the loser.
   return [
@@ -82,8 +82,11 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
  * Returns the swap once the primary's last generation is on the successor's node. Until then the Lease asks the agent
  * to keep the primary stopped.
  */
-const handOver = (s: Snapshot, turn: Turn): Action[] =>
-  turn.successor !== undefined && mayCall(turn.slot, turn.successor.uid) && isHandedOver(turn, s)
+const handOver = (s: Snapshot, memory: MemoryView, turn: Turn): Action[] =>
+  turn.successor !== undefined &&
+  mayCall(turn.slot, turn.successor.uid) &&
+  grantedElsewhere(memory, turn.successor.uid, turn.slot.lease.slot).length === 0 &&
+  isHandedOver(turn, s)
     ? [
         {
           ...promotion(turn.slot, turn.successor, roleOf(s, turn), s),

@@ -4,13 +4,13 @@ import type { Role } from '../../slot/decide/actions.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp } from '../../slot/decide/ending.ts'
 import { usedHeirOf } from '../../slot/decide/grant.ts'
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
-import { match } from '../../slot/decide/match.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import { type Candidate, isOver, type LossReason, type LostPrimary } from '../../slot/decide/snapshot.ts'
-import { callable, candidatesOf, nodesWith, promotion, slowRank } from '../../slot/decide/successors.ts'
+import type { Candidate, LossReason, LostPrimary } from '../../slot/decide/snapshot.ts'
+import { callable, nodesWith, promotion } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { msUntilReplaced } from './breaker.ts'
+import { type Backups, candidatesFor } from './candidates.ts'
 import type { Failure } from './deaths.ts'
 import { lastResort } from './last-resort.ts'
 import { partition } from './partition.ts'
@@ -18,12 +18,6 @@ import { roleIn } from './primary-sets.ts'
 import { revisionFor } from './revisions.ts'
 import type { Tools } from './tools.ts'
 import type { Vacancies } from './vacancies.ts'
-
-/** Backups in which memory can be restored. */
-export interface Backups {
-  readonly hot: readonly PodView[]
-  readonly cold: readonly PodView[]
-}
 
 export interface Takeovers {
   readonly actions: readonly Action[]
@@ -53,30 +47,32 @@ export function takeovers(
   { failing, vacancies }: { readonly failing: readonly Failure[]; readonly vacancies: Vacancies },
 ): Takeovers {
   const [coming, open] = partition(vacancies.vacant, slot => msUntilGivenUp(s, slot) > 0)
-  const candidates = callableBackups(memory, backups)
-  const successorOf = matched(s, memory, candidates, failing, open)
+  const { all, successorOf, waiting, toRelease } = candidatesFor(s, memory, backups, failing, open)
   const { call, makeFor, ...filling } = fillingOf(s, memory, tools, backups.hot)
   const replaced = new Set<PodView>()
-  const ungranted = new Set<number>()
+  const ungranted = new Set(toRelease)
   const release = (slot: SlotMemory | undefined) => {
     // A used grant is released, too, if its heir is gone since: then the agent of the heir says that it does not run.
     if (slot?.grants?.outstanding !== undefined) ungranted.add(slot.lease.slot)
   }
-  for (const { pod, reason } of failing) {
+  for (const { pod, reason, mayServe } of failing) {
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
     // A heir that has the slot already is only recorded.
     const isRecorded = usedHeirOf(slot) !== undefined
     if (!isRecorded && msUntilReplaced(s, pod.slot, reason) > 0) {
-      if (isOver(reason)) replaced.add(pod)
+      if (!mayServe) replaced.add(pod)
       continue
     }
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
     if (successor === undefined) release(slot)
-    if (slot !== undefined && successor !== undefined) {
-      if (call(slot, successor, role, isOver(reason) ? undefined : pod)) replaced.add(pod)
-    } else if (isOver(reason)) {
+    if (waiting.has(pod.slot)) {
+      if (!mayServe) replaced.add(pod)
+      filling.expecting.add(pod.slot)
+    } else if (slot !== undefined && successor !== undefined) {
+      if (call(slot, successor, role, mayServe ? pod : undefined)) replaced.add(pod)
+    } else if (!mayServe) {
       // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
       // does not come back. Neither does a primary whose voters answer it no more.
       if (slot === undefined) filling.newLives.push({ ...role, startsEmpty: 'Gone' })
@@ -88,6 +84,7 @@ export function takeovers(
     const successor = successorOf(slot.lease.slot)
     const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
     if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
+    else if (waiting.has(slot.lease.slot)) filling.expecting.add(slot.lease.slot)
     else {
       release(slot)
       makeFor(slot, role)
@@ -96,43 +93,11 @@ export function takeovers(
   // A pod may be made while the previous primary is being stopped, or while a called pod may still come.
   for (const slot of [...vacancies.waiting, ...coming]) {
     const next = lastResort(s, slot, backups.hot)
-    if (next === 'awaited' || (next === 'make' && callable(s, slot, candidates).length === 0))
+    if (next === 'awaited' || (next === 'make' && callable(s, slot, all).length === 0))
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))
   }
   const late = [...coming, ...open.filter(({ lease }) => filling.ending.has(lease.slot))]
   return { ...filling, replaced, ungranted, late: late.map(({ lease }) => lease.slot) }
-}
-
-/**
- * A pod that was called to a slot and failed stays named there until another is: no two Leases name the same pod.
- */
-function callableBackups(memory: MemoryView, { hot, cold }: Backups): readonly PodView[] {
-  const named = new Set([...memory.slots.values()].map(({ lease }) => lease.holder.uid))
-  const used = new Set([...memory.slots.values()].map(slot => usedHeirOf(slot)?.uid))
-  const ready = candidatesOf(hot, cold)
-  // A heir that has used its grant is called, whatever its state: it has the slot.
-  const heirs = hot.filter(pod => used.has(pod.uid) && !ready.includes(pod))
-  return [...ready, ...heirs].filter(({ uid }) => !named.has(uid))
-}
-
-/** Gives each slot the best candidate that the other slots leave to it. */
-function matched(
-  s: Snapshot,
-  memory: MemoryView,
-  candidates: readonly PodView[],
-  failing: readonly Failure[],
-  open: readonly SlotMemory[],
-): (slot: number | undefined) => PodView | undefined {
-  const wishes = new Map([
-    ...failing.map(({ pod: { slot = -1 }, reason }) => {
-      const options = callable(s, memory.slots.get(slot), candidates)
-      // A primary that still runs is not given up for a start that takes seconds.
-      return [slot, isOver(reason) ? options : options.filter(({ rank }) => rank < slowRank)] as const
-    }),
-    ...open.map(slot => [slot.lease.slot, callable(s, slot, candidates)] as const),
-  ])
-  const taken = match(wishes)
-  return slot => candidates.find(pod => slot !== undefined && pod.uid === taken.get(slot))
 }
 
 /** Collects the actions that fill slots, and the slots that are not filled yet. */

@@ -159,11 +159,11 @@ describe('what a pod with memory is good for', () => {
   it('D7.untold: an understudy whose containers are others than those on stage only holds it again', () => {
     const told = { ...serving, message: 'epoch 2: app is c://1; generation 3 of 2030-01-01T00:00:00Z' }
     const on = (id: string) => stage(running(pod('primary', true, [told]), 'app', { app: [id, 0] }))
-    expect(on('c://1')).toMatchObject({ ready: true, stage: { serving: true, replaced: false } })
-    expect(on('c://2')).toMatchObject({ ready: false, stage: { serving: false, replaced: true } })
+    expect(on('c://1')).toMatchObject({ ready: true, stage: { serving: true, replaced: 'No' } })
+    expect(on('c://2')).toMatchObject({ ready: false, stage: { serving: false, replaced: 'Wholly' } })
     // Its agent does not report which containers are on stage.
     const brief = running(pod('primary', true, [serving]), 'app', { app: ['c://2', 0] })
-    expect(stage(brief)).toMatchObject({ ready: true, stage: { replaced: false } })
+    expect(stage(brief)).toMatchObject({ ready: true, stage: { replaced: 'No' } })
   })
 
   it('one that a Lease names is the primary of its slot before its label says so, unless it failed', () => {

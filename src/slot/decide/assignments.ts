@@ -7,7 +7,7 @@ import type { SlotActionOf } from './actions.ts'
 import { stepsBehind } from './age.ts'
 import { newestOf, toldOf } from './copy-age.ts'
 import { fenceOf } from './fence/fence-of.ts'
-import { mayBeginAnew, nextGrant } from './grant.ts'
+import { grantedElsewhere, mayBeginAnew, nextGrant } from './grant.ts'
 import type { Handover } from './handover.ts'
 import { type AssignOptions, assign } from './heirs.ts'
 import { endOf, isKeptOf, keptNow } from './knowledge.ts'
@@ -97,7 +97,7 @@ export function assignments(
     // Drawn with the incarnation: data that was sealed for another one is not the memory of this one.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
-    const handover = turn?.primary === pod ? turn.successor?.uid : undefined
+    const handover = handoverTo(turn, pod, slot, memory)
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const fence = fenceOf(s, present, goesOn ? cover?.holders : 'ends', players.unwanted.has(slot))
@@ -230,27 +230,41 @@ function spareNodes(s: SlotSnapshot, { nodes }: MemoryView): Omit<AssignOptions,
   }
 }
 
+/**
+ * Returns the uid of the pod to which this primary is to be handed over now. It would be stopped for nothing while the pod
+ * has the grant of another slot, and so cannot be called.
+ */
+function handoverTo(
+  turn: Handover | undefined,
+  primary: Candidate,
+  slot: number,
+  memory: MemoryView,
+): string | undefined {
+  const successor = turn?.primary === primary ? turn.successor?.uid : undefined
+  return grantedElsewhere(memory, successor, slot).length > 0 ? undefined : successor
+}
+
 /** Returns the grant that the Lease should have. @param heir undefined: nothing but the end of the last one. */
 function grantOf(
   present: SlotMemory | undefined,
   heir: Candidate | undefined,
   primary: Candidate,
   { ending, unwanted, ungranted, turn }: Players,
-  { slots, namesGrants }: MemoryView,
+  memory: MemoryView,
 ): Grant | undefined {
   if (present === undefined) return undefined
   const isForAnother = [ending, unwanted, ungranted].some(slots => slots.has(present.lease.slot))
-  // A pod can take one slot only. Of two slots with one heir, the first one has the grant.
-  const isElsewhere = [...slots.values()].some(
-    ({ lease, grants }) =>
-      lease.slot !== present.lease.slot &&
-      (grants?.outstanding?.heir.uid === heir?.uid ||
-        (lease.slot < present.lease.slot && lease.heir?.uid === heir?.uid)),
-  )
+  // A pod can take one slot only. If it had the grant of one of its slots, the others would wait for the end of that.
+  const { slot } = present.lease
+  const isElsewhere =
+    grantedElsewhere(memory, heir?.uid, slot).length > 0 ||
+    [...memory.slots.values()].some(({ lease }) => lease.slot !== slot && lease.heir?.uid === heir?.uid)
   const isServed = primary.ready && primary.stage?.died !== true
   return nextGrant(
     present,
-    namesGrants !== true || isElsewhere || isForAnother || turn?.primary === primary ? undefined : heir,
+    memory.namesGrants !== true || isElsewhere || isForAnother || turn?.primary === primary
+      ? undefined
+      : heir,
     isServed,
   )
 }

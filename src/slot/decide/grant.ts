@@ -57,6 +57,19 @@ export function mayCall(slot: Pick<SlotMemory, 'grants'> | undefined, uid: strin
   return outstanding === undefined || outstanding.heir.uid === uid
 }
 
+/**
+ * Returns the other slots of which an outstanding grant names this pod. It may have one of them already, or take it by
+ * itself: while two slots named the pod, its agent could give it to either.
+ */
+export const grantedElsewhere = (
+  { slots }: { readonly slots: ReadonlyMap<number, Pick<SlotMemory, 'grants'>> },
+  uid: string | undefined,
+  slot: number,
+): readonly number[] =>
+  [...slots].flatMap(([other, { grants }]) =>
+    other !== slot && uid !== undefined && grants?.outstanding?.heir.uid === uid ? [other] : [],
+  )
+
 /** True if the slot may begin another incarnation: no pod can take it with the memory of this one. */
 export const mayBeginAnew = (slot: Pick<SlotMemory, 'grants'> | undefined): boolean =>
   slot?.grants?.outstanding === undefined

@@ -24,8 +24,8 @@ export interface StageView {
   readonly restarts: number
   /** The ids of its running containers, in the form of `containerIdsOf`. */
   readonly containers: string | undefined
-  /** The understudy runs other containers than its agent reported on stage. */
-  readonly replaced: boolean
+  /** The understudy runs other containers than its agent reported on stage; `Partly`: and some of those, too. */
+  readonly replaced: 'No' | 'Partly' | 'Wholly'
   /** The app of this pod is on stage and answers. */
   readonly serving: boolean
   /**
@@ -68,6 +68,8 @@ export interface SlotMemory {
    * none of them. Its agent reports that sooner, if it runs.
    */
   readonly replacedSince: number | undefined
+  /** True if the primary may still run some of the containers of this incarnation beside others. */
+  readonly remains?: boolean
   /** Monotonic ms since which this process has seen no primary that continues with this memory. */
   readonly vacantSince: number | undefined
   /**

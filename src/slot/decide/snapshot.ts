@@ -65,9 +65,6 @@ export type LossReason =
   | 'CrashLoop'
   | 'Replaced'
 
-/** The primary does not serve any more and does not come back, whatever its pod says. */
-export const isOver = (reason: LossReason): boolean => reason === 'Died' || reason === 'NodeLost'
-
 /** Everything that the rules of slots read. */
 export interface SlotSnapshot {
   /** Live pods of the owner. */

@@ -30,6 +30,9 @@ const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'Pee
 /** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
 export const slowRank = ranks.fetching
 
+/** True if the pod has the memory already, by a recent report of its agent. */
+export const isAtHand = ({ rank }: Option): boolean => rank < ranks.stale
+
 /**
  * Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it; while a grant
  * is outstanding, only its heir. A heir that has used its grant has the slot, whatever else there is.

@@ -14,7 +14,7 @@ import type { HandoverTimes } from './handover-times.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
 import type { SlotLeaseObject } from './slot-leases.ts'
-import { goesBy, goneBy, isOnStage, isReplaced } from './slot-primary.ts'
+import { goesBy, goneBy, isOnStage, replacedIn } from './slot-primary.ts'
 import type { stageOf } from './stage.ts'
 import { votesOf } from './votes.ts'
 
@@ -58,7 +58,8 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   const holder = pass.podByUid(lease.holder.uid)
   const stage = holder && pass.stageOf(holder)
   const restarts = restartsOf(object)
-  const runsAnother = isReplaced(holder, stage, lease, restarts)
+  const replaced = replacedIn(holder, stage, lease, restarts)
+  const runsAnother = replaced !== 'No'
   // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
   // memory with which the successor was to continue. Perhaps no other node has any.
   const isVacant = runsAnother || !isOnStage(holder, stage, deps)
@@ -77,6 +78,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     restarts,
     intervalMs: pass.intervalMs,
     replacedSince: since(`replaced/${incarnation}/${lease.epoch}`, runsAnother),
+    remains: replaced === 'Partly',
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { makeHolder, makeLease } from '../testing/slots.ts'
-import { goneBy } from './slot-primary.ts'
+import { makeHolder, makeLease, stage } from '../testing/slots.ts'
+import { goneBy, replacedIn } from './slot-primary.ts'
 
 describe('D8.gone: a primary whose pod was deleted by force', () => {
   const fence = {
@@ -21,5 +21,24 @@ describe('D8.gone: a primary whose pod was deleted by force', () => {
     const unarmed = makeLease(holder, { fence: { ...fence, isArmed: false } })
     expect(goneBy(unarmed, undefined, since)).toBeUndefined()
     expect(goneBy(makeLease(holder), undefined, since)).toBeUndefined()
+  })
+})
+
+describe('the containers of a primary', () => {
+  const pod = { metadata: { name: 'p', uid: 'u', resourceVersion: '1' } }
+  const lease = makeLease(makeHolder('p', 0))
+  const named = { ...lease, containers: 'app=c://1,side=c://2' }
+
+  it.each([
+    ['are the same', named, { containers: 'app=c://1,side=c://2' }, 'No'],
+    ['are not known', named, { containers: undefined }, 'No'],
+    ['are the same but for one', named, { containers: 'app=c://1,side=c://3' }, 'Partly'],
+    ['are all others', named, { containers: 'app=c://4,side=c://3' }, 'Wholly'],
+    ['have not been restarted', lease, { containers: 'app=c://1', restarts: 1 }, 'No'],
+    ['are one that was restarted', lease, { containers: 'app=c://1', restarts: 2 }, 'Wholly'],
+    ['were restarted, all or one', lease, { containers: 'app=c://1,side=c://2', restarts: 2 }, 'Partly'],
+    ['are those that an agent names', named, { understudy: true, replaced: 'Partly' }, 'Partly'],
+  ] as const)('%s', (_, its, on, expected) => {
+    expect(replacedIn(pod, stage(on), its, 1)).toBe(expected)
   })
 })

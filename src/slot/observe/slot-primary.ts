@@ -28,23 +28,28 @@ interface PrimaryDeps {
 }
 
 /**
- * True if the primary runs other containers than those whose memory this incarnation is. Container ids tell; if a Lease has
- * none, the restart counter does.
+ * Returns which containers of the primary are others than those whose memory this incarnation is. Container ids tell; if a
+ * Lease has none, the restart counter tells that of any.
  */
-export function isReplaced(
+export function replacedIn(
   pod: Pod | undefined,
   stage: StageView | undefined,
   lease: NumberedSlotLease,
   restarts: number | undefined,
-): boolean {
-  if (pod === undefined || stage === undefined) return false
-  if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return false
+): StageView['replaced'] {
+  if (pod === undefined || stage === undefined) return 'No'
+  if (pod.metadata.deletionTimestamp !== undefined || isFinished(pod)) return 'No'
   // In an understudy the containers are older than the app in them: its agent reports in which containers it was
   // restored.
   if (stage.understudy) return stage.replaced
-  if (lease.containers !== undefined)
-    return stage.containers !== undefined && stage.containers !== lease.containers
-  return restarts !== undefined && stage.restarts > restarts
+  const present = stage.containers?.split(',')
+  if (lease.containers !== undefined) {
+    if (present === undefined || stage.containers === lease.containers) return 'No'
+    const before = lease.containers.split(',')
+    return present.some(each => before.includes(each)) ? 'Partly' : 'Wholly'
+  }
+  if (restarts === undefined || stage.restarts <= restarts) return 'No'
+  return present?.length === 1 ? 'Wholly' : 'Partly'
 }
 
 /** True if the pod continues with the memory of its slot, as far as its conditions say. */

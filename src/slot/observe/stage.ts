@@ -26,8 +26,8 @@ export const restoreFailed = 'RestoreFailed'
 /** Returns what the conditions of a pod say. Agents write them, so no part of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
   const { serving: isSaid, death } = servingOf(pod)
-  const replaced = isSaid && isUnderstudy(pod) && runsAnother(pod)
-  const serving = isSaid && !replaced
+  const replaced = isSaid && isUnderstudy(pod) ? replacedIn(pod) : 'No'
+  const serving = isSaid && replaced === 'No'
   // A restart of any other container costs no memory that is kept.
   const containers = savedContainersOf(pod)
   const understudy = conditionOf(pod, podConditions.understudy)
@@ -53,13 +53,16 @@ export function stageOf(pod: Pod): StageView {
   }
 }
 
-/** True if other containers run than the agent reported on stage: these only hold the place. */
-function runsAnother(pod: Pod): boolean {
+/** Returns which of the containers that the agent reported on stage were replaced: the new ones only hold the place. */
+function replacedIn(pod: Pod): StageView['replaced'] {
   const { containers } = servingRecordOf(pod)
   const ids = containerIdsOf(pod)
     ?.split(',')
     .map(pair => pair.slice(pair.indexOf('=') + 1))
-  return containers !== undefined && ids?.some(id => !Object.values(containers).includes(id)) === true
+  if (containers === undefined || ids === undefined) return 'No'
+  const known = new Set<unknown>(Object.values(containers))
+  if (ids.every(id => known.has(id))) return 'No'
+  return ids.some(id => known.has(id)) ? 'Partly' : 'Wholly'
 }
 
 /**

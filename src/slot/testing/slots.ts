@@ -33,7 +33,7 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   died: false,
   restarts: 0,
   containers: undefined,
-  replaced: false,
+  replaced: 'No',
   serving: false,
   unpublishedMs: undefined,
   selectable: false,
