@@ -38,6 +38,15 @@ describe('the agents of two nodes: ends of primaries', () => {
     dump.resolve()
   })
 
+  it('D7.deleted: end a primary that was deleted by force, also if no sentinel watches it any more', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    a.watches.clear()
+    cluster.pods.get('a')?.remove('default/p')
+    await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
+  })
+
   describe('D7.deleted: before an agent knows what memory is kept here it ends', () => {
     it.each([
       ['what a pod has left that is gone', () => cluster.pods.get('a')?.remove('default/p')],
