@@ -67,8 +67,7 @@ async function measure(
       { type: 'merge', body: { spec: { checkpoint: { ...checkpoint, interval: never } } } },
       { signal },
     )
-    // A new interval begins with a generation. Two CRIU processes cannot dump the same process at the same time.
-    await generations.next('source')
+    // Two CRIU processes cannot dump the same process at the same time.
     await generations.rest()
     await kubeletDumps(context, subject, primary, Math.max(3, Math.round(n / 4)), samples)
   } finally {

@@ -5,6 +5,8 @@ import type { Pod } from '../../src/kube/resources.ts'
 import { demand } from '../bench.ts'
 
 const programs = '/var/lib/understudy/bin'
+/** Directory of what CRIU knows of the kernel. */
+const known = '/run/bench-criu'
 
 /**
  * Installs the programs that containerd and runc need for the kubelet's checkpoint API and that a playground's nodes
@@ -23,9 +25,12 @@ export async function makeCheckpointsPossible(
   const loader = `${directory}/ld.so --library-path ${directory}/lib`
   const install = async (name: string, input: { input?: string; inputFile?: string }) =>
     sh(`cat > /usr/sbin/${name} && chmod 755 /usr/sbin/${name}`, input)
-  const script = (command: string) => ({ input: `#!/bin/sh\nexec ${command} "$@"\n` })
-  // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes; the preload is the agent's remedy too.
-  await install('criu', script(`${loader} --preload ${directory}/criu-shim.so ${directory}/criu`))
+  const script = (command: string) => ({ input: `#!/bin/bash\nexec 200< ${known}\nexec ${command} "$@"\n` })
+  // Without CAP_SYS_RESOURCE CRIU could not dump other users' processes; the preload is the agent's remedy too. It keeps
+  // what CRIU knows of the kernel in the directory that it finds open.
+  await sh(`mkdir -p ${known}`)
+  const preloaded = `${loader} --preload ${directory}/criu-shim.so ${directory}/criu`
+  await install('criu', script(`env UNDERSTUDY_KDAT=write ${preloaded}`))
   await install('tar', script(`${loader} ${directory}/tar`))
   await install('gzip', { inputFile: await realGzip() })
   // As the agent does: connections are left alone and not locked by iptables rules, because the nodes have no iptables.

@@ -128,9 +128,8 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
       setInterval: async pace => {
         const body = { spec: { checkpoint: checkpoint(pace) } }
         await api.patch(backupPodSets, ref, { type: 'merge', body }, { signal })
-        // A new interval begins with a generation.
-        await generations.next('holder')
         if (pace === without) await generations.rest()
+        else await generations.next('holder')
       },
     })
   } finally {
