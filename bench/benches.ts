@@ -1,6 +1,7 @@
 import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
 import { cost } from './cost/cost.ts'
+import { rest } from './cost/rest.ts'
 import { failover, failoverCold } from './failover/failover.ts'
 import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
@@ -17,6 +18,7 @@ export const benches: readonly Bench[] = [
   promotion,
   checkpoint,
   cost,
+  rest,
   failover,
   failoverCold,
   nodeCut,

@@ -102,10 +102,10 @@ export function shown(value: number, unit: Unit): string {
           ? `${threeDigits(value / 1e6)} MB`
           : `${threeDigits(value / 1e9)} GB`
     case 'ratio':
-      return value.toFixed(2)
+      return value.toFixed(value < 0.1 ? 3 : 2)
     case 'requests/s':
     case 'pods/s':
-      return `${Math.round(value).toLocaleString('en-US')}/s`
+      return value < 10 ? `${value.toFixed(2)}/s` : `${Math.round(value).toLocaleString('en-US')}/s`
     case 'writes':
     case 'passes':
     case 'changes':

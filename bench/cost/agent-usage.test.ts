@@ -26,7 +26,7 @@ test('what the agent and its sentinel have used, in either version', async () =>
         'memory/pod1/memory.stat': 'rss 1\nshmem 2\ntotal_rss 1000\ntotal_shmem 24\n',
       }),
     ),
-  ).toEqual({ cpuSeconds: 3, memory: 1024 })
+  ).toEqual({ cpuSeconds: 3, memory: 1024, saved: 24 })
   expect(
     await usageOf(
       await cgroups({
@@ -35,7 +35,7 @@ test('what the agent and its sentinel have used, in either version', async () =>
         'understudy/cpu.stat': v2Stat(500_000),
       }),
     ),
-  ).toEqual({ cpuSeconds: 3, memory: 1024 })
+  ).toEqual({ cpuSeconds: 3, memory: 1024, saved: 24 })
 })
 
 test('in hybrid mode both versions count the same time: once', async () => {

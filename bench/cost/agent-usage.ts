@@ -14,6 +14,8 @@ export interface AgentUsage {
   readonly cpuSeconds: number
   /** Bytes other than page cache: of processes, and of saved memory, which lies in a tmpfs. */
   readonly memory: number
+  /** The part of it in a tmpfs. */
+  readonly saved: number
 }
 
 /** The sentinel's own cgroup beside the pods', as the agent names it. */
@@ -36,25 +38,28 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
 
 /** @param directories cgroups of which none is below another, each in every existing hierarchy */
 export async function usageOf(directories: readonly string[]): Promise<AgentUsage> {
-  const sum = { v1: 0, v2: 0, memory: 0 }
+  const sum = { v1: 0, v2: 0, processes: 0, saved: 0 }
   for (const directory of directories) {
     const ns = await readOrNothing(join(directory, 'cpuacct.usage'))
     const us = /^usage_usec (\d+)$/m.exec(await readOrNothing(join(directory, 'cpu.stat')))?.[1]
     sum.v1 += Number(ns) / 1e9
     sum.v2 += Number(us ?? 0) / 1e6
-    sum.memory += await memory(directory)
+    const { processes, saved } = await memory(directory)
+    sum.processes += processes
+    sum.saved += saved
   }
   // In hybrid mode both hierarchies report the same time.
-  return { cpuSeconds: sum.v1 > 0 ? sum.v1 : sum.v2, memory: sum.memory }
+  const { saved } = sum
+  return { cpuSeconds: sum.v1 > 0 ? sum.v1 : sum.v2, memory: sum.processes + saved, saved }
 }
 
-async function memory(directory: string): Promise<number> {
+async function memory(directory: string): Promise<{ readonly processes: number; readonly saved: number }> {
   const stat = await readOrNothing(join(directory, 'memory.stat'))
   const field = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0)
   // On v1 the `total_` fields include the groups below; on v2 the plain fields do.
   return stat.includes('total_rss')
-    ? field('total_rss') + field('total_shmem')
-    : field('anon') + field('shmem')
+    ? { processes: field('total_rss'), saved: field('total_shmem') }
+    : { processes: field('anon'), saved: field('shmem') }
 }
 
 async function readOrNothing(path: string): Promise<string> {

@@ -8,7 +8,10 @@ const line = (verb: string, stage = 'ResponseComplete') =>
   JSON.stringify({
     stage,
     verb,
-    user: { username: 'system:serviceaccount:understudy-system:understudy-operator' },
+    user: {
+      username: 'system:serviceaccount:understudy-system:understudy-operator',
+      extra: { 'authentication.kubernetes.io/pod-name': ['understudy-operator-1'] },
+    },
     objectRef: { resource: 'backuppodsets', subresource: 'status', namespace: 'bench', name: 'web' },
     responseStatus: { code: 200 },
     requestReceivedTimestamp: '2026-01-02T03:04:05.000250Z',
@@ -32,6 +35,7 @@ describe('the audit log', () => {
       verb: 'update',
       resource: 'backuppodsets/status',
       name: 'web',
+      pod: 'understudy-operator-1',
       code: 200,
     })
     expect(parseAuditLine(line('watch', 'ResponseStarted'))).toBeUndefined()

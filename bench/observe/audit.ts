@@ -7,6 +7,8 @@ export interface AuditEvent {
   /** When the answer was complete. */
   readonly answered: number
   readonly user: string
+  /** Name of the pod whose token was used. */
+  readonly pod?: string
   readonly verb: string
   /** `resource` or `resource/subresource`. */
   readonly resource: string
@@ -20,7 +22,7 @@ export function parseAuditLine(line: string): AuditEvent | undefined {
   const event = JSON.parse(line) as {
     stage: string
     verb: string
-    user?: { username?: string }
+    user?: { username?: string; extra?: Readonly<Record<string, readonly string[]>> }
     objectRef?: { resource?: string; subresource?: string; namespace?: string; name?: string }
     responseStatus?: { code?: number }
     requestReceivedTimestamp: string
@@ -28,10 +30,12 @@ export function parseAuditLine(line: string): AuditEvent | undefined {
   }
   if (event.stage !== 'ResponseComplete') return undefined
   const { resource = '', subresource, namespace, name } = event.objectRef ?? {}
+  const pod = event.user?.extra?.['authentication.kubernetes.io/pod-name']?.[0]
   return {
     received: unixMs(event.requestReceivedTimestamp),
     answered: unixMs(event.stageTimestamp),
     user: event.user?.username ?? '',
+    ...(pod !== undefined && { pod }),
     verb: event.verb,
     resource: subresource === undefined ? resource : `${resource}/${subresource}`,
     namespace,
