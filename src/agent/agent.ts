@@ -13,7 +13,7 @@ import { isToRetire, leaveNode } from './leave-node.ts'
 import type { AgentOptions } from './options.ts'
 import { keptCheck } from './report/kept-check.ts'
 import { openResources, type Resources } from './resources.ts'
-import { workOnNode } from './work.ts'
+import { workOnNode } from './startup.ts'
 
 const eventLoopLimitMs = 10_000
 

@@ -2,9 +2,9 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { ProcFs } from '../container/process.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
+import type { CloneRecords } from './clone-records.ts'
 import type { Copies } from './copies.ts'
 import type { Files } from './files.ts'
-import type { CloneRecords } from './records.ts'
 
 /** Dependencies of the driver's operations. */
 export interface DriverDependencies {

@@ -4,7 +4,7 @@ import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { failureOf } from './failing.ts'
+import { failureOf } from './losses.ts'
 import type { PrimarySets } from './primary-sets.ts'
 
 /** A primary that another pod is to replace. */

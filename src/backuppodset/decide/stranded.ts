@@ -6,12 +6,12 @@ import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { couldInherit, toInherit, uncoveredSlots } from '../../slot/decide/uncovered.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { arePrimariesWell, turnOf } from './handover-turns.ts'
 import { canBeMade } from './last-resort.ts'
 import { avoided, nodesOfPrimaries } from './near.ts'
 import { relaysOf, withErrands } from './relay.ts'
 import { isRetained } from './retention.ts'
 import { remove } from './tools.ts'
-import { arePrimariesWell, turnOf } from './turns.ts'
 import { updateOf } from './update.ts'
 
 /** Deletes the stranded hot backup whose time has come. The pod that `refill` makes in its place prefers other nodes. */

@@ -158,7 +158,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a primary that stands still for its successor counts as one that does not answer',
     mutations: [
       {
-        file: 'src/backuppodset/decide/failing.ts',
+        file: 'src/backuppodset/decide/losses.ts',
         find: 'memory.lease.handover === undefined) return',
         replace: 'memory.lease.handover !== uid) return',
       },
@@ -175,7 +175,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a primary that an exchanged agent has stopped once more is ended for the time that the first one took',
     mutations: [
       {
-        file: 'src/backuppodset/decide/turns.ts',
+        file: 'src/backuppodset/decide/handover-turns.ts',
         find: 's.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY)',
         replace: 'primary.slot !== undefined',
       },
@@ -188,7 +188,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a handover that comes to nothing leaves its primary no time to answer again',
     mutations: [
       {
-        file: 'src/backuppodset/decide/failing.ts',
+        file: 'src/backuppodset/decide/losses.ts',
         find: 'return overAt + limitMs',
         replace: 'return overAt',
       },
@@ -257,7 +257,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a handover that is called off leaves its primary no time to answer again',
     mutations: [
       {
-        file: 'src/backuppodset/decide/failing.ts',
+        file: 'src/backuppodset/decide/losses.ts',
         find: 'Math.max(unreadySince, settledAt)',
         replace: 'Math.min(unreadySince, settledAt)',
       },

@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
+import { createCloneRecords } from './clone-records.ts'
 import type { Clone } from './memory-driver.ts'
-import { createCloneRecords } from './records.ts'
 
 let root: string
 beforeEach(async () => {

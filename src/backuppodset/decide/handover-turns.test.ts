@@ -10,8 +10,8 @@ import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../test
 import { played } from '../testing/played.ts'
 import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
-import { failureOf } from './failing.ts'
-import { turnOf } from './turns.ts'
+import { turnOf } from './handover-turns.ts'
+import { failureOf } from './losses.ts'
 
 const random = seededRandom(1)
 

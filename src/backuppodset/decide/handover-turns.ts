@@ -1,7 +1,7 @@
 import { type Handover, handoverSuccessor, mayStandStill } from '../../slot/decide/handover.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { handoverOverAt } from './failing.ts'
+import { handoverOverAt } from './losses.ts'
 import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
