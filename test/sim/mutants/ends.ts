@@ -20,6 +20,12 @@ export const ofEnds: readonly Mutant[] = [
         find: 'await watchThaw(work, pod, clone, signal)',
         replace: '',
       },
+      // Another defence: the agent finds processes that are not watched.
+      {
+        file: 'src/agent/tasks/stop-primary.ts',
+        find: 'seen === undefined ? [] : await runningOf(work, seen, signal)',
+        replace: 'seen === undefined ? [] : []',
+      },
     ],
     // The successor's node is slow, so the successor answers late. Meanwhile it is deleted by force, and the next
     // successor resumes the memory.

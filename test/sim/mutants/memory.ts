@@ -193,7 +193,7 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/takeovers.ts',
-        find: 'call(slot, successor, role, isOver(reason) ? undefined : pod)',
+        find: 'call(slot, successor, role, mayServe ? pod : undefined)',
         replace: 'call(slot, successor, role, undefined)',
       },
     ],

@@ -110,7 +110,8 @@ function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean 
   onLeases(ground, ({ before, lease, isOfSet }) => {
     if (!isOfSet || before === undefined || before.incarnation === lease.incarnation) return
     const told = toldAt.get(before.incarnation)
-    const decidedAt = madeAt.get(lease.holder.uid) ?? time.now()
+    const isOther = lease.holder.uid !== before.holder.uid
+    const decidedAt = (isOther ? madeAt.get(lease.holder.uid) : undefined) ?? time.now()
     if (told === undefined || decidedAt - told < bounds.wayMs) endedUntold.add(before.incarnation)
   })
   return life => endedUntold.has(life)
