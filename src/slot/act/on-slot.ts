@@ -57,7 +57,7 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
 }
 
 async function writeSlot(context: SlotContext, action: SlotActionOf<'writeSlot'>): Promise<void> {
-  if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name)
+  if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name, action)
   if (action.ends) await requireGone(context, action.ends)
   const at = context.monotonic()
   await writeLease(unhurried(context), action.lease, action.version, action.restarts)

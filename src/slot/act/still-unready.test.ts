@@ -5,20 +5,21 @@ import type { Pod } from '../../kube/resources.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
 import { makePodObject, type PodCondition } from '../testing/objects.ts'
 import { makeSlotContext } from '../testing/slot-context.ts'
+import { makeHolder, makeLease } from '../testing/slots.ts'
 import { requireUnready } from './still-unready.ts'
 
 const ready = { type: 'Ready', status: 'True' }
 const serves = { type: podConditions.serving, status: 'True' }
 const died = { type: podConditions.serving, status: 'False', reason: servingReasons.died }
 
-const asked = (pod: Pod | undefined) => {
+const asked = (pod: Pod | undefined, of?: Parameters<typeof requireUnready>[2]) => {
   const urgentApi = fakeApi({
     get: async () => {
       if (pod === undefined) throw new KubeError('NotFound', 'p', { status: 404 })
       return pod
     },
   })
-  return requireUnready(makeSlotContext({ urgentApi }), 'p')
+  return requireUnready(makeSlotContext({ urgentApi }), 'p', of)
 }
 
 const pod = (
@@ -46,4 +47,20 @@ it('one that is unready, has died, goes or is gone is', async () => {
     undefined,
   ])
     await expect(asked(each)).resolves.toBeUndefined()
+})
+
+it('one that is ready is, too, where a container was started in place of one with the memory', async () => {
+  const runs = (name: string, containerID: string) => ({
+    ...{ name, containerID, image: 'web:1', imageID: '', ready: true, restartCount: 0 },
+  })
+  const p = makePodObject('p', {
+    spec: { containers: [{ name: 'app' }, { name: 'side' }] },
+    status: { conditions: [ready], containerStatuses: [runs('app', 'c://1'), runs('side', 'c://3')] },
+  })
+  const of = (containers: string) => ({
+    lease: { ...makeLease(makeHolder('p', 0)), containers },
+    restarts: 0,
+  })
+  await expect(asked(p, of('app=c://1,side=c://2'))).resolves.toBeUndefined()
+  await expect(asked(p, of('app=c://1,side=c://3'))).rejects.toMatchObject({ code: 'Conflict' })
 })
