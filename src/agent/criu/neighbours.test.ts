@@ -107,7 +107,7 @@ describe.skipIf(cannotDump !== undefined)(
       for (let i = 0; i < 5; i++) {
         const clone = await testContainers.restore(understudy, from)
         await node.driver.discard(clone)
-        await expect.poll(() => nestedChildren(hostFs, understudy.init)).toEqual([])
+        await expect.poll(() => nestedChildren(hostFs, understudy.init), { timeout: 20_000 }).toEqual([])
       }
       expect(neighbour.stdout()).toContain('sent to')
     })

@@ -253,6 +253,6 @@ describe('the agents of two nodes: checkpoints', () => {
     sick = false
     a.running.set('uid-p', 'well')
     await untilFrozen('well')
-    expect(report()?.reason).toBeUndefined()
+    await vi.waitFor(() => expect(report()?.reason).toBeUndefined())
   })
 })
