@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { nodeReports, parseReport } from '../../src/api/node-report.ts'
@@ -134,13 +135,7 @@ async function observe(
   const agents = new Map((await agentPods(api)).map(({ metadata, spec }) => [spec?.nodeName, metadata.name]))
   await audit.skip()
   const [before, from] = [await usages(), clock.now()]
-  await new Promise((resolve, reject) => {
-    const timer = setTimeout(resolve, trialSeconds * 1_000)
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    })
-  })
+  await sleep(trialSeconds * 1_000, undefined, { signal })
   const [after, to] = [await usages(), clock.now()]
   const seconds = (to - from) / 1_000
   const events = await audit.read()

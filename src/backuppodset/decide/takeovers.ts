@@ -59,25 +59,20 @@ export function takeovers(
     const slot = memory.slots.get(pod.slot ?? -1)
     const successor = successorOf(pod.slot)
     if (pod.slot === undefined) continue
+    if (!mayServe) replaced.add(pod)
     // A heir that has the slot already is only recorded.
     const isRecorded = usedHeirOf(slot) !== undefined
-    if (!isRecorded && msUntilReplaced(s, pod.slot, reason) > 0) {
-      if (!mayServe) replaced.add(pod)
-      continue
-    }
+    if (!isRecorded && msUntilReplaced(s, pod.slot, reason) > 0) continue
     const role = roleIn(s, pod.slot, lostPrimary(s, pod, pod.slot, reason))
     if (successor === undefined) release(slot)
-    if (waiting.has(pod.slot)) {
-      if (!mayServe) replaced.add(pod)
-      filling.expecting.add(pod.slot)
-    } else if (slot !== undefined && successor !== undefined) {
+    if (waiting.has(pod.slot)) filling.expecting.add(pod.slot)
+    else if (slot !== undefined && successor !== undefined) {
       if (call(slot, successor, role, mayServe ? pod : undefined)) replaced.add(pod)
     } else if (!mayServe) {
       // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
       // does not come back. Neither does a primary whose voters answer it no more.
       if (slot === undefined) filling.newLives.push({ ...role, startsEmpty: 'Gone' })
       else makeFor(slot, role)
-      replaced.add(pod)
     }
   }
   for (const slot of open) {

@@ -3,9 +3,9 @@
  * another pod gets such a slot while its primary serves.
  */
 import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
-import { servingReasons } from '../../../../src/api/pod-contract.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import { leases, pods } from '../../../../src/kube/resources.ts'
+import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import type { ModelNode } from '../cluster.ts'
 import { reaches, servingApp } from '../world.ts'
 import { type Ground, onLeases } from './ground.ts'
@@ -17,7 +17,7 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   /** The agent of the pod has told the API server that the memory is gone, and ends what still runs of the pod. */
   const isTold = (uid: string) => {
     const pod = server.list(pods).find(({ metadata }) => metadata.uid === uid)
-    return pod?.status?.conditions?.some(({ reason }) => reason === servingReasons.died) === true
+    return pod !== undefined && servingOf(pod).death !== undefined
   }
   /** Nothing but the fence keeps the pod from serving: no agent that works has told of its end. */
   const isFenced = (node: ModelNode, uid: string) =>
