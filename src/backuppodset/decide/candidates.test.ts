@@ -79,7 +79,7 @@ describe('an understudy that has the grant of one slot', () => {
 })
 
 describe('an heir of two slots', () => {
-  it('has the grant of neither: whoever waited for its end would be served later', () => {
+  it('has a grant of neither slot: after a death, the other slot would wait until that grant is over', () => {
     const [p0, p1] = [makePrimary('p0', 0), makePrimary('p1', 1)]
     const [h0, h1] = [makeUnderstudy('h0'), makeUnderstudy('h1')]
     const granted = (heirOf1: PodView) => {

@@ -49,7 +49,7 @@ it('one that is unready, has died, goes or is gone is', async () => {
     await expect(asked(each)).resolves.toBeUndefined()
 })
 
-it('one that is ready is, too, where a container was started in place of one with the memory', async () => {
+it('a ready pod may be replaced, too, if one of its containers is not the one that the Lease names', async () => {
   const runs = (name: string, containerID: string) => ({
     ...{ name, containerID, image: 'web:1', imageID: '', ready: true, restartCount: 0 },
   })

@@ -35,8 +35,18 @@ describe('the containers of a primary', () => {
     ['are the same but for one', named, { containers: 'app=c://1,side=c://3' }, 'Partly'],
     ['are all others', named, { containers: 'app=c://4,side=c://3' }, 'Wholly'],
     ['have not been restarted', lease, { containers: 'app=c://1', restarts: 1 }, 'No'],
-    ['are one that was restarted', lease, { containers: 'app=c://1', restarts: 2 }, 'Wholly'],
-    ['were restarted, all or one', lease, { containers: 'app=c://1,side=c://2', restarts: 2 }, 'Partly'],
+    [
+      'are a single one, and the kubelet has restarted it',
+      lease,
+      { containers: 'app=c://1', restarts: 2 },
+      'Wholly',
+    ],
+    [
+      'are two, and the kubelet has restarted at least one',
+      lease,
+      { containers: 'app=c://1,side=c://2', restarts: 2 },
+      'Partly',
+    ],
     ['are those that an agent names', named, { understudy: true, replaced: 'Partly' }, 'Partly'],
   ] as const)('%s', (_, its, on, expected) => {
     expect(replacedIn(pod, stage(on), its, 1)).toBe(expected)
