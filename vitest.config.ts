@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/reporter/longest-first.ts'
 
+/** The limits are against what hangs. How fast something is says nothing on a machine that others use, too. */
+const patient = { setupFiles: ['test/support/patience.ts'], expect: { poll: { timeout: 60_000 } } }
+
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
@@ -8,36 +11,38 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          ...patient,
           include: [
             '{src,crds,playground,build,images,bench,demo,drill,init-waker,kit,native,lint}/**/*.test.ts',
             'test/{unit,reporter,checklist,sim,model}/**/*.test.ts',
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,
-          // Against what hangs. How fast something is says nothing on a machine that others use, too.
-          testTimeout: 90_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 300_000,
         },
       },
       {
         test: {
           name: 'apiserver',
+          ...patient,
           include: ['test/apiserver/**/*.test.ts'],
           globalSetup: ['test/apiserver/setup.ts'],
           // Each with a server of its own: an operator sees all namespaces, and two of them would fight over each other's sets.
           maxWorkers: 2,
-          testTimeout: 90_000,
+          testTimeout: 180_000,
           hookTimeout: 120_000,
         },
       },
       {
         test: {
           name: 'e2e',
+          ...patient,
           include: ['test/e2e/**/*.test.ts'],
           globalSetup: ['test/e2e/setup.ts'],
           // Real kubelets on a small machine: files share one cluster and run one after the other.
           fileParallelism: false,
-          testTimeout: 180_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
         },
       },

@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { cacheRoot } from '../build/cache.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
@@ -19,8 +19,6 @@ import { startGate } from './testing/gate.ts'
 import { startHold } from './testing/hold.ts'
 import { connect } from './testing/peer.ts'
 import { memoryOf, type Started, statusField } from './testing/process.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 const isRoot = process.getuid?.() === 0
 

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
@@ -17,8 +17,6 @@ import {
   stateOf,
   statusField,
 } from './testing/process.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const ending = [2, 3, 15]
 const SIGCHLD = 17

@@ -12,13 +12,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { buildWaker } from './build.ts'
 import { startGate, wakeAs } from './testing/gate.ts'
 import { exchange } from './testing/peer.ts'
 import { start } from './testing/process.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const isRoot = process.getuid?.() === 0
 

@@ -1,12 +1,10 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { buildApp } from './testing/build.ts'
 import { otherToken, startGate, wakeAs } from './testing/gate.ts'
 import { connect, exchange } from './testing/peer.ts'
 import { cannotUnshare, catchableSignals, childrenOf, inNamespaceOf, stateOf } from './testing/process.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const ending = [1, 2, 3, 15]
 

@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { eventually } from '../test/support/eventually.ts'
 import { buildWaker } from './build.ts'
 import { buildSanitized } from './testing/build.ts'
@@ -10,8 +10,6 @@ import { digest, type Gate, otherToken, startGate, token, wakeAs } from './testi
 import { connect, exchange, type Peer } from './testing/peer.ts'
 import { fillPipe } from './testing/pipe.ts'
 import { start } from './testing/process.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 /** The request of the kubelet's startup probe. */
 const probe =

@@ -1,7 +1,7 @@
 import { copyFile, cp, mkdir, mkdtemp, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compileStatic } from '../build/compile.ts'
 import { staticProgram } from '../build/static-program.ts'
 import { buildWaker } from '../init-waker/build.ts'
@@ -18,8 +18,6 @@ import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'
 import { ask, childOf, enter, startContainer, targetOf } from './testing/container.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const local = (name: string) => join(import.meta.dirname, name)
 const environmentOf = (variables: readonly string[]) =>

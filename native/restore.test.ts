@@ -1,7 +1,7 @@
 import { copyFile, cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compileStatic } from '../build/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { cannotUnshare, childrenOf, stateOf, statusField } from '../init-waker/testing/process.ts'
@@ -18,8 +18,6 @@ import {
   startContainer,
   type Target,
 } from './testing/container.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const local = (name: string) => join(import.meta.dirname, name)
 const tool = (name: string) => `/proc/self/fd/200/${name}`

@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { cannotUnshare, childrenOf, start } from '../init-waker/testing/process.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildProgram } from './build.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 /** A pod's network with a server and its clients, which report how each of their connections ends. */
 const script = (host: string) => `

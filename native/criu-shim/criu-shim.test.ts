@@ -5,15 +5,13 @@ import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { elfNeeds } from '../../build/elf.ts'
 import { cannotUnshare, childrenOf, start, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { criuShim } from '../criu-shim.ts'
 import { buildApp } from '../sentinel/testing/build.ts'
 import { buildAsks } from './testing/build.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const prlimit = '/usr/bin/prlimit'
 

@@ -2,7 +2,7 @@
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compileStatic } from '../../build/compile.ts'
 import { run } from '../../build/run.ts'
 import { buildWaker } from '../../init-waker/build.ts'
@@ -10,8 +10,6 @@ import { cannotUnshare } from '../../init-waker/testing/process.ts'
 import { buildNodeTools } from '../build.ts'
 import { type Done, enter, startContainer, targetOf } from '../testing/container.ts'
 import { forgeArchive, type Member } from '../testing/forged-archive.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const rootfs = '/proc/self/fd/200/rootfs'
 let [scratch, tools, waker, xattr] = ['', '', '', '']

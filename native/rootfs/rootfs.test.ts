@@ -2,7 +2,7 @@ import { readlinkSync } from 'node:fs'
 import { copyFile, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { compileStatic } from '../../build/compile.ts'
 import { run } from '../../build/run.ts'
 import { buildWaker } from '../../init-waker/build.ts'
@@ -10,8 +10,6 @@ import { cannotUnshare, childrenOf, start, stateOf } from '../../init-waker/test
 import { eventually } from '../../test/support/eventually.ts'
 import { buildNodeTools } from '../build.ts'
 import { type Container, type Done, enter, startContainer, targetOf } from '../testing/container.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const rootfs = '/proc/self/fd/200/rootfs'
 let scratch = ''

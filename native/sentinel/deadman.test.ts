@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
@@ -8,8 +8,6 @@ import { createCgroup } from './testing/cgroup.ts'
 import { cannotNetwork, createNetwork, type Network } from './testing/network.ts'
 import { type Client, processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
 import { api, apiRun } from './testing/voters.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 const timeout = 1_500
 const key = randomBytes(32).toString('hex')

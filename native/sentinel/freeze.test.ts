@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { childrenOf, type Started, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildApp } from './testing/build.ts'
@@ -10,8 +10,6 @@ import { own } from './testing/own.ts'
 import { startIn, statesOf } from './testing/paused.ts'
 import { processOf, type Values } from './testing/sentinel.ts'
 import { api, type Node, primary, startNode, timeout, vote } from './testing/voters.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
 /** A process may end before it is reached. */

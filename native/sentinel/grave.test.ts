@@ -1,13 +1,11 @@
 // Long because every case needs the same network of a pod, an heir and a client.
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'
 import { type Client, processOf, startSentinel, type Values } from './testing/sentinel.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 180_000 })
 
 describe.skipIf(cannotNetwork !== undefined).each([
   ['release build', () => buildProgram('sentinel')],

@@ -6,8 +6,6 @@ import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { introduce, key, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
-
 const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
 
 describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => {

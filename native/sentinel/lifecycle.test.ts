@@ -11,15 +11,13 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { memoryOf, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotCgroup, hierarchies } from './testing/cgroup.ts'
 import { connect, processOf, startSentinel } from './testing/sentinel.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
 const cannotMount =

@@ -1,9 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { buildSanitized } from './testing/build.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 180_000 })
 
 const corpus = join(import.meta.dirname, 'fuzz/corpus')
 

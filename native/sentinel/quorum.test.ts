@@ -1,10 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import fc from 'fast-check'
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { servesUntil } from '../../src/slot/decide/fence/primary.ts'
 import { buildSanitized } from './testing/build.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 describe('the rule and the datagrams, under the address and undefined behaviour sanitizers', () => {
   let harness: string

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   cannotUnshare,
   childrenOf,
@@ -17,8 +17,6 @@ import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { cannotCgroup, createCgroup, hierarchies } from './testing/cgroup.ts'
 import { processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
 /** The sentinel's PATH leads nowhere. */

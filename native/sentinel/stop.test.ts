@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { cannotUnshare, childrenOf, start, stateOf, statusField } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
@@ -10,8 +10,6 @@ import { buildApp, buildSanitized } from './testing/build.ts'
 import { type Cgroup, cannotCgroup, createCgroup } from './testing/cgroup.ts'
 import { startIn, statesOf } from './testing/paused.ts'
 import { type Client, processOf, startSentinel, startTime, type Values } from './testing/sentinel.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const FOREVER = 3_600_000
 

@@ -1,11 +1,9 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import type { Values } from './testing/sentinel.ts'
 import { api, apiRun, introduce, key, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
 

@@ -1,10 +1,8 @@
-import { beforeAll, describe, expect, test, vi } from 'vitest'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { start } from '../../init-waker/testing/process.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { processOf, startSentinel } from './testing/sentinel.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
 

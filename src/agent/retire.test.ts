@@ -13,8 +13,6 @@ import { refOf, statusOf } from './container/process.ts'
 import { retire } from './retire.ts'
 import { cannotDump, hostFs, startTestNode } from './testing/node.ts'
 
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
-
 const isThere = (path: string) =>
   access(path).then(
     () => true,
@@ -107,7 +105,7 @@ test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
       ...{ name: 'pod', slot: 'default.web-0.0123abcd', term: 1, version: 1, timeoutMs: 600 },
       ...{ voters: [`API/${run}`], netns: await refOf(hostFs, app.pid), cgroups: [cgroup.path] },
     })
-    await vi.waitFor(async () => expect(await state()).toBe('T'), { timeout: 20_000 })
+    await vi.waitFor(async () => expect(await state()).toBe('T'))
     sentinel.close()
 
     await retire(options)

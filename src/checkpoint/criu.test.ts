@@ -66,7 +66,7 @@ describe.skipIf(!able)(`images of CRIU itself ${able ? '' : '(needs root on Linu
     pid = child.pid ?? 0
     const gone = once(child, 'exit')
     try {
-      await vi.waitFor(() => access(join(root, 'ready')), { timeout: 10_000 })
+      await vi.waitFor(() => access(join(root, 'ready')))
       await dump('first')
       await dump('second')
       status = await readFile(`/proc/${pid}/status`, 'utf8')
@@ -168,8 +168,8 @@ describe.skipIf(!able)(`images of CRIU itself ${able ? '' : '(needs root on Linu
     try {
       await writeFile(join(root, 'go'), '')
       const ticks = async () => Number(await readFile(join(root, 'ticks'), 'utf8'))
-      const first = await vi.waitFor(ticks, { timeout: 10_000 })
-      await vi.waitFor(async () => expect(await ticks()).toBeGreaterThan(first + 3), { timeout: 10_000 })
+      const first = await vi.waitFor(ticks)
+      await vi.waitFor(async () => expect(await ticks()).toBeGreaterThan(first + 3))
     } finally {
       process.kill(Number(await readFile(join(root, 'pid'), 'utf8')), 'SIGKILL')
     }

@@ -7,7 +7,7 @@ import { setImmediate } from 'node:timers/promises'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { pack } from 'tar-stream'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { systemClock } from '../kube/clock.ts'
 import { type Random, seededRandom, systemRandom } from '../kube/random.ts'
 import { applyDelta, encodeDelta } from './delta.ts'
@@ -16,9 +16,6 @@ import { slotName } from './manifest.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from './store.ts'
 import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
 import { type Memory, memoryImages } from './testing/memory.ts'
-
-// Megabytes of memory, on a machine that may be busy.
-vi.setConfig({ testTimeout: 60_000 })
 
 let root: string
 let source: GenerationStore

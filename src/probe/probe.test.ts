@@ -5,14 +5,11 @@ import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttp2, type Http2Server, type ServerHttp2Stream } from 'node:http2'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { testCertificate, testKey } from '../kube/testing/certificate.ts'
 import { encodeHealthRequest } from './grpc-frame.ts'
 import type { Handler, HttpHandler } from './handler.ts'
 import { probe } from './probe.ts'
-
-// The test machines are busy.
-vi.setConfig({ testTimeout: 60_000 })
 
 const closing: (() => unknown)[] = []
 afterEach(async () => {

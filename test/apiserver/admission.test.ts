@@ -69,7 +69,7 @@ beforeAll(async () => {
   const kubectl = (...args: string[]) =>
     run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, ...args])
   await kubectl('apply', '-k', join(project, 'deploy'))
-  await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { timeout: 30_000, interval: 100 })
+  await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { interval: 100 })
   await admin.create(namespaces, { metadata: { name: 'shop' } })
   await admin.create(namespaces, { metadata: { name: 'labelled', labels: memoryAllowed } })
   // Pods with our label may only be created in namespaces with sets, whichever user creates them.
@@ -140,7 +140,6 @@ beforeAll(async () => {
   users.gc = await certified(`${controller}generic-garbage-collector`, groups)
   // The server applies a new policy only after a moment.
   await vi.waitFor(() => expect(attempt(attacks[0]?.[1] as Attempt)).rejects.toThrow(), {
-    timeout: 60_000,
     interval: 200,
   })
 })
@@ -534,7 +533,6 @@ describe('D10.permission: memory is asked for where an administrator has labelle
     const change = (name: string, spec: object) =>
       attempt(patch('edit', `${setsIn('labelled')}/${name}`, { spec }))
     await vi.waitFor(() => expect(change('plain', { checkpoint: {} })).rejects.toThrow(/memory=allowed/), {
-      timeout: 20_000,
       interval: 200,
     })
     await expect(change('asked', { replicas: 3 })).resolves.toBeDefined()
@@ -560,7 +558,6 @@ describe('D10.admission: agents write to pods of their node and to our condition
         (error: Error) => [error.message],
       )
     await vi.waitFor(async () => expect((await Promise.all(attacks.map(succeeds))).flat()).toEqual([]), {
-      timeout: 50_000,
       interval: 500,
     })
   })

@@ -19,7 +19,7 @@ beforeAll(async () => {
   cluster = await startControlPlane()
   await kubectl('apply', '-k', join(project, 'deploy'))
   // The server serves a new kind only a moment after it has accepted it.
-  await vi.waitFor(() => kubectl('get', 'bps', '-A'), { timeout: 30_000, interval: 100 })
+  await vi.waitFor(() => kubectl('get', 'bps', '-A'), { interval: 100 })
 })
 afterAll(async () => {
   await cluster?.stop()
@@ -155,7 +155,6 @@ describe('flow schemas', () => {
   ])('R15: the API server takes of the operator %s', async (_, account, path, schema) => {
     // The API server applies new FlowSchemas a moment after it has accepted them.
     await vi.waitFor(async () => expect(await flowOf(account, path)).toBe(schema), {
-      timeout: 30_000,
       interval: 500,
     })
   })
@@ -342,7 +341,7 @@ describe('the operator with these rights', () => {
         (await kubectl('get', 'pods', '-l', 'backup.example.com/backuppodset=web', '-o', 'name'))
           .split('\n')
           .filter(Boolean)
-      const until = { timeout: 30_000, interval: 200 }
+      const until = { interval: 200 }
       await vi.waitFor(async () => expect(await pods(), log).toHaveLength(4), until)
       await kubectl('patch', 'bps', 'web', '--type=merge', '-p', '{"spec":{"replicas":1,"coldBackups":0}}')
       await vi.waitFor(async () => expect(await pods(), log).toHaveLength(2), until)

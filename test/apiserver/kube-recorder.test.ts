@@ -109,7 +109,7 @@ test('in a namespace that is going away events are dropped, not repeated for eve
       expect(
         api.create(configMaps, { metadata: { generateName: 'x-', namespace: going } }),
       ).rejects.toThrow(),
-    { timeout: 30_000, interval: 50 },
+    { interval: 50 },
   )
   const { recorder, results } = setup()
   recorder.record({

@@ -15,7 +15,7 @@ import { collect } from '../../src/kube/testing/collect.ts'
 import { type FaultProxy, startFaultProxy, watching } from './fault-proxy.ts'
 import { adminKubeconfig } from './lib/plane.ts'
 
-const patience = { timeout: 30_000, interval: 20 }
+const patience = { interval: 20 }
 
 /** Mirrors the config maps of one namespace through `connection`. */
 function startMirror(

@@ -6,8 +6,6 @@ import { leases, pods } from '../../src/kube/resources.ts'
 import { type Match, on, watching } from './fault-proxy.ts'
 import { ofKind, onStage, type ProxiedOperator, type Stage } from './lib/stage.ts'
 
-const limitMs = 90_000
-const soon = { timeout: 40_000, interval: 50 }
 const creations = on('POST', /\/pods$/)
 
 const ready = async (stage: Stage, kind: string, count: number) =>
@@ -17,7 +15,7 @@ const ready = async (stage: Stage, kind: string, count: number) =>
     )
     expect(all).toHaveLength(count)
     return all
-  }, soon)
+  })
 
 /** The running watches of pods show nothing more; watches that begin later do. */
 async function blind({ proxy }: ProxiedOperator) {
@@ -25,7 +23,7 @@ async function blind({ proxy }: ProxiedOperator) {
     const found = proxy.requests.filter(watching('pods'))
     expect(found.length).toBeGreaterThan(0)
     return new Set(found)
-  }, soon)
+  })
   return proxy.delayWatch(request => running.has(request))
 }
 
@@ -37,10 +35,7 @@ async function twoOperators(stage: Stage, prepare: () => Promise<unknown>) {
   const a = await stage.start('--identity', 'a')
   await a.process.leading()
   const b = await stage.start('--identity', 'b')
-  await vi.waitFor(
-    () => expect(b.process.log.some(line => line.includes('"resource":"pods"'))).toBe(true),
-    soon,
-  )
+  await vi.waitFor(() => expect(b.process.log.some(line => line.includes('"resource":"pods"'))).toBe(true))
   await prepare()
   // Everything that A has created so far reaches B within milliseconds.
   await new Promise(resolve => setTimeout(resolve, 500))
@@ -49,7 +44,7 @@ async function twoOperators(stage: Stage, prepare: () => Promise<unknown>) {
 }
 
 describe('a standby whose watch of pods has fallen silent', () => {
-  it('deletes nothing that the leader before it has left', { timeout: limitMs }, async () => {
+  it('deletes nothing that the leader before it has left', async () => {
     await using stage = await onStage()
     const { a, b } = await twoOperators(stage, async () => {
       await stage.make({ replicas: 10, hotBackups: 0, coldBackups: 0 })
@@ -64,7 +59,7 @@ describe('a standby whose watch of pods has fallen silent', () => {
     expect(after.map(pod => pod.metadata.uid).sort()).toEqual(left.map(pod => pod.metadata.uid).sort())
   })
 
-  it('makes nothing twice', { timeout: limitMs }, async () => {
+  it('makes nothing twice', async () => {
     await using stage = await onStage()
     const { a, b } = await twoOperators(stage, async () => {})
     await stage.make({ replicas: 4, hotBackups: 2, coldBackups: 0 })
@@ -78,22 +73,20 @@ describe('a standby whose watch of pods has fallen silent', () => {
     expect(after.map(pod => pod.metadata.uid).sort()).toEqual(made.map(pod => pod.metadata.uid).sort())
   })
 
-  it('gives the term back where no watch brings anything', { timeout: limitMs }, async () => {
+  it('gives the term back where no watch brings anything', async () => {
     await using stage = await onStage()
     const { a, b } = await twoOperators(stage, async () => {})
     const every: Match = watching('pods')
     const fault = b.proxy.delayWatch(every)
     a.process.terminate()
-    await vi.waitFor(async () => expect(await holder(stage)).toBe('b'), soon)
-    await vi.waitFor(() => expect(b.process.log.join()).toContain('releasing leadership early'), soon)
+    await vi.waitFor(async () => expect(await holder(stage)).toBe('b'))
+    await vi.waitFor(() => expect(b.process.log.join()).toContain('releasing leadership early'))
     fault.end()
     await b.process.leading()
   })
 })
 
-it('a primary that dies during a long scale-up is replaced long before its end', {
-  timeout: limitMs,
-}, async () => {
+it('a primary that dies during a long scale-up is replaced long before its end', async () => {
   await using stage = await onStage()
   const { process, proxy } = await stage.start('--no-leader-elect')
   await process.leading()
@@ -106,19 +99,17 @@ it('a primary that dies during a long scale-up is replaced long before its end',
     Number.POSITIVE_INFINITY,
   )
   await stage.change({ replicas: 1002 })
-  await vi.waitFor(() => expect(slow.hits).toBeGreaterThan(8), soon)
+  await vi.waitFor(() => expect(slow.hits).toBeGreaterThan(8))
   await stage.api.delete(pods, { namespace: stage.namespace, name: lost?.metadata.name ?? '' })
   await vi.waitFor(async () => {
     const heir = await stage.api.get(pods, { namespace: stage.namespace, name: hot?.metadata.name ?? '' })
     expect(heir.metadata.labels?.['type']).toBe('primary')
-  }, soon)
+  })
   // At 32 creations in half a second, the whole pass takes a quarter of a minute.
   expect(slow.hits).toBeLessThan(250)
 })
 
-it('a leader that is told to end in the middle of a long pass is followed at once', {
-  timeout: limitMs,
-}, async () => {
+it('a leader that is told to end in the middle of a long pass is followed at once', async () => {
   await using stage = await onStage()
   const { process, proxy } = await stage.start('--identity', 'a')
   await process.leading()
@@ -128,7 +119,7 @@ it('a leader that is told to end in the middle of a long pass is followed at onc
     Number.POSITIVE_INFINITY,
   )
   await stage.make({ replicas: 200, hotBackups: 0, coldBackups: 0 })
-  await vi.waitFor(() => expect(slow.hits).toBeGreaterThan(0), soon)
+  await vi.waitFor(() => expect(slow.hits).toBeGreaterThan(0))
   const told = Date.now()
   process.terminate()
   // Its drain once took ten seconds. A busy machine stretches half a second, but not that far.
@@ -137,9 +128,7 @@ it('a leader that is told to end in the middle of a long pass is followed at onc
   expect(slow.hits).toBeLessThanOrEqual(8)
 })
 
-it('what always fails stops no timer: a primary that hangs is replaced in its time', {
-  timeout: limitMs,
-}, async () => {
+it('what always fails stops no timer: a primary that hangs is replaced in its time', async () => {
   await using stage = await onStage()
   const { process, proxy } = await stage.start('--no-leader-elect')
   await process.leading()
@@ -155,7 +144,7 @@ it('what always fails stops no timer: a primary that hangs is replaced in its ti
   for (let coldBackups = 1; coldBackups <= 25; coldBackups += 1) {
     const before = refused.hits
     await stage.change({ coldBackups })
-    await vi.waitFor(() => expect(refused.hits).toBeGreaterThan(before), soon)
+    await vi.waitFor(() => expect(refused.hits).toBeGreaterThan(before))
   }
   stage.kubelet.unready.add(primary?.metadata.name ?? '')
   stage.kubelet.look()
@@ -169,9 +158,7 @@ it('what always fails stops no timer: a primary that hangs is replaced in its ti
 })
 
 describe('the start', () => {
-  it('ends with an exit code where a port is taken, and leaves nothing listening', {
-    timeout: limitMs,
-  }, async () => {
+  it('ends with an exit code where a port is taken, and leaves nothing listening', async () => {
     await using stage = await onStage()
     const taken = createServer().listen(0)
     await once(taken, 'listening')
@@ -185,11 +172,11 @@ describe('the start', () => {
     }
   })
 
-  it('waits for an API server that is away', { timeout: limitMs }, async () => {
+  it('waits for an API server that is away', async () => {
     await using stage = await onStage()
     const { process, proxy } = await stage.start('--no-leader-elect')
     const away = proxy.status(503, { count: Number.POSITIVE_INFINITY, retryAfterSeconds: 60 })
-    await vi.waitFor(() => expect(process.log.join()).toContain('does not answer yet'), soon)
+    await vi.waitFor(() => expect(process.log.join()).toContain('does not answer yet'))
     away.end()
     await process.leading()
   })

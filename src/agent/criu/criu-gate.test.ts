@@ -1,7 +1,7 @@
 /** Attacks of a container on CRIU before its dump: real processes, the real CRIU. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../../build/run.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -9,8 +9,6 @@ import { readIfThere } from '../container/process.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 import { testContainersOf } from '../testing/test-containers.ts'
 import { parsePrecedence } from './limits.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 /** A parent in vfork() does not stop before its child ends, and CRIU has to look at many processes before it. */
 const source = `
@@ -70,7 +68,7 @@ describe.skipIf(cannotDump !== undefined)(
         options: ['--user', '1000', '--volume', `${tools}:/opt`],
       })
       try {
-        await expect.poll(() => app.output(), { timeout: 20_000 }).toContain('ready')
+        await expect.poll(() => app.output()).toContain('ready')
         const directory = join(node.directory, 'generations', '1')
         await mkdir(directory, { recursive: true })
         const located = await node.driver.locate(app.pod, signal)

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { mkdir, readdir, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { isAgentError } from '../../api/agent-errors.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -21,8 +21,6 @@ import { type TestContainers, testContainersOf } from '../testing/test-container
 import { createMemoryDriver } from './driver.ts'
 import type { LocatedPod, MemoryDriver } from './memory-driver.ts'
 import { nestedChildren, runningOf } from './tree.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const deadlineMs = 20_000
 
@@ -214,7 +212,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       return went.splice(0)
     }
     // The agent resumes the primary when no processor was free for the sentinel.
-    await expect.poll(wentOn, { timeout: 20_000 }).toEqual([true])
+    await expect.poll(wentOn).toEqual([true])
     // /dev/shm was empty when the driver looked, before the stop.
     expect(await listed(() => writeFileSync(join(shm, 'late'), 'x'))).toContain('late')
     // Now the driver sees the file before the stop, so it does not ask whether the sentinel resumed the primary.
@@ -246,7 +244,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       return told.at(-1)
     }
     // CRIU asks for itself when no processor was free.
-    await expect.poll(saved, { timeout: 20_000 }).toBe(true)
+    await expect.poll(saved).toBe(true)
   })
 
   test('D7.measured: what is said of a dump is measured', async () => {

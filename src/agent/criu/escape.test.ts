@@ -13,7 +13,7 @@ afterEach(async () => {
 async function run(script: string): Promise<number> {
   const each = await start('sh', ['-c', `${script}; echo ready; exec sleep 1000`])
   started.push(each)
-  await expect.poll(() => each.stdout(), { timeout: 20_000 }).toContain('ready')
+  await expect.poll(() => each.stdout()).toContain('ready')
   return each.pid
 }
 const inMounts = (before: string, inside = 'true') =>

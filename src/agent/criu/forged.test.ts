@@ -5,7 +5,7 @@
  */
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { forgeArchive, type Member } from '../../../native/testing/forged-archive.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { editImage, joinEntries, readImageBytes, splitEntries } from '../../checkpoint/images/image-file.ts'
@@ -26,8 +26,6 @@ import { createMemoryDriver } from './driver.ts'
 import { beyondLimits, livingLimits } from './limits.ts'
 import { livingRights } from './rights.ts'
 import { nestedChildren, threadsOf } from './tree.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 const namedFile = message('file_entry', {
   type: one(1, 'uint32'),

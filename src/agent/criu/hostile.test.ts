@@ -2,14 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { copyFile, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { buildRan } from '../../../native/testing/ran.ts'
 import { isAgentError } from '../../api/agent-errors.ts'
 import { holdCommand, serveCommand, type TestContainer } from '../preflight/test-container.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
-
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
 
 const deadlineMs = 20_000
 const signal = new AbortController().signal

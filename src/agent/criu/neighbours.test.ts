@@ -1,7 +1,7 @@
 /** A process of the pod that runs while a container is saved or restored: real processes, the real CRIU. */
 import { copyFile, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { compileStatic } from '../../../build/compile.ts'
 import { run } from '../../../build/run.ts'
 import { start } from '../../../init-waker/testing/process.ts'
@@ -14,8 +14,6 @@ import {
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { outcomeOf, type TestContainers, testContainersOf } from '../testing/test-containers.ts'
 import { nestedChildren } from './tree.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 /** Five processes of three threads each, which share pipes and sockets. */
 const source = `
@@ -107,7 +105,7 @@ describe.skipIf(cannotDump !== undefined)(
       for (let i = 0; i < 5; i++) {
         const clone = await testContainers.restore(understudy, from)
         await node.driver.discard(clone)
-        await expect.poll(() => nestedChildren(hostFs, understudy.init), { timeout: 20_000 }).toEqual([])
+        await expect.poll(() => nestedChildren(hostFs, understudy.init)).toEqual([])
       }
       expect(neighbour.stdout()).toContain('sent to')
     })

@@ -21,8 +21,6 @@ import { createMemoryDriver } from './driver.ts'
 import type { Clone, LocatedPod, PageServer } from './memory-driver.ts'
 import { lazyBytes, pagesDeadlineMs } from './pages.ts'
 
-vi.setConfig({ testTimeout: 90_000, hookTimeout: 300_000 })
-
 const deadlineMs = 30_000
 const large = 160
 const signal = new AbortController().signal
@@ -54,7 +52,7 @@ describe.skipIf(cannotDump !== undefined)(`memory that comes later ${cannotDump 
       role,
       command: ['/bin/test-container', 'fill', '8080', String(mebibytes)],
     })
-    await vi.waitFor(async () => expect(await ask(started, 8081)).toBe('0 0'), { timeout: 30_000 })
+    await vi.waitFor(async () => expect(await ask(started, 8081)).toBe('0 0'))
     return started
   }
   const understudy = (role = 'understudy') =>

@@ -1,7 +1,7 @@
 /** How much room a pod can take from others while it is saved: real processes, the real CRIU. */
 import { mkdir, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../../build/run.ts'
 import { CheckpointError } from '../../checkpoint/errors.ts'
 import { systemClock } from '../../kube/clock.ts'
@@ -10,8 +10,6 @@ import { startTestContainer, type TestContainer } from '../preflight/test-contai
 import { bytesInDraft } from '../tasks/watched-draft.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import type { DumpOptions, LocatedPod } from './memory-driver.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 const mib = 2 ** 20
 const each = 8 * mib
@@ -77,7 +75,7 @@ describe.skipIf(cannotDump !== undefined)(`D10.tmpfs: the room of others ${canno
       },
     )
     try {
-      await expect.poll(() => app.output(), { timeout: 60_000 }).toContain('ready')
+      await expect.poll(() => app.output()).toContain('ready')
       await body(await node.driver.locate(app.pod, signal), app)
     } finally {
       await app.stop()

@@ -1,7 +1,7 @@
 /** Attempts of a container to gain rights from being saved: real processes, the real CRIU. */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../../../build/run.ts'
 import {
   holdCommandOf,
@@ -11,8 +11,6 @@ import {
 } from '../preflight/test-container.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 import { outcomeOf, type TestContainers, testContainersOf } from '../testing/test-containers.ts'
-
-vi.setConfig({ testTimeout: 120_000, hookTimeout: 300_000 })
 
 /** Each program does one thing, then waits. */
 const programs = {

@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { start } from '../../../init-waker/testing/process.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { refOf } from '../container/process.ts'
 import { cannotDump, podsDirectoryAt, startTestNode, type TestNode } from '../testing/node.ts'
 import type { LocatedPod } from './memory-driver.ts'
 import { planSaves } from './saves.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const uid = '11111111-2222-3333-4444-555555555555'
 const emptyDirs = `pods/${uid}/volumes/kubernetes.io~empty-dir`

@@ -1,12 +1,10 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
 import type { ProcFs } from '../container/process.ts'
 import { cannotDump, hostFs, hostWithCgroup2, startTestNode, type TestNode } from '../testing/node.ts'
 import { runCanary } from './canary.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 const hosts = [
   {

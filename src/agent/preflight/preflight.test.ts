@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { start } from '../../../init-waker/testing/process.ts'
 import { eventually } from '../../../test/support/eventually.ts'
 import { AgentError } from '../../api/agent-errors.ts'
@@ -8,8 +8,6 @@ import { systemRandom } from '../../kube/random.ts'
 import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/node.ts'
 import { runCanary } from './canary.ts'
 import { architecture, criu, kernel, preflight } from './preflight.ts'
-
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
 
 describe('what a node has to be', () => {
   test.each([

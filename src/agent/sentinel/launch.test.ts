@@ -11,8 +11,6 @@ import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/nod
 import { programsInMemory } from './in-memory.ts'
 import { installPrograms, pruneInstalled } from './install.ts'
 
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 300_000 })
-
 const mountNamespaceOf = (pid: number | 'self') => readlinkSync(`/proc/${pid}/ns/mnt`)
 const ended = async (pid: number) => ((await statusOf(hostFs, pid))?.state ?? 'Z') === 'Z'
 
@@ -143,7 +141,7 @@ describe.skipIf(cannotDump !== undefined)(`sentinel ${cannotDump ?? ''}`, () => 
   test('that was killed is started again', async () => {
     const { pid } = (await node.launch()).hello
     process.kill(pid, 'SIGKILL')
-    await expect.poll(() => ended(pid), { timeout: 10_000 }).toBe(true)
+    await expect.poll(() => ended(pid)).toBe(true)
     expect((await node.launch()).hello.pid).not.toBe(pid)
   })
 })

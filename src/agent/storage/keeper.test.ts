@@ -101,7 +101,7 @@ const written = (world: World, generation: number) =>
     expect(world.keeper.onDisk('shop.carts.0.0a1b2c3d')?.generation).toBe(generation)
   })
 
-describe('the disk of a node', { timeout: 60_000 }, () => {
+describe('the disk of a node', () => {
   it('D9.keeper: has the newest of each slot, written once a minute, and no older one', async () => {
     const world = await boot()
     await add(world, 1)
@@ -316,7 +316,7 @@ describe('the disk of a node', { timeout: 60_000 }, () => {
   })
 })
 
-describe('a tmpfs that is full', { timeout: 60_000 }, () => {
+describe('a tmpfs that is full', () => {
   it('D7.older-to-disk: older generations make room once the disk has one to fall back on', async () => {
     const world = await boot({ budget: 300_000 })
     await add(world, 1, { bytes: 100_000 })

@@ -42,7 +42,7 @@ const reported = () => {
   return { generation: slot?.generation, answered: slot?.answeredRequest }
 }
 const shows = (generation: number, answered: string | undefined) =>
-  vi.waitFor(() => expect(reported()).toEqual({ generation, answered }), { timeout: 10_000 })
+  vi.waitFor(() => expect(reported()).toEqual({ generation, answered }))
 
 beforeEach(async () => {
   cluster = createFakeCluster(['a', 'b'])

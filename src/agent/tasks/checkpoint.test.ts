@@ -74,9 +74,9 @@ describe('the agents of two nodes: checkpoints', () => {
         await sleep(20)
       }
       await start('a', a)
-      await vi.waitFor(() => expect([a.counts.dumps, generation()]).toEqual([1, 1]), { timeout: 5_000 })
+      await vi.waitFor(() => expect([a.counts.dumps, generation()]).toEqual([1, 1]))
       cluster.writePolicy({})
-      await vi.waitFor(() => expect(generation()).toBeGreaterThan(2), { timeout: 5_000 })
+      await vi.waitFor(() => expect(generation()).toBeGreaterThan(2))
     })
   })
 
@@ -85,18 +85,15 @@ describe('the agents of two nodes: checkpoints', () => {
     await start('a', a)
     await start('b', b)
     await untilFrozen('one')
-    await vi.waitFor(
-      () => {
-        for (const node of ['a', 'b']) {
-          const kept = cluster.stores.get(node)?.list() ?? []
-          expect(kept[0]?.manifest.generation, node).toBeGreaterThan(4)
-          expect(kept.length, node).toBeGreaterThanOrEqual(3)
-          // Plus one while a new generation is being committed.
-          expect(kept.length, node).toBeLessThanOrEqual(4)
-        }
-      },
-      { timeout: 60_000 },
-    )
+    await vi.waitFor(() => {
+      for (const node of ['a', 'b']) {
+        const kept = cluster.stores.get(node)?.list() ?? []
+        expect(kept[0]?.manifest.generation, node).toBeGreaterThan(4)
+        expect(kept.length, node).toBeGreaterThanOrEqual(3)
+        // Plus one while a new generation is being committed.
+        expect(kept.length, node).toBeLessThanOrEqual(4)
+      }
+    })
   }, 90_000)
 
   it('a source that is to keep one generation keeps the one before for what differs, until the next one', async () => {
@@ -111,7 +108,7 @@ describe('the agents of two nodes: checkpoints', () => {
         expect(kept[0]?.manifest.generation).toBeGreaterThan(4)
         expect(kept).toHaveLength(2)
       },
-      { timeout: 60_000, interval: 5 },
+      { interval: 5 },
     )
     expect(Math.max(...counts)).toBe(2)
     await vi.waitFor(() => expect(cluster.stores.get('b')?.list()).toHaveLength(1))
@@ -128,27 +125,21 @@ describe('the agents of two nodes: checkpoints', () => {
     const release = store.retain(newest.manifest.slot, newest.manifest.generation)
     // One checkpoint may have been under way.
     await expect
-      .poll(
-        async () => {
-          const before = a.counts.dumps
-          await sleep(1_000)
-          return a.counts.dumps - before
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        const before = a.counts.dumps
+        await sleep(1_000)
+        return a.counts.dumps - before
+      })
       .toBe(0)
     const held = a.counts.dumps
     await start('b', b)
-    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(held), { timeout: 5_000 })
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(held))
     // The reported pace is the actual one.
-    await vi.waitFor(
-      () => {
-        const [slot] = cluster.reports.get('a')?.status?.slots ?? []
-        expect(slot?.intervalSeconds).toBeGreaterThanOrEqual(1)
-        expect(slot?.intervalReason).toBe('HoldersBehind')
-      },
-      { timeout: 5_000 },
-    )
+    await vi.waitFor(() => {
+      const [slot] = cluster.reports.get('a')?.status?.slots ?? []
+      expect(slot?.intervalSeconds).toBeGreaterThanOrEqual(1)
+      expect(slot?.intervalReason).toBe('HoldersBehind')
+    })
     release()
   })
 
@@ -159,12 +150,7 @@ describe('the agents of two nodes: checkpoints', () => {
     await start('a', a)
     await start('b', b)
     // Seven consecutive failures would mean pauses of 25 s.
-    await vi.waitFor(
-      () => expect(cluster.reports.get('a')?.status?.slots[0]?.generation).toBeGreaterThan(6),
-      {
-        timeout: 20_000,
-      },
-    )
+    await vi.waitFor(() => expect(cluster.reports.get('a')?.status?.slots[0]?.generation).toBeGreaterThan(6))
     expect(a.counts.dumps).toBeGreaterThan(13)
   }, 30_000)
 
@@ -177,9 +163,8 @@ describe('the agents of two nodes: checkpoints', () => {
       throw new AgentError('DumpExpired', 'too late')
     }
     // At 2 percent 0.4 s take up 20 s, of which 2 s may be ahead.
-    await vi.waitFor(
-      () => expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'DumpExpired' }),
-      { timeout: 5_000 },
+    await vi.waitFor(() =>
+      expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'DumpExpired' }),
     )
     const { dumps } = a.counts
     await sleep(1_000)
@@ -197,14 +182,14 @@ describe('the agents of two nodes: checkpoints', () => {
     )
     expect(a.counts.dumps).toBe(0)
     a.volumeBytes = 2 ** 20
-    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0))
   }, 90_000)
 
   it('D7.budget: a first dump for which there is no room is not begun, and nothing is stopped for it', async () => {
     a.memoryBytes = 1e9 + 1
     await findsNoRoom()
     a.memoryBytes = 1e6
-    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0))
   }, 90_000)
 
   it('D10.tmpfs: what volumes have is set aside before a first dump, too', async () => {
@@ -212,7 +197,7 @@ describe('the agents of two nodes: checkpoints', () => {
     a.volumeBytes = 2e8
     await findsNoRoom()
     a.volumeBytes = 1e6
-    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0), { timeout: 60_000 })
+    await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(0))
   }, 90_000)
 
   it('D10.tmpfs: a dump that grows too large says so, and the last good one stays', async () => {
@@ -224,11 +209,9 @@ describe('the agents of two nodes: checkpoints', () => {
       if (draft !== undefined) await truncate(join(a.directory, draft, 'word'), 2e9)
     }
     await start('a', a)
-    await vi.waitFor(() => expect(slot()).toMatchObject({ generation: 1, reason: 'StoreFull' }), {
-      timeout: 60_000,
-    })
+    await vi.waitFor(() => expect(slot()).toMatchObject({ generation: 1, reason: 'StoreFull' }))
     a.duringDump = () => undefined
-    await vi.waitFor(() => expect(slot()?.generation).toBeGreaterThan(1), { timeout: 60_000 })
+    await vi.waitFor(() => expect(slot()?.generation).toBeGreaterThan(1))
   }, 90_000)
 
   it('keep no memory of an app that does not answer, however long the kubelet takes to say so', async () => {

@@ -39,7 +39,7 @@ describe('the agents of two nodes', () => {
     expect(b.running.get('uid-h')).toBe('one')
     // An operator that writes policies leads again.
     cluster.writePolicy({})
-    await vi.waitFor(() => expect(slotOf('b')?.generation).toBeGreaterThan(dumps), { timeout: 5_000 })
+    await vi.waitFor(() => expect(slotOf('b')?.generation).toBeGreaterThan(dumps))
     expect(slotOf('b')?.reason).toBeUndefined()
   })
 
@@ -78,7 +78,7 @@ describe('the agents of two nodes', () => {
     const begin = vi.spyOn(store, 'begin').mockReturnValue(fetch.promise)
     const generations = () => cluster.reports.get('b')?.status?.slots.map(({ generation }) => generation)
     await start('a', a)
-    await vi.waitFor(() => expect(begin).toHaveBeenCalled(), { timeout: 5_000 })
+    await vi.waitFor(() => expect(begin).toHaveBeenCalled())
     const letGo = (epoch: number) =>
       cluster.setLease({ ...atFirst(), epoch, heir: undefined, holders: ['c'] })
     letGo(1)
@@ -86,7 +86,7 @@ describe('the agents of two nodes', () => {
     expect(generations()).toEqual([0])
     fetch.reject(new AgentError('PeerUnreachable', 'a'))
     letGo(2)
-    await vi.waitFor(() => expect(generations()).toEqual([]), { timeout: 5_000 })
+    await vi.waitFor(() => expect(generations()).toEqual([]))
   })
 
   it('go on where the agent before them ended', async () => {
@@ -175,6 +175,6 @@ describe('the agents of two nodes', () => {
     const late = { type: podConditions.serving, status: 'False', reason: 'NotAnswering', message: 'late' }
     if (pod !== undefined) cluster.put('a', { ...pod, status: { ...pod.status, conditions: [late] } })
     expect(serving('a', 'p')?.reason).toBe('NotAnswering')
-    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'), { timeout: 5_000 })
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'))
   })
 })

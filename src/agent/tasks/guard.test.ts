@@ -99,9 +99,7 @@ describe('the agents of two nodes: fences', () => {
     // It is no failure to save.
     expect(saidBy('a')?.reason).not.toBe('NoAnswers')
     a.voters.answer = true
-    await vi.waitFor(() => expect(saidBy('a')?.acknowledged).toEqual({ term: 1, version: 1 }), {
-      timeout: 10_000,
-    })
+    await vi.waitFor(() => expect(saidBy('a')?.acknowledged).toEqual({ term: 1, version: 1 }))
   })
 
   it('a primary whose slot another pod has does not resume before it has ended', async () => {
@@ -188,7 +186,7 @@ describe('the agents of two nodes: fences', () => {
     const agentA = await startA()
     await untilFrozen('one')
     agentA.onVoting({ type: 'stops', name: 'uid-p', term: 1 })
-    await vi.waitFor(() => expect(saidBy('a')?.reason).toBe('Fenced'), { timeout: 10_000 })
+    await vi.waitFor(() => expect(saidBy('a')?.reason).toBe('Fenced'))
     const { dumps } = a.counts
     a.running.set('uid-p', 'two')
     cluster.put('a', podOf('p', 'primary'))
@@ -209,7 +207,7 @@ describe('the agents of two nodes: fences', () => {
     await vi.waitFor(() => expect(saidBy('a')?.reason).toBe('Fenced'))
     expect(saidBy('a')?.handoverPaused).toBeUndefined()
     a.voters.refuseStops = false
-    await vi.waitFor(() => expect(saidBy('a')?.final).toBe(true), { timeout: 10_000 })
+    await vi.waitFor(() => expect(saidBy('a')?.final).toBe(true))
     expect(a.events).not.toContain('Fenced')
   })
 })

@@ -17,13 +17,10 @@ describe('the agents of two nodes', () => {
     const asked = () => ({ ...atFirst(), handover: 'uid-h' })
     const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
     const untilHandedOver = () =>
-      vi.waitFor(
-        () => {
-          expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([true, true])
-          expect(saidBy('b')?.takenAt).toBe(saidBy('a')?.takenAt)
-        },
-        { timeout: 10_000 },
-      )
+      vi.waitFor(() => {
+        expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([true, true])
+        expect(saidBy('b')?.takenAt).toBe(saidBy('a')?.takenAt)
+      })
 
     it('D3.stands-still: the primary stands from its last generation on, until its successor is called', async () => {
       await start('a', a)
@@ -94,15 +91,13 @@ describe('the agents of two nodes', () => {
       cluster.setLease(called())
       await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
       cluster.setLease({ ...called(), holders: ['a'], handover: 'uid-next', handovers: 1 })
-      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true }), { timeout: 10_000 })
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true }))
       await stop(agentB)
       expect([...b.stops]).toEqual(['handover-uid-h'])
       const { dumps, thaws } = b.counts
       await start('b', b)
-      await vi.waitFor(() => expect(b.counts.dumps).toBeGreaterThan(dumps), { timeout: 10_000 })
-      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true, role: 'source' }), {
-        timeout: 10_000,
-      })
+      await vi.waitFor(() => expect(b.counts.dumps).toBeGreaterThan(dumps))
+      await vi.waitFor(() => expect(saidBy('b')).toMatchObject({ final: true, role: 'source' }))
       expect([...b.stops]).toEqual(['handover-uid-h'])
       expect(b.counts.thaws).toBe(thaws)
       await stop(agentA)

@@ -82,7 +82,7 @@ describe('the agents of two nodes: promotions that are withdrawn', () => {
       expect(b.mourned).toEqual([])
       // The agent has restored its memory there again, or does so now.
       cluster.setLease({ ...called(), epoch: 4 })
-      await vi.waitFor(() => expect(serving('b', 'h')?.message).toMatch(/^epoch 4/), { timeout: 5_000 })
+      await vi.waitFor(() => expect(serving('b', 'h')?.message).toMatch(/^epoch 4/))
     },
   )
 
@@ -110,7 +110,7 @@ describe('the agents of two nodes: promotions that are withdrawn', () => {
       cluster.setLease(other)
       b.able = able
       await start('b', b)
-      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false), { timeout: 5_000 })
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false))
       expect(b.clones.has('uid-h')).toBe(false)
       expect(b.mourned).toEqual([])
     })

@@ -31,7 +31,7 @@ describe('the agents of two nodes', () => {
       return { generation: slot?.generation, answered: slot?.answeredRequest }
     }
     const shows = (generation: number, answered?: string) =>
-      vi.waitFor(() => expect(saved()).toEqual({ generation, answered }), { timeout: 5_000 })
+      vi.waitFor(() => expect(saved()).toEqual({ generation, answered }))
 
     beforeEach(async () => {
       // At 2 percent each freeze takes up 50 s.
@@ -45,7 +45,7 @@ describe('the agents of two nodes', () => {
       cluster.setLease({ ...atFirst(), epoch: 2 })
       await dumpsStay(1)
       cluster.writePolicy({ maxFreezePercent: 50 })
-      await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(1), { timeout: 5_000 })
+      await vi.waitFor(() => expect(a.counts.dumps).toBeGreaterThan(1))
     })
 
     it('counts after a failure: of what is asked for one is on loan, and no other', async () => {

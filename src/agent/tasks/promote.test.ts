@@ -29,9 +29,7 @@ describe('the agents of two nodes: promotions', () => {
     cluster.put('a', { ...again, status: { ...again.status, conditions } })
     const successor = { holder: { name: 'r', uid: 'uid-r' }, node: 'c', ip: '10.0.0.7', holders: ['b'] }
     cluster.setLease({ ...called(), ...successor })
-    await vi.waitFor(() => expect(serving('c', 'r')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
-      timeout: 10_000,
-    })
+    await vi.waitFor(() => expect(serving('c', 'r')).toMatchObject({ status: 'True', reason: 'OnStage' }))
     expect(c.running.get('uid-r')).toBe('one')
     await vi.waitFor(() => expect([...a.watches.values()].map(({ heir }) => heir)).toEqual(['10.0.0.7']))
     await stopAll()
@@ -49,13 +47,11 @@ describe('the agents of two nodes: promotions', () => {
     const generationAt = (node: string) => cluster.reports.get(node)?.status?.slots[0]?.generation ?? 0
     const before = generationAt('b')
     a.running.set('uid-p', 'two')
-    await vi.waitFor(() => expect(generationAt('c')).toBeGreaterThan(before + 2), { timeout: 10_000 })
+    await vi.waitFor(() => expect(generationAt('c')).toBeGreaterThan(before + 2))
     await stop(agentA)
     cluster.setLease({ ...called(), holders: ['c'] })
     await start('b', b)
-    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
-      timeout: 10_000,
-    })
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
     expect(b.running.get('uid-h')).toBe('two')
     await stopAll()
     await dispose(c)
@@ -73,9 +69,7 @@ describe('the agents of two nodes: promotions', () => {
     await untilNewerElsewhere()
     expect(b.running.get('uid-h')).toBeUndefined()
     cluster.setLease(called())
-    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }), {
-      timeout: 10_000,
-    })
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
     expect(b.running.get('uid-h')).toBe('one')
   }, 30_000)
 
@@ -140,9 +134,7 @@ describe('the agents of two nodes: promotions', () => {
     b.broken.set('two', 'RestoreFailed')
     a.running.set('uid-p', 'two')
     const has = (word: string) =>
-      vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]).toMatchObject({ reason: word }), {
-        timeout: 5_000,
-      })
+      vi.waitFor(() => expect(cluster.reports.get('b')?.status?.slots[0]).toMatchObject({ reason: word }))
     await has('RestoreFailed')
     // The understudy holds the earlier memory again for as long as the node keeps it.
     a.running.set('uid-p', 'three')
@@ -156,9 +148,7 @@ describe('the agents of two nodes: promotions', () => {
     b.broken.set('two', 'UnderstudySpoiled')
     a.running.set('uid-p', 'two')
     const condition = () => cluster.condition('b', 'h', podConditions.understudy)
-    await vi.waitFor(() => expect(condition()).toMatchObject({ status: 'False', reason: spoiledReason }), {
-      timeout: 5_000,
-    })
+    await vi.waitFor(() => expect(condition()).toMatchObject({ status: 'False', reason: spoiledReason }))
     // Even memory that could be restored elsewhere does not repair it.
     a.running.set('uid-p', 'three')
     await vi.waitFor(() => expect(b.counts.restores).toBeGreaterThanOrEqual(3))

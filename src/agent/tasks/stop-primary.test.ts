@@ -151,7 +151,7 @@ describe('the agents of two nodes: ends of primaries', () => {
 
     it('D7.grave: is kept shut off while an operator is at work, and only for a time', async () => {
       await die()
-      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1))
       expect(watch()).toMatchObject({ isClosed: true, lastsMs: 60_000 })
     })
 
@@ -162,7 +162,7 @@ describe('the agents of two nodes: ends of primaries', () => {
       expect(a.burials).toEqual([])
       // It is closed as soon as an operator leads again.
       cluster.operatorLeads = true
-      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1))
     })
 
     it('D7.grave: is not where nobody can be asked', async () => {
@@ -174,7 +174,7 @@ describe('the agents of two nodes: ends of primaries', () => {
       await sleep(200)
       expect(a.burials).toEqual([])
       cluster.isAway = false
-      await vi.waitFor(() => expect(a.burials).toHaveLength(1), { timeout: 5_000 })
+      await vi.waitFor(() => expect(a.burials).toHaveLength(1))
     })
 
     it('D7.grave: leads nowhere when its heir is gone, or is called to another slot', async () => {

@@ -25,10 +25,6 @@ import type { ReceivedGeneration } from './receive.ts'
 import { createPeerServer, type PeerServerOptions } from './server.ts'
 import { memoryDirectory } from './testing/memory-directory.ts'
 
-// Generous, as no test here measures time, and the machines are busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
-const patient = { timeout: 30_000 }
-
 const closing: (() => unknown)[] = []
 let root: string
 let source: GenerationStore
@@ -249,7 +245,7 @@ describe('while a generation is read', () => {
     hold.go()
     expect(await readFile(join((await pulled).dir, 'a'), 'utf8')).toBe('2')
     // No reader is left: the room is free again.
-    await expect.poll(() => source.bytes, patient).toBe(0)
+    await expect.poll(() => source.bytes).toBe(0)
   })
 
   test('others wait for their turn and get the newest then', async () => {
@@ -294,7 +290,7 @@ describe('while a generation is read', () => {
     await untilAnswered(client, peer)
     expect(hold.most()).toBe(1)
     pulls.push(client.pull(other, peer, epoch, never))
-    await expect.poll(hold.most, patient).toBe(2)
+    await expect.poll(hold.most).toBe(2)
     hold.go()
     await Promise.all(pulls)
     expect(hold.most()).toBe(2)
@@ -322,14 +318,14 @@ describe('while a generation is read', () => {
       ms === settleMs ? over.promise : systemClock.sleep(ms, signal)
     await sentAll({ settleMs, clock: { ...systemClock, sleep } })
     over.resolve()
-    await expect.poll(isUnread, patient).toBe(true)
+    await expect.poll(isUnread).toBe(true)
   })
 
   test('that is told by its next question', async () => {
     const { peer, client } = await sentAll()
     const stop = new AbortController()
     const next = client.pull(slotKey, peer, epoch, stop.signal)
-    await expect.poll(isUnread, patient).toBe(true)
+    await expect.poll(isUnread).toBe(true)
     stop.abort(new Error('enough'))
     await expect(next).rejects.toThrow('enough')
   })
@@ -337,7 +333,7 @@ describe('while a generation is read', () => {
   test('or by the end of its connection', async () => {
     const { client } = await sentAll()
     client.close()
-    await expect.poll(isUnread, patient).toBe(true)
+    await expect.poll(isUnread).toBe(true)
   })
 
   test('a receiver that goes away ends it', async () => {
@@ -351,9 +347,9 @@ describe('while a generation is read', () => {
     stop.abort(new Error('enough'))
     await expect(pulled).rejects.toThrow('enough')
     hold.go()
-    await expect.poll(hold.running, patient).toBe(0)
+    await expect.poll(hold.running).toBe(0)
     await source.remove(slotKey)
-    await expect.poll(() => source.bytes, patient).toBe(0)
+    await expect.poll(() => source.bytes).toBe(0)
     expect(store.list()).toEqual([])
   })
 })
@@ -575,7 +571,7 @@ describe('only those who may', () => {
         })
         silent.push(socket)
       })
-    await vi.waitFor(() => expect(gone).toBeGreaterThanOrEqual(2_000 - 16), patient)
+    await vi.waitFor(() => expect(gone).toBeGreaterThanOrEqual(2_000 - 16))
     const { client } = await startClient()
     await untilAnswered(client, peer)
   })
@@ -755,9 +751,9 @@ describe('what breaks', () => {
 
   test('a source that waits is not silent', async () => {
     const { peer, server } = await startServer({ signOfLifeMs: 5 })
-    const { client } = await startClient({ silenceMs: 200 })
+    const { client } = await startClient({ silenceMs: 5_000 })
     const pulled = client.pull(slotKey, peer, epoch, never)
-    await systemClock.sleep(500)
+    await systemClock.sleep(6_000)
     await commit(1, { a: 'a' })
     server.announce(slotKey)
     expect((await pulled).manifest.generation).toBe(1)
@@ -809,7 +805,7 @@ test('a connection that nobody uses any more is closed, and the next question op
   // The connection was used again in time.
   expect(idle.map(({ signal }) => signal?.aborted)).toEqual([true, false])
   idle.at(-1)?.wake()
-  await expect.poll(() => idle.at(-1)?.signal?.aborted, patient).toBe(true)
+  await expect.poll(() => idle.at(-1)?.signal?.aborted).toBe(true)
   await untilAnswered(client, peer)
   expect(idle).toHaveLength(3)
 })

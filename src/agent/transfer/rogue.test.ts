@@ -4,7 +4,7 @@ import { readdir, rm } from 'node:fs/promises'
 import type { ServerHttp2Stream } from 'node:http2'
 import { join } from 'node:path'
 import { zstdCompressSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { createRecordWriter, formatHeader, kinds, magic } from '../../checkpoint/delta/records.ts'
 import type { GenerationFile, Manifest } from '../../checkpoint/manifest.ts'
@@ -18,9 +18,6 @@ import { loadIdentity } from './identity.ts'
 import { formatHead, parseRequest } from './protocol.ts'
 import { memoryDirectory } from './testing/memory-directory.ts'
 import { startRogueServer } from './testing/rogue-server.ts'
-
-// Generous, as no test here measures time, and the machines are busy.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 })
 
 const never = new AbortController().signal
 const budget = 1024 * 1024

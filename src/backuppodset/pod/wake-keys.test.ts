@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { buildWaker } from '../../../init-waker/build.ts'
 import { gateContainerName, gateDigestOf } from '../../api/gate.ts'
 import { labels } from '../../api/labels.ts'
@@ -14,8 +14,6 @@ import { deriveToken, tokenDigest, type WakeKeys, wakeKeyId } from '../../slot/g
 import { wake } from '../../slot/gate/wake.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { renderPod } from './render.ts'
-
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
 
 const older = Buffer.alloc(32, 1)
 const newer = Buffer.alloc(32, 2)

@@ -46,7 +46,7 @@ async function add(store: GenerationStore, generation: number, content: Buffer, 
   return draft.commit(manifestOf(generation, { epoch }))
 }
 
-describe('generations on the disk', { timeout: 60_000 }, () => {
+describe('generations on the disk', () => {
   it('D9.disk: one comes back after the tmpfs and the process are gone, byte for byte, with its age', async () => {
     const store = await newStore()
     const content = randomBytes(700_000)
@@ -170,7 +170,7 @@ describe('generations on the disk', { timeout: 60_000 }, () => {
   })
 })
 
-describe('budgets of the disk', { timeout: 60_000 }, () => {
+describe('budgets of the disk', () => {
   it('what does not fit is refused, and leaves nothing', async () => {
     const [store, disk] = [await newStore(), await newDisk({ budget: 600_000 })]
     await disk.write(await add(store, 1, randomBytes(400_000)), key, { signal })

@@ -9,8 +9,6 @@ import { parseReply } from './reply.ts'
 import { deriveToken, tokenDigest } from './token.ts'
 import { type WakeRequest, wake } from './wake.ts'
 
-vi.setConfig({ testTimeout: 30_000, hookTimeout: 180_000 })
-
 const key = Buffer.alloc(32, 7)
 const token = deriveToken(key, '7d7c1d9e-4b4f-4a0f-9a55-6f1f0c1b2a3d', 'web-3f583358bca8')
 

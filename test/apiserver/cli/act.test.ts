@@ -59,7 +59,7 @@ async function settled(name: string, spec: Partial<BackupPodSetSpec>, protection
       expect(status?.slots?.[0]?.protection).toBe(protection)
       return status?.slots?.[0]?.pod ?? ''
     },
-    { timeout: 30_000, interval: 50 },
+    { interval: 50 },
   )
 }
 
@@ -121,7 +121,7 @@ describe('promote', () => {
     expect(status?.lastFailover).toBeUndefined()
     await vi.waitFor(
       () => expect(api.get(pods, { namespace, name: primary })).rejects.toMatchObject({ code: 'NotFound' }),
-      { timeout: 20_000, interval: 100 },
+      { interval: 100 },
     )
     const [lease] = (await api.list(leases, { namespace, labelSelector: `${labels.set}=handed` })).items
     expect(lease && parseNumberedSlotLease(lease)).toMatchObject({
@@ -145,7 +145,7 @@ describe('promote', () => {
         const [lease] = items.flatMap(item => parseNumberedSlotLease(item) ?? [])
         expect(lease).toMatchObject({ holder: { name: primary }, handover: undefined })
       },
-      { timeout: 20_000, interval: 50 },
+      { interval: 50 },
     )
   })
 

@@ -93,8 +93,7 @@ describe('status', () => {
     const stop = new AbortController()
     const terminal = recordingTerminal()
     const ended = cli(['status', 'web', ...inNamespace, '-w'], { signal: stop.signal, terminal })
-    const shows = (text: string) =>
-      vi.waitFor(() => expect(terminal.pictures.at(-1)).toContain(text), { timeout: 20_000 })
+    const shows = (text: string) => vi.waitFor(() => expect(terminal.pictures.at(-1)).toContain(text))
     await shows('primaries      1/2 ready')
     await writeStatus(2)
     await shows('primaries      2/2 ready')

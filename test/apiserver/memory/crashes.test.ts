@@ -145,7 +145,7 @@ async function life({ namespace, agents }: Stage) {
       expect(slots[0]?.holder.uid).not.toBe(first.holder.uid)
       return slots
     },
-    { timeout: 60_000, interval: 50 },
+    { interval: 50 },
   )
   expect(afterDeath.map(({ incarnation: id }) => id)).toEqual(made.map(({ incarnation: id }) => id))
   expect(afterDeath.map(({ epoch }) => epoch)).toEqual([2, 1])
@@ -159,7 +159,7 @@ async function life({ namespace, agents }: Stage) {
       expect(slots[1]?.holder.uid).not.toBe(second.holder.uid)
       return slots
     },
-    { timeout: 60_000, interval: 50 },
+    { interval: 50 },
   )
   expect(afterDeletion.map(({ incarnation: id }) => id)).toEqual(made.map(({ incarnation: id }) => id))
   expect(afterDeletion.map(({ epoch }) => epoch)).toEqual([2, 2])

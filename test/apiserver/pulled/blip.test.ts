@@ -3,8 +3,6 @@ import { pods } from '../../../src/kube/resources.ts'
 import { ofKind, onStage } from '../lib/stage.ts'
 import { createStatefulApps, statePort } from '../lib/stateful-app.ts'
 
-const soon = { timeout: 30_000, interval: 50 }
-
 it('a blip of leadership keeps what was pulled: who dies in it is succeeded with its state', async () => {
   const apps = createStatefulApps()
   await using stage = await onStage({ app: apps.start })
@@ -18,21 +16,21 @@ it('a blip of leadership keeps what was pulled: who dies in it is succeeded with
     const name = ofKind(all, 'primary')[0]?.metadata.name ?? ''
     expect(apps.asked.get(name)).toBeGreaterThan(0)
     return name
-  }, soon)
+  })
   apps.state.set(primary, 'one')
   const asked = apps.asked.get(primary) ?? 0
-  await vi.waitFor(() => expect(apps.asked.get(primary)).toBeGreaterThan(asked + 2), soon)
+  await vi.waitFor(() => expect(apps.asked.get(primary)).toBeGreaterThan(asked + 2))
 
   const blip = proxy.status(500, {
     match: ({ path }) => path.endsWith('/leases/understudy-operator'),
     count: Number.POSITIVE_INFINITY,
   })
-  await vi.waitFor(() => expect(process.log.join()).toContain('leadership lost'), soon)
+  await vi.waitFor(() => expect(process.log.join()).toContain('leadership lost'))
   await stage.api.delete(pods, { namespace: stage.namespace, name: primary }, { gracePeriodSeconds: 0 })
   blip.end()
   await vi.waitFor(async () => {
     const [heir] = ofKind(await stage.live(), 'primary')
     expect(heir?.metadata.name).not.toBe(primary)
     expect(apps.given.get(heir?.metadata.name ?? '')).toEqual(['one'])
-  }, soon)
+  })
 }, 90_000)

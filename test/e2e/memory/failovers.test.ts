@@ -120,7 +120,7 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
             ),
           ).toBe(true)
         },
-        { timeout: 30_000, interval: 20 },
+        { interval: 20 },
       )
       await promoted(inside(world), lease)
       await eventually(async () => {

@@ -101,22 +101,17 @@ export function useTwoNodes(use: (nodes: TwoNodes) => void) {
   const frozen = () => b.clones.get('uid-h')
   /** Resolves when the present memory is frozen in the understudy and the holder's report says so. */
   const untilNewerElsewhere = () =>
-    vi.waitFor(
-      () =>
-        expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
-          reason: 'RestoreFailed',
-          message: expect.stringContaining('newer memory'),
-        }),
-      { timeout: 10_000 },
+    vi.waitFor(() =>
+      expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+        reason: 'RestoreFailed',
+        message: expect.stringContaining('newer memory'),
+      }),
     )
   const untilFrozen = (word: string) =>
-    vi.waitFor(
-      () => {
-        expect(frozen()?.word).toBe(word)
-        expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Frozen')
-      },
-      { timeout: 10_000 },
-    )
+    vi.waitFor(() => {
+      expect(frozen()?.word).toBe(word)
+      expect(cluster.reports.get('b')?.status?.slots[0]?.usable).toBe('Frozen')
+    })
   beforeEach(async () => {
     cluster = createFakeCluster(['a', 'b', 'c'])
     a = await createFakeMemory()
