@@ -13,6 +13,7 @@ const mostKinds = 10
 const usage = `npm run sim -- [options]
   --rounds N       scenarios at random; default 1000
   --seed N         another seed, other scenarios; default 1
+  --from N         leave out the first N rounds, to go on after an interruption; default 0
   --jobs N         processes; default: one a processor
   --keep-going     go on behind a violation; end at ${mostKinds} of different kinds
   --replay JSON    one scenario, as a violation prints it, with what happens in it
@@ -25,6 +26,7 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string', default: '1000' },
     seed: { type: 'string', default: '1' },
+    from: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     'keep-going': { type: 'boolean', default: false },
     replay: { type: 'string' },
@@ -50,11 +52,13 @@ async function replay(text: string, isReal: boolean): Promise<number> {
 interface Rounds {
   readonly count: number
   readonly seed: number
+  /** Rounds to leave out; whole blocks only. */
+  readonly from: number
   readonly jobs: number
   readonly keepGoing: boolean
 }
 
-async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number> {
+async function rounds({ count, seed, from, jobs, keepGoing }: Rounds): Promise<number> {
   const started = performance.now()
   const seconds = () => (performance.now() - started) / 1000
   const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
@@ -62,8 +66,9 @@ async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number>
     rounds: Math.min(blockRounds, count - index * blockRounds),
     keepGoing,
   }))
-  let next = 0
-  let done = 0
+  const first = Math.floor(from / blockRounds)
+  let next = first
+  let done = first * blockRounds
   let hours = 0
   const kinds = new Map<string, number>()
   const isEnough = () => kinds.size >= (keepGoing ? mostKinds : 1)
@@ -99,16 +104,16 @@ async function rounds({ count, seed, jobs, keepGoing }: Rounds): Promise<number>
       more()
     })
   if (jobs === 1) {
-    for (const block of blocks) {
+    for (const block of blocks.slice(first)) {
       next += 1
       take(await runBlock(block))
       if (isEnough()) break
     }
-  } else await Promise.all(Array.from({ length: Math.min(jobs, blocks.length) }, worker))
+  } else await Promise.all(Array.from({ length: Math.min(jobs, blocks.length - first) }, worker))
   if (keepGoing) for (const [kind, times] of kinds) console.log(`${String(times).padStart(7)} times ${kind}`)
   const found = keepGoing ? `violations of ${kinds.size} kinds` : `${kinds.size} violations`
   console.log(
-    `${done} rounds with seed ${seed}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${kinds.size === 0 ? 'no violation' : found}`,
+    `${done - first * blockRounds} rounds with seed ${seed}${first > 0 ? ` from ${first * blockRounds}` : ''}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${kinds.size === 0 ? 'no violation' : found}`,
   )
   return kinds.size > 0 ? 1 : 0
 }
@@ -133,6 +138,7 @@ try {
     process.exitCode = await rounds({
       count: natural('rounds', values.rounds),
       seed: natural('seed', values.seed),
+      from: values.from === undefined ? 0 : natural('from', values.from),
       jobs: natural('jobs', values.jobs),
       keepGoing: values['keep-going'],
     })
