@@ -1,4 +1,5 @@
 /** The agent's work on its node: prepares the node, gives it to the core, and runs until the signal fires. */
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { operatorElection } from '../api/election.ts'
 import type { Budget } from '../api/node-report.ts'
@@ -34,6 +35,7 @@ import { createDiskKeeper, type DiskKeeper } from './storage/keeper.ts'
 import { createBudgetMetrics } from './storage/metrics.ts'
 import { createInheritedConnections, createSever } from './tasks/inherited-connections.ts'
 import type { NodeCapabilities } from './tasks/task-context.ts'
+import { createSaveTurns } from './transfer/turns.ts'
 import { prove, watchSentinel } from './watch-node.ts'
 
 /** Parts that exist only once the node has been entered. */
@@ -129,6 +131,7 @@ async function toolsOf(
       recorder.record({ regarding: referenceTo(podResource, object), type, reason, action, note })
     },
     runCommand: createCommandRunner({ fs, clock }),
+    saves: createSaveTurns(availableParallelism()),
     obstacles: (pod, signal) => findObstacles(pod, { fs, programs: programs.directory, signal }),
     ...{ metrics, clock, log },
   }

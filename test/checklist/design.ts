@@ -96,6 +96,7 @@ export const design: readonly FeatureGroup[] = [
         'what was brought on stage and is not called runs nowhere, and is ended by no old Lease',
         'unit',
       ),
+      sentence('D6.turns', 'few primaries of a node are stopped at once for their checkpoints', 'unit'),
       sentence(
         'D6.serving',
         'a pod is on stage when its condition says so, naming container and epoch',
@@ -156,6 +157,11 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D7.refresh', 'what another leader may have pushed to a backup is waited for', 'unit'),
       sentence('D7.unreadable', 'a spec that agents cannot read costs no memory and no failover', 'unit'),
+      sentence(
+        'D7.look-again',
+        'what could not be saved is looked at again soon, however long the interval',
+        'unit',
+      ),
       sentence('D7.when', 'only what serves, is not on its way out and is kept elsewhere is saved', 'unit'),
       sentence('D7.stop', 'everybody of a container stops, forks and all, and goes on when told', 'unit'),
       sentence('D7.continue', 'whatever happens to the agent, the primary goes on', 'unit'),

@@ -238,4 +238,16 @@ describe('the agents of two nodes: checkpoints', () => {
     await untilFrozen('well')
     await vi.waitFor(() => expect(report()?.reason).toBeUndefined())
   })
+
+  it('D7.look-again: an app that did not answer at its first checkpoint is not left without one for an interval of hours', async () => {
+    cluster.writePolicy({ intervalMs: 3_600_000 })
+    cluster.put('a', podOf('p', 'primary', { probes: { readinessProbe: { tcpSocket: { port: 80 } } } }))
+    let answers = 0
+    await start('a', a, async () => {
+      answers += 1
+      return answers === 1 ? { outcome: 'failure', message: 'status 503' } : { outcome: 'success' }
+    })
+    await vi.waitFor(() => expect(a.counts.dumps).toBe(1))
+    expect(answers).toBe(2)
+  })
 })

@@ -1,5 +1,6 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { TaskOf } from '../decide/task.ts'
+import { isServing } from '../observe/pod-facts.ts'
 import type { Gap } from '../state/pace.ts'
 import type { SlotPace } from '../state/progress.ts'
 import type { CheckpointWaits } from './checkpoint-waits.ts'
@@ -10,9 +11,18 @@ import type { TaskContext } from './task-context.ts'
 import type { WorthSavingContext } from './worth-saving.ts'
 import { createLookout, whyUnfit } from './worth-saving.ts'
 
-const lookAgainMs = 5_000
+/** How soon the task looks again at what it could not save, ms. An interval of hours is for memory that has been saved. */
+const lookAgainMs = { obstacles: { least: 5_000, most: 60_000 }, answer: { least: 0, most: 5_000 } }
+/**
+ * How long an answer of the app counts while its task waits for a turn, and how long the app may take to answer within the
+ * turn, ms: about the time of a dump, so that an app that does not answer delays other apps no more than a dump does.
+ */
+const freshMs = 3_000
 
-type CheckpointContext = SaveContext & CheckpointWaits & WorthSavingContext & Pick<TaskContext, 'metrics'>
+type CheckpointContext = SaveContext &
+  CheckpointWaits &
+  WorthSavingContext &
+  Pick<TaskContext, 'metrics' | 'saves'>
 
 /** Saves a primary's memory again and again, at the pace that the set asks for and its freezes allow. */
 export async function checkpoint(
@@ -36,23 +46,27 @@ export async function checkpoint(
     await untilWhole(work, task, signal)
     const policy = policyOf(work, task)
     const startedAt = clock.monotonic()
-    /** By the interval that the set asks for then, but at least `leastMs` after this checkpoint began. */
-    const due = (leastMs: number) => () => startedAt + Math.max(policyOf(work, task).intervalMs, leastMs)
     const request = work.podOf(task.pod.uid)?.checkpointRequest
+    /** After the interval that the set asks for then, within these bounds. */
+    const lookAgain = ({ least, most }: { readonly least: number; readonly most: number }) => {
+      const dueAt = () => startedAt + Math.min(Math.max(policyOf(work, task).intervalMs, least), most)
+      return pause(work, task, request, dueAt, signal)
+    }
     // Also before the first dump: a dump of something that cannot be saved fails late, and stops the app for nothing.
     if (await isInTheWay(signal)) {
-      await pause(work, task, request, due(lookAgainMs), signal)
+      await lookAgain(lookAgainMs.obstacles)
       continue
     }
-    const problem = await whyUnfit(work, task, signal)
-    if (problem !== undefined) {
-      progress.failed(slot, 'NotAnswering', problem)
-      await pause(work, task, request, due(0), signal)
+    const turn = await turnOf(work, task, signal)
+    if ('problem' in turn) {
+      progress.failed(slot, 'NotAnswering', turn.problem)
+      await lookAgain(lookAgainMs.answer)
       continue
     }
     const stored = await saveOnce(work, { ...task, policy }, signal, {
       inVain: frozenMs => pace.failed({ startedAt, frozenMs }, policy),
-    })
+      onDumped: turn.end,
+    }).finally(turn.end)
     const { frozenSeconds, skewSeconds, bytes, containers } = stored.manifest
     metrics.saved({
       frozenSeconds,
@@ -71,6 +85,36 @@ export async function checkpoint(
     const spacingMs = clock.monotonic() - startedAt
     // Rounded, because each change of it is written to the report.
     delayedMs = spacingMs > 1.1 * dueMs ? Math.ceil(spacingMs / 1000) * 1000 : 0
+  }
+}
+
+/**
+ * Waits for the task's turn. If all primaries of a node were saved at once, each would be stopped until the processors
+ * have saved them all. The wait is a part of the pipeline, so the pace slows down where a node has no time left.
+ */
+async function turnOf(
+  work: WorthSavingContext & Pick<TaskContext, 'node' | 'saves' | 'podOf'>,
+  task: TaskOf<'checkpoint'>,
+  signal: AbortSignal,
+): Promise<{ readonly end: () => void } | { readonly problem: string }> {
+  const { node, saves, podOf, clock } = work
+  const problem = await whyUnfit(work, task, signal)
+  if (problem !== undefined) return { problem }
+  const askedAt = clock.monotonic()
+  const end = await saves.take({ node, namespace: task.lease.namespace }, signal)
+  if (clock.monotonic() - askedAt <= freshMs) return { end }
+  try {
+    const now = podOf(task.pod.uid)
+    const late =
+      now === undefined || !isServing(now)
+        ? 'its pod is not ready any more'
+        : await whyUnfit(work, task, signal, freshMs)
+    if (late === undefined) return { end }
+    end()
+    return { problem: late }
+  } catch (error) {
+    end()
+    throw error
   }
 }
 

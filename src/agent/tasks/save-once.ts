@@ -31,6 +31,12 @@ const growing = (draft: Draft) => (bytes: number) => {
   return draft.room() - bytes
 }
 
+interface SaveOptions {
+  readonly isFinal?: boolean
+  readonly inVain?: (frozenMs: number) => void
+  readonly onDumped?: () => void
+}
+
 /** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
 const baseAndNewest = 2
 
@@ -38,13 +44,14 @@ const baseAndNewest = 2
  * Saves a primary's memory now.
  * @param isFinal no generation of this primary follows: it is stopped already.
  * @param inVain called before a rejection if the primary was stopped, with the upper bound of that time in ms.
+ * @param onDumped called when the dump has ended, also by a failure; what follows does not use the pod.
  * @throws AgentError, CheckpointError, the signal's reason.
  */
 export async function saveOnce(
   work: SaveContext,
   { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
-  { isFinal = false, inVain }: { isFinal?: boolean; inVain?: (frozenMs: number) => void } = {},
+  { isFinal = false, inVain, onDumped }: SaveOptions = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, name, incarnation, epoch } = lease
@@ -84,6 +91,7 @@ export async function saveOnce(
         }),
     ).finally(() => {
       resumeProbes()
+      onDumped?.()
       if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
     })
     const now = work.podOf(pod.uid)

@@ -32,6 +32,7 @@ import type { Understudies } from '../state/understudies.ts'
 import type { PeerClient } from '../transfer/client.ts'
 import type { HeartbeatKey } from '../transfer/heartbeat-key.ts'
 import type { KeyedSignal } from '../transfer/keyed-signal.ts'
+import type { Turns } from '../transfer/turns.ts'
 import type { ApiVoter } from './api-voter.ts'
 import type { InheritedConnections } from './inherited-connections.ts'
 import type { MeasureVolumes } from './volumes-limit.ts'
@@ -68,6 +69,8 @@ export interface NodeCapabilities {
   readonly inquiry: Inquiry
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
+  /** Turns of the node's checkpoints. */
+  readonly saves: Turns
   /** Tells another agent to use a grant. */
   readonly go: PeerClient['go']
   readonly grantFiles: GrantFiles

@@ -40,11 +40,14 @@ export function createLookout(work: WorthSavingContext, { pod, lease }: TaskOf<'
 /**
  * Why the memory of this moment is not worth saving; undefined: it is. The kubelet reports unreadiness seconds late,
  * and a checkpoint taken until then would contain the fault. So the agent probes the app before each checkpoint.
+ *
+ * @param mostMs limits the time-out of each probe.
  */
 export async function whyUnfit(
   work: WorthSavingContext,
   { pod }: TaskOf<'checkpoint'>,
   signal: AbortSignal,
+  mostMs = Number.POSITIVE_INFINITY,
 ): Promise<string | undefined> {
   const { clock, probe = runProbe } = work
   const target = targetOf(work, pod)
@@ -53,7 +56,7 @@ export async function whyUnfit(
     const parsed = asked && parseProbe(asked, container)
     if (typeof parsed !== 'object') continue
     const { handler, timing } = parsed
-    const options = { timeoutMs: timing.timeoutMs, signal, clock }
+    const options = { timeoutMs: Math.min(timing.timeoutMs, mostMs), signal, clock }
     const result = await probe(handler, target, options)
     if (result.outcome === 'failure') return `container ${container.name}: ${result.message}`
   }

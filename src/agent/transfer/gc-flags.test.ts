@@ -35,3 +35,26 @@ test('buffers that nobody has are let go without all garbage being collected', a
   // 55 to 90 MB; without the flags 85 to 170.
   expect(held).toBeLessThan(120e6)
 })
+
+test('after a burst, buffers that have grown old are let go as well', async () => {
+  const script = `
+    import { collectBuffers } from ${JSON.stringify(join(import.meta.dirname, 'gc-flags.ts'))}
+    const onBuffer = collectBuffers(100)
+    let old = []
+    for (let made = 0; made < 200; made += 1) {
+      const buffer = Buffer.allocUnsafe(512 * 1024)
+      onBuffer(buffer.length)
+      old.push(buffer)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+    const before = process.memoryUsage().arrayBuffers
+    old = undefined
+    const wait = () => new Promise(resolve => setTimeout(resolve, 50))
+    for (let waits = 0; process.memoryUsage().arrayBuffers > before / 4 && waits < 100; waits += 1) await wait()
+    console.log(JSON.stringify({ before, after: process.memoryUsage().arrayBuffers }))
+  `
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  const { before, after } = JSON.parse(stdout)
+  expect(before).toBeGreaterThan(100e6)
+  expect(after).toBeLessThan(before / 4)
+})

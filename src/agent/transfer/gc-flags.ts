@@ -3,6 +3,8 @@ import { runInNewContext } from 'node:vm'
 
 /** Bytes of new buffers after which young garbage is collected. */
 const often = 32e6
+/** All garbage is collected once after so long without new buffers, ms: longer than usual intervals of checkpoints. */
+const usualRestMs = 30_000
 
 /**
  * Makes V8 collect less garbage while generations pass through this process in buffers. V8 counts buffers apart from
@@ -12,19 +14,32 @@ const often = 32e6
  * to find, is collected after every `often` bytes of buffers. docs/adr/0072 has the measurements. An update of Node.js
  * may drop a flag; an unknown flag does no harm.
  *
+ * At rest nothing would ever be collected, and after a burst the process would keep two and a half times what it needs. So
+ * all garbage is collected once when no buffers have come for a while.
+ *
  * @returns a function to call with the bytes of each buffer that is soon garbage.
  */
-export function collectBuffers(): (bytes: number) => void {
+export function collectBuffers(restMs = usualRestMs): (bytes: number) => void {
   setFlagsFromString('--external-memory-accounted-in-global-limit')
   setFlagsFromString('--heap-growing-percent=150')
   setFlagsFromString('--expose-gc')
   // This context was made before the flag was set, and has no such function.
   const collect: unknown = runInNewContext('globalThis.gc')
-  let bytes = 0
+  const gc = (type: 'minor' | 'major', execution: 'sync' | 'async') => {
+    if (typeof collect === 'function') collect({ type, execution })
+  }
+  let young = 0
+  let all = 0
+  const rest = setTimeout(() => {
+    if (all >= often) gc('major', 'async')
+    all = 0
+  }, restMs).unref()
   return more => {
-    bytes += more
-    if (bytes < often) return
-    bytes = 0
-    if (typeof collect === 'function') collect({ type: 'minor', execution: 'sync' })
+    young += more
+    all += more
+    rest.refresh()
+    if (young < often) return
+    young = 0
+    gc('minor', 'sync')
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Limits concurrent transfers, in all and per receiver. The others queue, in rotation by namespace: a tenant with many
- * slots delays only its own transfers.
+ * Limits concurrent work of one sort (transfers, saves), in all and per node that it is for. The rest queues, in rotation
+ * by namespace: a tenant with many slots delays only its own work.
  */
 export interface Turns {
   /**
@@ -11,6 +11,7 @@ export interface Turns {
 }
 
 export interface Turn {
+  /** The node that it is for. */
   readonly node: string
   readonly namespace: string
 }
@@ -103,6 +104,12 @@ export function createTurns(limits: { readonly forAll: number; readonly forEach:
       })
     },
   }
+}
+
+/** The node's processors, and one turn more, which one namespace cannot have: CRIU and the copies that it makes use the processors. */
+export function createSaveTurns(processors: number): Turns {
+  const most = processors + 1
+  return createTurns({ forAll: most, forEach: most })
 }
 
 function add(counts: Map<string, number>, key: string, by: number): void {

@@ -9,6 +9,7 @@ import type { AgentMetrics } from '../../../src/agent/report/metrics.ts'
 import { createNodeStatus } from '../../../src/agent/report/node-status.ts'
 import { createReportWriter } from '../../../src/agent/report/report.ts'
 import type { NodeCapabilities } from '../../../src/agent/tasks/task-context.ts'
+import { createSaveTurns } from '../../../src/agent/transfer/turns.ts'
 import { operatorElection } from '../../../src/api/election.ts'
 import { type NodeReport, nodeReports, parseReport } from '../../../src/api/node-report.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
@@ -175,6 +176,7 @@ function toolsOf(
     draftBytes: async () => ({ archived: 0, written: 0 }),
     probe: probeOf(options, clock),
     runCommand: async () => ({ outcome: 'success' }),
+    saves: createSaveTurns(2),
     obstacles: async () => [],
     event: () => undefined,
   }

@@ -13,6 +13,7 @@ import type { Probe } from '../../../probe/probe.ts'
 import { type Core, createCore, type Platform } from '../../core.ts'
 import { createAgentMetrics } from '../../report/metrics.ts'
 import type { NodeCapabilities } from '../../tasks/task-context.ts'
+import { createSaveTurns } from '../../transfer/turns.ts'
 import { type FakeCluster, fakeInquiry, patchIn, pull, reportIn } from './cluster.ts'
 import { fakeDriver } from './driver.ts'
 import type { FakeMemory } from './memory.ts'
@@ -105,6 +106,7 @@ function toolsOf(
     measureMemory: async () => memory.memoryBytes,
     probe,
     runCommand: async () => ({ outcome: 'success' }),
+    saves: createSaveTurns(2),
     obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
     event: (_, __, reason) => void memory.events.push(reason),
     metrics: createAgentMetrics(new Registry(), () => store.bytes),
