@@ -36,7 +36,7 @@ test('buffers that nobody has are let go without all garbage being collected', a
   expect(held).toBeLessThan(120e6)
 })
 
-test('after a burst, buffers that have grown old are let go as well', async () => {
+test('after a burst, buffers and objects that have grown old are let go, and their pages, too', async () => {
   const script = `
     import { collectBuffers } from ${JSON.stringify(join(import.meta.dirname, 'gc-flags.ts'))}
     const onBuffer = collectBuffers(100)
@@ -44,17 +44,18 @@ test('after a burst, buffers that have grown old are let go as well', async () =
     for (let made = 0; made < 200; made += 1) {
       const buffer = Buffer.allocUnsafe(512 * 1024)
       onBuffer(buffer.length)
-      old.push(buffer)
+      old.push(buffer, Array.from({ length: 5_000 }, (_, at) => ({ at, text: 'text' + at })))
       await new Promise(resolve => setImmediate(resolve))
     }
-    const before = process.memoryUsage().arrayBuffers
+    const before = process.memoryUsage()
     old = undefined
     const wait = () => new Promise(resolve => setTimeout(resolve, 50))
-    for (let waits = 0; process.memoryUsage().arrayBuffers > before / 4 && waits < 100; waits += 1) await wait()
-    console.log(JSON.stringify({ before, after: process.memoryUsage().arrayBuffers }))
+    for (let waits = 0; process.memoryUsage().heapTotal > before.heapTotal / 4 && waits < 100; waits += 1) await wait()
+    console.log(JSON.stringify({ before, after: process.memoryUsage() }))
   `
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
   const { before, after } = JSON.parse(stdout)
-  expect(before).toBeGreaterThan(100e6)
-  expect(after).toBeLessThan(before / 4)
+  expect(before.arrayBuffers).toBeGreaterThan(100e6)
+  expect(after.arrayBuffers).toBeLessThan(before.arrayBuffers / 4)
+  expect(after.heapTotal).toBeLessThan(before.heapTotal / 4)
 })

@@ -6,6 +6,13 @@ const often = 32e6
 /** All garbage is collected once after so long without new buffers, ms: longer than usual intervals of checkpoints. */
 const usualRestMs = 30_000
 
+/** Options of V8's `gc` function. */
+interface GcOptions {
+  readonly type: 'minor' | 'major'
+  readonly execution: 'sync' | 'async'
+  readonly flavor?: 'last-resort'
+}
+
 /**
  * Makes V8 collect less garbage while generations pass through this process in buffers. V8 counts buffers apart from
  * its heap: with a heap as small as this one it collects all garbage after every ten megabytes or so of new buffers,
@@ -25,13 +32,14 @@ export function collectBuffers(restMs = usualRestMs): (bytes: number) => void {
   setFlagsFromString('--expose-gc')
   // This context was made before the flag was set, and has no such function.
   const collect: unknown = runInNewContext('globalThis.gc')
-  const gc = (type: 'minor' | 'major', execution: 'sync' | 'async') => {
-    if (typeof collect === 'function') collect({ type, execution })
+  const gc = (options: GcOptions) => {
+    if (typeof collect === 'function') collect(options)
   }
   let young = 0
   let all = 0
   const rest = setTimeout(() => {
-    if (all >= often) gc('major', 'async')
+    // Any other flavor keeps the emptied pages: 150 MB of heap for 9 MB of objects.
+    if (all >= often) gc({ type: 'major', execution: 'async', flavor: 'last-resort' })
     all = 0
   }, restMs).unref()
   return more => {
@@ -40,6 +48,6 @@ export function collectBuffers(restMs = usualRestMs): (bytes: number) => void {
     rest.refresh()
     if (young < often) return
     young = 0
-    gc('minor', 'sync')
+    gc({ type: 'minor', execution: 'sync' })
   }
 }
