@@ -4,10 +4,11 @@ import type { NumberedSlotLease } from '../../../../src/api/numbered-slot.ts'
 import { kindLabelOf } from '../../../../src/api/pod-kind.ts'
 import { slotName } from '../../../../src/checkpoint/manifest.ts'
 import type { KubeObject } from '../../../../src/kube/object.ts'
-import { type Lease, leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
+import { leases, type Pod, pods, resourceName } from '../../../../src/kube/resources.ts'
 import { isKept as isSaved } from '../../../../src/slot/decide/kept.ts'
 import { servingOf } from '../../../../src/slot/observe/stage.ts'
 import type { Cluster } from '../cluster.ts'
+import { createToldCopies } from '../told-copies.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 
 type Lives = Map<string, { readonly lease: NumberedSlotLease; readonly setUid: string }>
@@ -88,28 +89,27 @@ const keepersOf = (
     .map(({ machine }) => machine.name)
 
 /**
- * Returns whether a life ended before any report or Lease said that it has a copy: the operator does not wait for a node
- * that may have saved for the first time. A pod that was made for the next life has decided that when it was made.
+ * Returns whether a life ended before any report or Lease said that it has a copy, or after a Lease took that back before
+ * there was one: the operator does not wait for a node that may have saved for the first time. A pod that was made for
+ * the next life has decided that when it was made.
  */
 function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean {
-  const { cluster, bounds, leaseOf } = ground
+  const { cluster, bounds } = ground
   const { time, server } = cluster
-  /** When a report or a Lease first said that a life has a copy. */
-  const toldAt = new Map<string, number>()
+  const copies = createToldCopies()
   const endedUntold = new Set<string>()
-  const tell = (life: string) => {
-    if (!toldAt.has(life)) toldAt.set(life, time.now())
-  }
   const madeAt = new Map<string, number>()
   server.subscribe((resource, { type, object }) => {
     const isMade =
       type === 'ADDED' && resource === resourceName(pods) && kindLabelOf(object as Pod) === 'primary'
     if (isMade) madeAt.set(object.metadata.uid, time.now())
-    for (const life of livesTold(resource, object, lives, leaseOf)) tell(life)
+    for (const life of livesTold(resource, object, lives)) copies.tell(life, time.now())
   })
   onLeases(ground, ({ before, lease, isOfSet }) => {
+    const isThere = cluster.nodes.some(({ volatile }) => volatile.shelf.has(slotName(lease)))
+    copies.write(lease.incarnation, time.now(), { names: (lease.kept ?? []).length > 0, isThere })
     if (!isOfSet || before === undefined || before.incarnation === lease.incarnation) return
-    const told = toldAt.get(before.incarnation)
+    const told = copies.since(before.incarnation)
     const isOther = lease.holder.uid !== before.holder.uid
     const decidedAt = (isOther ? madeAt.get(lease.holder.uid) : undefined) ?? time.now()
     if (told === undefined || decidedAt - told < bounds.wayMs) endedUntold.add(before.incarnation)
@@ -117,19 +117,10 @@ function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean 
   return life => endedUntold.has(life)
 }
 
-/** Returns the lives of which a changed object says that they have a copy. */
-function livesTold(
-  resource: string,
-  object: KubeObject,
-  lives: Lives,
-  leaseOf: Ground['leaseOf'],
-): readonly string[] {
+/** Returns the lives of which a changed report or pod says that they have a copy. */
+function livesTold(resource: string, object: KubeObject, lives: Lives): readonly string[] {
   if (resource === resourceName(nodeReports))
     return ((object as NodeReport).status?.slots ?? []).filter(isSaved).map(({ incarnation }) => incarnation)
-  if (resource === resourceName(leases)) {
-    const lease = leaseOf(object as Lease)
-    return lease?.kept !== undefined && lease.kept.length > 0 ? [lease.incarnation] : []
-  }
   // The death of a terminating pod may come too late: the operator may already be creating its successor.
   const isDeath = resource === resourceName(pods) && servingOf(object as Pod).death !== undefined
   if (!isDeath || object.metadata.deletionTimestamp !== undefined) return []
