@@ -8,6 +8,7 @@ import type { Mutant } from './mutant.ts'
 import {
   atEach,
   bySeeds,
+  endAgent,
   endApp,
   hangApp,
   lag,
@@ -416,6 +417,24 @@ export const ofOperator: readonly Mutant[] = [
       [8_000, { type: 'powerOff', node: 0, forMs: 90_000 }],
       [2_000, { type: 'powerOff', node: 1, forMs: 90_000 }],
       [320_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 33',
+    name: 'stranded-for-nothing',
+    what: 'a hot backup is replaced as stranded, though the agents of all other nodes have been silent for 12 s',
+    mutations: [
+      {
+        file: 'src/slot/decide/uncovered.ts',
+        find: ' && closed !== true && !silent',
+        replace: ' && !silent',
+      },
+    ],
+    scenarios: bySeeds([598_791_852], { replicas: 2, hotBackups: 2, coldBackups: 1 }, [
+      [0, { type: 'deletePod', pod: 0, force: false }],
+      [500, endAgent(0, 25_000)],
+      [0, endAgent(1, 25_000)],
+      [20_000, wait],
     ]),
   },
 ]

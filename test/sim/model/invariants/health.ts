@@ -1,5 +1,6 @@
 /** Which machines, agents and operators work, and since when. */
 import { leases, resourceName } from '../../../../src/kube/resources.ts'
+import { timelyMs } from '../../../../src/slot/decide/deadlines.ts'
 import type { Cluster, ModelNode } from '../cluster.ts'
 import type { Bounds } from './bounds.ts'
 
@@ -12,6 +13,8 @@ export interface Health {
   isLate(node: ModelNode): boolean
   /** Like `isSound`, and the agent has begun, even if it was started while it was cut off. */
   isAtWork(node: ModelNode): boolean
+  /** True if the operators may take the node's agent for one that writes: it does, or did until a moment ago. */
+  mayBeHeard(node: ModelNode): boolean
   /** Returns for how long a node has been cut off, ms. */
   cutForMs(node: ModelNode): number
   /** An operator runs and reaches the API server. */
@@ -31,7 +34,11 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
   const cutSince = new Map<ModelNode, number>()
   /** From when each agent counts, ms; see `firstWordMs`. */
   const agentsCountFrom = new Map<NonNullable<ModelNode['agent']>, number>()
+  /** When each agent could last write, or the operators could last take it for one that does. */
+  const heardAt = new Map<ModelNode, number>()
   let operatorsWorkSince: number | undefined
+  const mayBeHeard = (node: ModelNode) =>
+    time.now() - (heardAt.get(node) ?? Number.NEGATIVE_INFINITY) < timelyMs + bounds.lookMs + bounds.newsMs
 
   /** @param wasCut the node was cut off at the last look, so perhaps also when its agent started. */
   const noteAgent = ({ agent, link }: ModelNode, wasCut: boolean, now: number) => {
@@ -54,6 +61,9 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
       if (!operators.some(each => each !== undefined) || !operators.every(isSteady))
         operatorsWorkSince = undefined
       else operatorsWorkSince ??= now
+      // Late news look recent to the operators, because they count from when they see it.
+      for (const node of nodes)
+        if (writes(node) || (operatorsWorkSince === undefined && mayBeHeard(node))) heardAt.set(node, now)
     },
     isSound,
     soundSince: node => soundSince.get(node),
@@ -66,22 +76,27 @@ export function createHealth({ time, nodes, operators }: Cluster, bounds: Bounds
     },
     isAtWork: node =>
       isSound(node) && node.agent !== undefined && time.now() >= (agentsCountFrom.get(node.agent) ?? 0),
+    mayBeHeard,
     cutForMs: node => time.now() - (cutSince.get(node) ?? time.now()),
     operatorWorks: () => operators.some(each => each?.party.alive && !each.party.paused && !each.link.cut),
     operatorsWorkSince: () => operatorsWorkSince,
   }
 }
 
-const isWell = ({ machine, link, agent }: ModelNode): boolean =>
+const isWell = (node: ModelNode): boolean =>
+  writes(node) &&
+  node.machine.voting.isUp &&
+  ![...(node.agent?.link.lagMs.values() ?? [])].some(lag => lag !== 0) &&
+  node.agent?.link.refusals === 0
+
+/** The node's agent reaches the API server. */
+const writes = ({ machine, link, agent }: ModelNode): boolean =>
   machine.up &&
-  machine.voting.isUp &&
   !machine.kernel.paused &&
   !link.cut &&
   agent?.party.alive === true &&
   !agent.party.paused &&
-  !agent.link.cut &&
-  ![...agent.link.lagMs.values()].some(lag => lag !== 0) &&
-  agent.link.refusals === 0
+  !agent.link.cut
 
 const isSteady = (operator: Cluster['operators'][number]): boolean =>
   operator === undefined ||

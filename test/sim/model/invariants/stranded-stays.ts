@@ -1,6 +1,7 @@
 /** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir. */
 import { labels } from '../../../../src/api/labels.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
+import type { ModelNode } from '../cluster.ts'
 import { type Ground, setOf } from './ground.ts'
 import { differences } from './not-served.ts'
 
@@ -16,7 +17,7 @@ export function strandedStays(ground: Ground): (elapsed: number) => void {
     setOf(cluster)?.spec.updateStrategy?.type !== 'RollingUpdate' &&
     differences(ground).length === 0
   return elapsed => {
-    const stranded = server.list(pods).filter(pod => isStranded(ground, pod))
+    const stranded = server.list(pods).filter(pod => isStranded(ground, pod, health.isSound))
     const isCounted = stranded.length > 0 && works()
     for (const uid of strandedMs.keys())
       if (!isCounted || stranded.every(({ metadata }) => metadata.uid !== uid)) strandedMs.delete(uid)
@@ -32,9 +33,13 @@ export function strandedStays(ground: Ground): (elapsed: number) => void {
 
 /**
  * True for a hot backup on the node of the primaries of all slots without heir, if all others are there too, and another
- * node works.
+ * node is able to cover them.
  */
-export function isStranded({ cluster, leaseOf, health }: Ground, { metadata, spec }: Pod): boolean {
+export function isStranded(
+  { cluster, leaseOf }: Ground,
+  { metadata, spec }: Pod,
+  isAble: (node: ModelNode) => boolean,
+): boolean {
   const { server, nodes } = cluster
   const isHot = (pod: Pick<Pod, 'metadata'>) => pod.metadata.labels?.[labels.type] === 'hotbackup'
   const set = setOf(cluster)
@@ -50,6 +55,6 @@ export function isStranded({ cluster, leaseOf, health }: Ground, { metadata, spe
     open.every(({ node }) => node === spec?.nodeName) &&
     slots.every(({ heir, holder }) => heir?.uid !== metadata.uid && holder.uid !== metadata.uid) &&
     server.list(pods).every(pod => !isHot(pod) || pod.spec?.nodeName === spec?.nodeName) &&
-    nodes.some(node => node.machine.name !== spec?.nodeName && health.isSound(node))
+    nodes.some(node => node.machine.name !== spec?.nodeName && isAble(node))
   )
 }

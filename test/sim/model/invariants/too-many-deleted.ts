@@ -24,7 +24,7 @@ export function tooManyDeleted(ground: Ground): void {
 }
 
 function excuses(ground: Ground): (set: BackupPodSet, pod: Pod) => boolean {
-  const { cluster, bounds, leaseOf, editedAt } = ground
+  const { cluster, bounds, leaseOf, health, editedAt } = ground
   const { time } = cluster
   /** When the Lease of a removed slot that named a pod was deleted, by the uid of the pod. */
   const letGoAt = new Map<string, number>()
@@ -39,8 +39,8 @@ function excuses(ground: Ground): (set: BackupPodSet, pod: Pod) => boolean {
     // It was called to a slot for which the set has no place any more, and it could take no other one.
     if (heldBy(cluster, leaseOf, uid)?.retainedSince !== undefined) return true
     if (time.now() - (letGoAt.get(uid) ?? Number.NEGATIVE_INFINITY) < bounds.passMs) return true
-    // It could be heir of no slot where it was.
-    if (isStranded(ground, pod)) return true
+    // It could be heir of no slot where it was, and on another node, as far as the operator knew.
+    if (isStranded(ground, pod, health.mayBeHeard)) return true
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return true
     // The operator decided by the spec before the last edit.
