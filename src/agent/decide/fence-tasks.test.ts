@@ -151,6 +151,7 @@ describe('a guarded pod', () => {
     ['that is not on stage for a moment', { pods: [understudy('p')] }],
     ['whose containers start again', { pods: [pod('p', { containers: [container({ running: false })] })] }],
     ['that is being deleted', { pods: [pod('p', { terminating: true })] }],
+    ['that is retired, although its slot has no Lease', { slots: [], pods: [pod('p', { kind: 'retired' })] }],
   ])('stays guarded as it is: %s', (_, over) => {
     expect(guards(world(over, guarded('uid-p')))).toEqual([])
   })

@@ -60,7 +60,9 @@ export function ofLeftGuarded({ sentinel, dead, fence, pods, slots }: Snapshot):
       return [{ ...about, version: `${sentinel} over`, of: undefined }]
     // A pod stays as it is when its set keeps no memory any more; then its slot has no Lease.
     const isAnothers = slots.some(lease => isFor(lease, pod) && lease.name === pod.slot)
-    if (held === undefined ? isAnothers || pod.slot === undefined : hasVoters(held)) return []
+    // Another pod has taken the place of a retired one.
+    const isOver = isAnothers || pod.slot === undefined || pod.kind === 'retired'
+    if (held === undefined ? isOver : hasVoters(held)) return []
     const of = { namespace: pod.namespace, name: held?.name ?? pod.slot ?? '' }
     return [{ ...about, version: `${sentinel} ${of.name} ${held?.fence?.term ?? ''}`, of }]
   })

@@ -160,6 +160,27 @@ describe('the agents of two nodes: fences', () => {
     expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
   })
 
+  it('a primary whose Lease is gone resumes, unless it is being deleted: another pod may have had its slot at last', async () => {
+    const fencing = createFencing({ changed: () => undefined, onFenced: () => undefined })
+    const work = { sentinel: fakeSentinel(a), inquiry: fakeInquiry(cluster, 'a'), fencing, log }
+    const of = { namespace: 'default', name: 'web-0' }
+    const letGo = () =>
+      unguard(work, { type: 'unguard', key: '', version: '', pod: pod('p'), of }, AbortSignal.timeout(10_000))
+    cluster.truth.clear()
+    cluster.put('a', podOf('p', 'primary', { deleted: true }))
+    fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
+    await letGo()
+    expect(a.voters.unguarded).toEqual([])
+    cluster.put('a', podOf('p', 'primary'))
+    await letGo()
+    expect(a.voters.unguarded).toHaveLength(1)
+    // No other pod had the slot of a primary that serves: it may end in its own time.
+    cluster.put('a', podOf('p', 'primary', { deleted: true }))
+    fencing.onNews({ type: 'serves', name: 'uid-p', term: 1 })
+    await letGo()
+    expect(a.voters.unguarded).toHaveLength(2)
+  })
+
   it('an agent that starts guards an understudy that is fenced, leaves it alone else, and can end it', async () => {
     const theirs = (over: Partial<Fence>) => fenced({ voters: [nodeVoter('a', runs.a)], ...over }, called())
     await startA()

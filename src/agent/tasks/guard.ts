@@ -48,6 +48,8 @@ export async function unguard(
     const now = await inquiry.lease(of, signal)
     // Our Lease is stale: the next one decides.
     if (now !== undefined && (now.holder.uid !== pod.uid || (now.fence?.version ?? 0) > 0)) return
+    // The Lease may have named another pod at last, and went with its set. The kubelet ends both pods.
+    if (now === undefined && fencing.isFenced(pod.uid) && !(await inquiry.isThere(pod, signal))) return
   }
   await sentinel.unguard(pod.uid, signal)
   fencing.unguarded(pod.uid)

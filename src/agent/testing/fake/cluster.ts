@@ -127,7 +127,10 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
       return lease && parseSlotLease(lease)
     },
     isThere: async ({ namespace, name, uid }) =>
-      [...cluster.pods.values()].some(store => store.get(`${namespace}/${name}`)?.metadata.uid === uid),
+      [...cluster.pods.values()].some(store => {
+        const { metadata } = store.get(`${namespace}/${name}`) ?? {}
+        return metadata?.uid === uid && metadata.deletionTimestamp === undefined
+      }),
     async presenceOf(uid) {
       if (cluster.unlabelled.has(uid)) return 'Released'
       const pod = cluster.pods
