@@ -33,7 +33,9 @@ export function grantsOf(
       slot.grant !== undefined && isSameSlot(slot, lease) ? [[node, slot.grant] as const] : [],
     ),
   )
-  return grantStateOf(lease, words, heir => heirStateOf(heir, deps))
+  const isEnded = ({ uid, node }: GrantHeir) =>
+    told.some(each => each.node === node && each.slot.ended === uid && isSameSlot(each.slot, lease))
+  return grantStateOf(lease, words, heir => (isEnded(heir) ? 'Over' : heirStateOf(heir, deps)))
 }
 
 function heirStateOf(

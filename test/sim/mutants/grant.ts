@@ -46,6 +46,25 @@ export const ofGrant: readonly Mutant[] = [
   },
   {
     finding: 'grant',
+    name: 'gone-heir-awaited',
+    what: 'a slot waits for ever for an heir that has used its grant and was deleted since',
+    mutations: [
+      {
+        file: 'src/slot/observe/grants.ts',
+        find: "isEnded(heir) ? 'Over' : heirStateOf(heir, deps)",
+        replace: 'heirStateOf(heir, deps)',
+      },
+    ],
+    scenarios: bySeeds([1, 2], granted, [
+      [9_000, { type: 'endOperator', index: 0, how: 'kill', forMs: 10_000 }],
+      [0, { type: 'endOperator', index: 1, how: 'kill', forMs: 10_000 }],
+      [300, endApp],
+      [3_000, { type: 'deleteNamed', of: 'hotbackup', force: true }],
+      [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'grant',
     name: 'go-before-death',
     what: 'the agent of a living primary tells that of the heir to take the slot',
     mutations: [
