@@ -32,6 +32,22 @@ it('a primary whose node is cut off has a successor long before Kubernetes gives
   expect(await runRound(scenario)).toMatchObject({ violations: [], thaws: 0 })
 })
 
+it('a paused primary whose sentinel has no voters yet is replaced when Kubernetes gives its node up', async () => {
+  const steps = [
+    { afterMs: 244, command: { type: 'deletePod', pod: 3, force: true } as const },
+    { afterMs: 48, command: { type: 'pausePrimarysMachine', primary: 0, forMs: 34_000 } as const },
+    // When its machine runs again, its agent cannot ask who has the slot.
+    {
+      afterMs: 8_000,
+      command: { type: 'cutPrimarysNode', primary: 0, forMs: 26_000, apiOnly: false } as const,
+    },
+  ]
+  const about = { ...quiet, replicas: 1, hotBackups: 2, coldBackups: 0, copies: 1, nodeTimeoutMs: 3_000 }
+  const { violations, thaws } = await runRound({ ...about, seed: 416257851, steps })
+  expect(violations).toEqual([])
+  expect(thaws).toBe(2)
+})
+
 it('the same scenario comes to the same end', async () => {
   const deletePod = { type: 'deletePod', pod: 2, force: false } as const
   const scenario = { ...quiet, steps: [{ afterMs: 3_000, command: deletePod }] }

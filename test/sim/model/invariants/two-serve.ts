@@ -22,9 +22,17 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
   /** Nothing but the fence keeps the pod from serving: no agent that works has told of its end. */
   const isFenced = (node: ModelNode, uid: string) =>
     !fates.isBroken(uid) || (isCutOff(ground, node) && !isTold(uid))
+  /** Its sentinel has promised nothing, and Kubernetes' word about its node is all that can be known of it. */
+  const isBeyondFences = ({ fence, holder: { uid } }: NumberedSlotLease) => {
+    const node = nodes.find(({ machine }) => machine.pods.has(uid))
+    const isGuarded = fence?.isArmed || node?.machine.voting.primaries.get(uid)?.current !== undefined
+    return !isGuarded && node !== undefined && isCutOff(ground, node)
+  }
 
   /** Pods that lost their slot to another pod while only their voters had stated anything about them. */
   const shutOff = new Set<string>()
+  /** Pods that lost their slot beyond all fences. On a machine that was paused they run until their agent ends them. */
+  const unguarded = new Set<string>()
   const look = () => {
     const byGenesis = Map.groupBy(
       nodes.flatMap(node =>
@@ -43,7 +51,7 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
         .find(({ holder }) => serving.some(({ pod }) => pod.uid === holder.uid))
       if (lease === undefined) continue
       const isArmed = lease.fence?.isArmed === true
-      const others = serving.filter(({ pod }) => pod.uid !== lease.holder.uid)
+      const others = serving.filter(({ pod: { uid } }) => uid !== lease.holder.uid && !unguarded.has(uid))
       if (others.some(({ node, pod }) => shutOff.has(pod.uid) || (isArmed && isFenced(node, pod.uid))))
         violate(
           'TwoServe',
@@ -53,7 +61,10 @@ export function twoServe(ground: Ground, saved: SavedGenesis): () => void {
     }
   }
   const lookAtSwap = (before: NumberedSlotLease, { holder, epoch, incarnation }: NumberedSlotLease) => {
-    if (before.fence === undefined || before.holder.uid === holder.uid) return
+    if (before.holder.uid === holder.uid) return
+    if (isBeyondFences(before)) unguarded.add(before.holder.uid)
+    else unguarded.delete(before.holder.uid)
+    if (before.fence === undefined) return
     // Another incarnation has another memory, so its pod need not wait for the end of the last one.
     if (before.incarnation !== incarnation) return
     if (before.fence.isArmed && !fates.isBroken(before.holder.uid)) shutOff.add(before.holder.uid)
