@@ -138,7 +138,7 @@ export interface GrantState {
 
 /** The statements about the primary of a slot in the present term, as this process knows them. */
 export interface Votes {
-  /** The voters that have stated silence. */
+  /** The voters that have stated silence, or answer no more because their run is over. */
   readonly silent: ReadonlySet<Voter>
   /** Monotonic ms at which this process first saw this term. */
   readonly termSeenAt: number

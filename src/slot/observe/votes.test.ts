@@ -41,7 +41,8 @@ function stand() {
       heartbeats,
       updatedAt: new Date(clock.now()).toISOString(),
     })
-    store.upsert({ metadata: { ...metadata, resourceVersion: next() }, status })
+    const annotations = store.get(node)?.metadata.annotations ?? {}
+    store.upsert({ metadata: { ...metadata, annotations, resourceVersion: next() }, status })
   }
   /** The operator's own write. */
   const state = (silences: number) => {
@@ -105,12 +106,26 @@ describe('statements about a primary', () => {
   })
 
   it('of the API server count once the agent has been silent for the whole time', async () => {
-    const { clock, state, look } = stand()
+    const { clock, write, state, look } = stand()
+    write('n2', says(4))
     await clock.advance(2_000)
     state(1)
-    expect(look()?.silent).toEqual(new Set())
+    expect(look()?.silent).toEqual(new Set([second]))
     await clock.advance(1_000)
-    expect(look()?.silent).toEqual(new Set([api]))
+    expect(look()?.silent).toEqual(new Set([second, api]))
+  })
+
+  it('of the API server stay when the agent writes again, where no holder says that the primary is silent', async () => {
+    const { clock, write, state, look } = stand()
+    write('n2')
+    write('n3')
+    look()
+    await clock.advance(3_000)
+    state(1)
+    write('n1')
+    expect(look()).toMatchObject({ silent: new Set([api]), statedAt: undefined })
+    write('n2', says(4))
+    expect(look()?.silent).toEqual(new Set([second]))
   })
 
   it('of the API server do not count about a report that was made again', async () => {

@@ -38,12 +38,15 @@ export function votesOf(
     return at !== undefined && clock.monotonic() - at >= fence.timeoutMs
   }
   const over = [...new Set(setsAsked(fence).flat())].filter(isLongOver)
-  const silent = new Set([...nodes, ...over, ...(unheardMs >= fence.timeoutMs ? api : [])])
   // A holder that was restarted says nothing about the primary. But if another pod is to have the slot, it counts.
   const isStated = fence.voters.some(
     voter => !isApiServer(voter) && (nodes.includes(voter) || (fence.isRevoked && over.includes(voter))),
   )
   const statedAt = since(`stated/${term}`, isStated)
+  // Where no holder states anything, no takeover follows. The term still needs the API server as another voter: a statement
+  // about the node ends its answers for all primaries there, and an agent that writes again does not bring them back.
+  const isSilent = unheardMs >= fence.timeoutMs || !isStated
+  const silent = new Set([...nodes, ...over, ...(isSilent ? api : [])])
   return {
     silent,
     termSeenAt: since(`term/${term}`, true) ?? clock.monotonic(),

@@ -158,4 +158,26 @@ export const ofFence: readonly Mutant[] = [
       [12_000, wait],
     ]),
   },
+  {
+    finding: 'fence',
+    name: 'server-is-back',
+    what: 'the API server counts as a voter again when an agent writes after a statement about its node',
+    mutations: [
+      {
+        file: 'src/slot/observe/votes.ts',
+        find: 'const isSilent = unheardMs >= fence.timeoutMs || !isStated',
+        replace: 'const isSilent = unheardMs >= fence.timeoutMs',
+      },
+    ],
+    // Two primaries are cut off on one node. One is replaced; the holder of the other one starts again meanwhile.
+    scenarios: bySeeds(
+      [405697519],
+      { ...voted, replicas: 2, hotBackups: 2, coldBackups: 1, unreadySeconds: 30 },
+      [
+        [0, { type: 'powerOff', node: 0, forMs: 13_000 }],
+        [246, cutOff(20_000)],
+        [22_000, wait],
+      ],
+    ),
+  },
 ]
