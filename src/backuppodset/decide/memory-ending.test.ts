@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import type { NodeView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
-import type { PodView } from '../snapshot.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
 import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
 
@@ -89,6 +89,17 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
     expect(calls(slow, ['n-h1'])).toEqual(['h1'])
     expect(calls(makeUnderstudy('h0', {}, { failed: 'its app has ended', died: true }))).toEqual(['h1'])
     expect(calls(makeUnderstudy('h0', {}, { failed: 'torn' }))).toEqual(['h1'])
+  })
+
+  it('is ended first also where the agent of its node only starts, for it may have come on stage before', () => {
+    const started = (silent: boolean): Snapshot => {
+      const { memory, ...s } = at(lease)
+      if (memory === undefined) throw new Error('the set keeps memory')
+      const starting: NodeView = { name: 'n-h0', ready: false, silent, problem: undefined }
+      return { ...s, memory: { ...memory, nodes: new Map([...memory.nodes, ['n-h0', starting]]) } }
+    }
+    expect(actions(started(false))).toMatchObject([{ type: 'writeSlot', lease: { ending: slow.uid } }])
+    expect(ofType(started(true), 'promote')).toMatchObject([{ pod: { name: 'h1' } }])
   })
 
   it('goes on where nobody else is there any more, and when it is called again', () => {

@@ -16,8 +16,10 @@ const mostPatienceMs = 600_000
  * The pod's node has an agent, which could terminate the pod or report what became of it. An agent that starts, or whose
  * checks fail, terminates pods, too.
  */
-const isAttended = (s: SlotSnapshot, { votes }: SlotMemory, { node }: Candidate): boolean =>
-  node !== undefined && (s.memory?.nodes.get(node)?.ready === true || votes?.isReachable === true)
+function isAttended(s: SlotSnapshot, { node }: Candidate): boolean {
+  const agent = s.memory?.nodes.get(node ?? '')
+  return agent !== undefined && agent.silent !== true
+}
 
 const waitsMs = ({ lease: { fence } }: SlotMemory): number =>
   fence?.isArmed === true ? outOfReachMs : endingMs
@@ -27,7 +29,7 @@ const waitsMs = ({ lease: { fence } }: SlotMemory): number =>
  * its agent reports that it has died. Without an agent that could do so there is no wait.
  */
 export function msUntilEnded(s: SlotSnapshot, slot: SlotMemory, pod: Candidate): number {
-  if (!isAttended(s, slot, pod)) return 0
+  if (!isAttended(s, pod)) return 0
   const { endingSince = s.monotonicNow } = slot
   return endingSince + waitsMs(slot) - s.monotonicNow
 }
@@ -46,12 +48,7 @@ export const latecomerOf = (s: SlotSnapshot, { lease }: SlotMemory): Candidate |
 export function msUntilGivenUp(s: SlotSnapshot, slot: SlotMemory): number {
   const pod = latecomerOf(s, slot)
   const { calledSince, comingSince } = slot
-  if (
-    pod === undefined ||
-    !isAttended(s, slot, pod) ||
-    calledSince === undefined ||
-    comingSince === undefined
-  )
+  if (pod === undefined || !isAttended(s, pod) || calledSince === undefined || comingSince === undefined)
     return 0
   return calledSince + Math.min(calledSince - comingSince, mostPatienceMs) - s.monotonicNow
 }

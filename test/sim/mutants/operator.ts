@@ -16,6 +16,7 @@ import {
   onEachNode,
   type Steps,
   slow,
+  startingIsAbsent,
   wait,
 } from './scenarios.ts'
 
@@ -188,6 +189,7 @@ export const ofOperator: readonly Mutant[] = [
     name: 'no-time-to-answer',
     what: 'a handover that comes to nothing leaves its primary no time to answer again',
     mutations: [
+      startingIsAbsent,
       {
         file: 'src/backuppodset/decide/losses.ts',
         find: 'return overAt + limitMs',
@@ -302,6 +304,18 @@ export const ofOperator: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'fence',
+    name: 'starting-is-absent',
+    what: 'another pod is called at once where the agent of a called pod only starts, although the pod runs',
+    mutations: [startingIsAbsent],
+    // The agent ends between the thaw and its report, and the next one starts just before the pod is late.
+    scenarios: atEach([24, 26, 28, 30], [1, 3], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
+      [3_000, endApp()],
+      [ms, { type: 'endAgent', node: 1, how: 'stop', forMs: 9_500 }],
+      [12_000, wait],
+    ]),
+  },
+  {
     finding: 'luck 12',
     name: 'no-relay',
     what: 'a roll with memory waits for ever for a hot backup that is not beside its primary',
@@ -380,6 +394,7 @@ export const ofOperator: readonly Mutant[] = [
     name: 'old-word-holds',
     what: 'after a restart of its node, a backup counts as ready by the condition that its agent wrote before',
     mutations: [
+      startingIsAbsent,
       {
         file: 'src/slot/observe/stage.ts',
         find: 'containers.every(({ state }) => state?.running !== undefined)',

@@ -49,6 +49,16 @@ export const latecomersRun: Mutation = {
 }
 
 /**
+ * An agent that only starts is not asked to end a primary before another pod is called. Disables a safeguard that would mask
+ * the mutation beside it.
+ */
+export const startingIsAbsent: Mutation = {
+  file: 'src/slot/decide/ending.ts',
+  find: 'agent.silent !== true',
+  replace: 'agent.ready',
+}
+
+/**
  * A life ends without a question to the API server. That question would save memory which the operator takes for gone,
  * and so mask the mutation beside it.
  */
