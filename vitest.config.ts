@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/reporter/longest-first.ts'
 
 /** The limits are against what hangs. How fast something is says nothing on a machine that others use, too. */
-const patient = { setupFiles: ['test/support/patience.ts'], expect: { poll: { timeout: 60_000 } } }
+const patient = { setupFiles: ['test/support/patience.ts'], expect: { poll: { timeout: 150_000 } } }
 
 export default defineConfig({
   test: {
@@ -18,7 +18,7 @@ export default defineConfig({
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,
-          testTimeout: 180_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
         },
       },
@@ -30,8 +30,8 @@ export default defineConfig({
           globalSetup: ['test/apiserver/setup.ts'],
           // Each with a server of its own: an operator sees all namespaces, and two of them would fight over each other's sets.
           maxWorkers: 2,
-          testTimeout: 180_000,
-          hookTimeout: 120_000,
+          testTimeout: 300_000,
+          hookTimeout: 300_000,
         },
       },
       {

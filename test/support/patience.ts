@@ -4,7 +4,7 @@
  */
 import { vi } from 'vitest'
 
-const timeout = 60_000
+const timeout = 150_000
 const { waitFor, waitUntil } = vi
 
 vi.waitFor = (callback, options) =>
