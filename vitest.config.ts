@@ -1,8 +1,14 @@
 import { defineConfig } from 'vitest/config'
 import { LongestFirst } from './test/reporter/longest-first.ts'
+import { waitLimitMs } from './test/support/wait-limit.ts'
 
 /** The limits are against what hangs. How fast something is says nothing on a machine that others use, too. */
-const patient = { setupFiles: ['test/support/patience.ts'], expect: { poll: { timeout: 150_000 } } }
+const patient = {
+  setupFiles: ['test/support/patience.ts'],
+  expect: { poll: { timeout: waitLimitMs } },
+  testTimeout: 300_000,
+  hookTimeout: 300_000,
+}
 
 export default defineConfig({
   test: {
@@ -18,8 +24,6 @@ export default defineConfig({
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.
           maxWorkers: 2,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
         },
       },
       {
@@ -30,8 +34,6 @@ export default defineConfig({
           globalSetup: ['test/apiserver/setup.ts'],
           // Each with a server of its own: an operator sees all namespaces, and two of them would fight over each other's sets.
           maxWorkers: 2,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
         },
       },
       {
@@ -42,8 +44,6 @@ export default defineConfig({
           globalSetup: ['test/e2e/setup.ts'],
           // Real kubelets on a small machine: files share one cluster and run one after the other.
           fileParallelism: false,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
         },
       },
     ],

@@ -109,7 +109,7 @@ it('a primary that dies during a long scale-up is replaced long before its end',
   expect(slow.hits).toBeLessThan(250)
 })
 
-it('a leader that is told to end in the middle of a long pass is followed at once', async () => {
+it('a leader that receives SIGTERM during a long pass ends that pass and exits', async () => {
   await using stage = await onStage()
   const { process, proxy } = await stage.start('--identity', 'a')
   await process.leading()

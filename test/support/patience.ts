@@ -3,11 +3,12 @@
  * less than a busy machine takes to start a process.
  */
 import { vi } from 'vitest'
+import { waitLimitMs } from './wait-limit.ts'
 
-const timeout = 150_000
 const { waitFor, waitUntil } = vi
 
-vi.waitFor = (callback, options) =>
-  waitFor(callback, typeof options === 'number' ? options : { timeout, ...options })
-vi.waitUntil = (callback, options) =>
-  waitUntil(callback, typeof options === 'number' ? options : { timeout, ...options })
+const patient = <T extends object>(options: number | T | undefined) =>
+  typeof options === 'number' ? options : { timeout: waitLimitMs, ...options }
+
+vi.waitFor = (callback, options) => waitFor(callback, patient(options))
+vi.waitUntil = (callback, options) => waitUntil(callback, patient(options))
