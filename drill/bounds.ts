@@ -13,6 +13,11 @@ export const nodeTimeoutMs = 3_000
  * its agent has to write for one more time-out before the same pod gets a new term.
  */
 export const silenceMs = 2 * nodeTimeoutMs + 1_000 + deathMs
+/**
+ * A primary that a voter hears is fenced at most until its next heartbeat, of which there are twelve in a time-out, and
+ * the answers to it. The sentinel looks every 50 ms.
+ */
+export const fencedMs = nodeTimeoutMs / 12 + 100
 /** The standby operator leads, and reads its caches again. */
 export const electionMs = 4_000
 /** An understudy that was called and does not answer is given up for the next one. */
@@ -28,6 +33,8 @@ export const liveness = { periodMilliseconds: 500, failureThreshold: 4 } as cons
 /** Each probe may take its time-out of a second. */
 export const hangMs = liveness.failureThreshold * (liveness.periodMilliseconds + 1_000) + deathMs
 
+/** The two agents of a grant, and the question of the heir's agent to an API server that does not answer. */
+export const grantMs = 1_000
 /** kube-apiserver's own start, and the first successful watch after it. */
 export const apiStartMs = 20_000
 

@@ -105,6 +105,39 @@ export interface Fault {
   readonly stopsSaving: boolean
   /** Its part in the outage of a slot that a fault has hit, by the failure model. */
   readonly outageMs: number
+  /** Its part in the longest time for which a fence may keep a primary stopped; undefined: as long as it likes. */
+  readonly fencedMs?: number | undefined
+}
+
+/** A primary was stopped because too few of its voters answered, as the sentinel of its node has logged it. */
+export interface Fenced {
+  readonly type: 'fenced'
+  readonly at: number
+  readonly uid: string
+  readonly ms: number
+}
+
+/** A node was paused. */
+export interface Pause {
+  readonly type: 'pause'
+  /** When the order to pause it was given. */
+  readonly at: number
+  readonly node: string
+  /** Until it ran again. */
+  readonly ms: number
+}
+
+/** A node that was paused runs again, with a pod that was a primary before the pause. */
+export interface Resume {
+  readonly type: 'resume'
+  readonly at: number
+  readonly slot: number
+  readonly uid: string
+  readonly pod: string
+  /** From the order to resume until the first of its processes was seen stopped, or had ended; undefined: none was. */
+  readonly stoppedMs?: number | undefined
+  /** The same process after full protection has returned. */
+  readonly fate: 'Runs' | 'Stopped' | 'Gone'
 }
 
 /** The beginning of a round: earlier entries are those of former rounds that its rules need. */
@@ -134,7 +167,21 @@ export interface End {
   readonly at: number
 }
 
-export type Entry = Begin | Call | Birth | Epoch | Pace | Late | Restart | Fault | Healed | Protection | End
+export type Entry =
+  | Begin
+  | Call
+  | Birth
+  | Epoch
+  | Pace
+  | Late
+  | Restart
+  | Fault
+  | Fenced
+  | Pause
+  | Resume
+  | Healed
+  | Protection
+  | End
 
 export type History = readonly Entry[]
 
@@ -157,6 +204,9 @@ const types: ReadonlySet<string> = new Set<Entry['type']>([
     'late',
     'restart',
     'fault',
+    'fenced',
+    'pause',
+    'resume',
     'healed',
     'protection',
     'end',

@@ -3,14 +3,14 @@ import { parseArgs } from 'node:util'
 import { createProgress } from '../src/terminal/progress.ts'
 import { check } from './check/check.ts'
 import { rules } from './check/violation.ts'
+import { choiceOf } from './choice.ts'
 import { readHistory } from './history.ts'
-import { impossible, nemeses } from './nemesis/nemeses.ts'
-import type { Nemesis } from './nemesis/nemesis.ts'
-import type { Random } from './random.ts'
+import { impossible, nemeses, special } from './nemesis/nemeses.ts'
+import { type Plan, readRecord, roundsOf } from './record.ts'
 import { drill } from './run.ts'
 import { live } from './selftest/live.ts'
 import { selftest } from './selftest/selftest.ts'
-import { renderSummary, summarise } from './summary.ts'
+import { renderFigures, renderSummary, summarise } from './summary.ts'
 
 const usage = `npm run drill -- [options] all | NEMESIS... | selftest
 
@@ -19,7 +19,10 @@ const usage = `npm run drill -- [options] all | NEMESIS... | selftest
   selftest          forged histories must be caught, honest ones must pass; --live: also on a cluster without fences
 
   --rounds N        number of rounds (all: 10; else one for each that is named)
+  --from N          leaves out the rounds before N; round N is the same as in a whole run with this seed
   --seed S          repeats the choices of a run (random)
+  --continue FILE   resumes after the last round in the record of a run, with that run's seed, rounds and nemeses
+  --grant           slots have grants: failover.grant is Heir
   --replay FILE     checks a kept history again
   --list            the nemeses, and the rules of the checker
   --keep-histories  also of rounds without a violation
@@ -30,6 +33,9 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     rounds: { type: 'string' },
+    from: { type: 'string', default: '1' },
+    continue: { type: 'string' },
+    grant: { type: 'boolean', default: false },
     seed: { type: 'string' },
     replay: { type: 'string' },
     list: { type: 'boolean', default: false },
@@ -60,7 +66,7 @@ const where = {
 async function main(): Promise<number> {
   if (values.list) return list()
   if (values.replay !== undefined) return replay(values.replay)
-  if (values.help || positionals.length === 0) {
+  if (values.help || (positionals.length === 0 && values.continue === undefined)) {
     console.log(usage)
     return values.help ? 0 : 2
   }
@@ -69,9 +75,11 @@ async function main(): Promise<number> {
 }
 
 function list(): number {
-  const width = Math.max(...[...nemeses, ...impossible].map(({ name }) => name.length))
+  const width = Math.max(...[...nemeses, ...special, ...impossible].map(({ name }) => name.length))
   console.log('Nemeses:')
   for (const { name, proves } of nemeses) console.log(`  ${name.padEnd(width)}  ${proves}`)
+  console.log('\nOnly by their names, not by `all`:')
+  for (const { name, proves } of special) console.log(`  ${name.padEnd(width)}  ${proves}`)
   console.log('\nNot possible on this machine:')
   for (const { name, why } of impossible) console.log(`  ${name.padEnd(width)}  ${why}`)
   console.log('\nRules of the checker:')
@@ -97,41 +105,36 @@ async function test(): Promise<number> {
 }
 
 async function run(): Promise<number> {
-  const chosen = positionals[0] === 'all' ? undefined : positionals.map(combination)
-  const rounds = Number(values.rounds ?? chosen?.length ?? 10)
-  const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000))
-  if (!Number.isSafeInteger(rounds) || rounds < 1 || !Number.isSafeInteger(seed) || seed < 0)
-    throw new Error(`--rounds and --seed need whole numbers\n\n${usage}`)
-  say(`seed ${seed}`)
-  const rows = await drill({
+  const record =
+    values.continue === undefined ? { plan: asked(), rows: [] } : await readRecord(values.continue)
+  const { seed, rounds, what } = record.plan
+  const left = roundsOf(record).length
+  say(`seed ${seed}${left === rounds ? '' : `, ${left} of ${rounds} rounds`}`)
+  const { rows, isComplete } = await drill({
     ...where,
-    ...{ rounds, seed, keepHistories: values['keep-histories'] },
-    choose: (random, round) => chosen?.[(round - 1) % chosen.length] ?? several(random),
+    ...{ record, recordPath: values.continue, keepHistories: values['keep-histories'] },
+    choose: choiceOf(what),
   })
   const lines = summarise(rows)
   console.log(`\n${renderSummary(lines)}`)
+  const figures = renderFigures(rows)
+  if (figures !== '') console.log(`\n${figures}`)
   const violations = lines.reduce((sum, line) => sum + line.violations, 0)
-  console.log(`\nseed ${seed}: ${rows.length} rounds, ${violations} violations`)
-  return violations > 0 ? 1 : Number(process.exitCode ?? 0)
+  console.log(
+    `\nseed ${seed}: ${rows.length} rounds, ${violations} violations${isComplete ? '' : ', incomplete'}`,
+  )
+  return violations > 0 || !isComplete ? 1 : 0
 }
 
-function combination(text: string): readonly Nemesis[] {
-  return text.split('+').map(name => {
-    const found = nemeses.find(nemesis => nemesis.name === name)
-    if (found === undefined) throw new Error(`no nemesis ${name}: npm run drill -- --list`)
-    return found
-  })
-}
-
-/** Half of the rounds have one nemesis, so that each also has outages of its own. */
-function several(random: Random): readonly Nemesis[] {
-  const many = random.of([1, 1, 2, 3])
-  const found: Nemesis[] = []
-  while (found.length < many) {
-    const nemesis = random.of(nemeses.filter(({ family }) => found.every(each => each.family !== family)))
-    found.push(nemesis)
-  }
-  return found
+/** @throws Error if the numbers on the command line are none */
+function asked(): Plan {
+  const rounds = Number(values.rounds ?? (positionals[0] === 'all' ? 10 : positionals.length))
+  const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000))
+  const from = Number(values.from)
+  const isRound = (number: number) => Number.isSafeInteger(number) && number > 0
+  if (!isRound(rounds) || !isRound(from) || !Number.isSafeInteger(seed) || seed < 0)
+    throw new Error(`--rounds, --from and --seed need whole numbers\n\n${usage}`)
+  return { type: 'plan', seed, rounds, from, what: positionals, grant: values.grant }
 }
 
 process.exitCode = await main().catch((error: unknown) => {

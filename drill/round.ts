@@ -4,6 +4,7 @@ import { messageOf } from '../src/kube/errors.ts'
 import { protectionMs } from './bounds.ts'
 import { check, type Verdict } from './check/check.ts'
 import type { Crowd } from './client/crowd.ts'
+import { fencedSince } from './fenced.ts'
 import { type History, now } from './history.ts'
 import type { Journal } from './journal.ts'
 import type { Blow, Nemesis } from './nemesis/nemesis.ts'
@@ -28,8 +29,6 @@ export interface Round {
 
 export interface Played extends Verdict {
   readonly history: History
-  /** Targets, for people. */
-  readonly targets: readonly string[]
 }
 
 export async function play(
@@ -45,8 +44,12 @@ export async function play(
   crowd.follow()
   journal.turn()
   await sleep(steadyMs, undefined, { signal })
-  const targets: string[] = []
-  const offsets = nemeses.map((_, index) => (index === 0 ? 0 : random.between(0, spreadMs)))
+  const begun = Date.now()
+  const blows: Blow[] = []
+  const offsets = nemeses.map((nemesis, index) => {
+    const leads = nemeses.filter(other => other !== nemesis).map(({ leadMs = 0 }) => leadMs)
+    return (index === 0 ? 0 : random.between(0, spreadMs)) + Math.max(0, ...leads)
+  })
   // Each draws from a source of its own: what one of them waits for does not change what another draws.
   const strikes = nemeses.map((nemesis, index) => ({
     nemesis,
@@ -56,16 +59,18 @@ export async function play(
   const outcomes = await Promise.allSettled(
     strikes.map(async each => {
       await sleep(each.offsetMs, undefined, { signal })
-      targets.push(await strike(stage, journal, each.nemesis, each.random, say))
+      blows.push(await strike(stage, journal, each.nemesis, each.random, say))
     }),
   )
   journal.tell({ type: 'healed', at: now() })
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
   await recover(stage, journal, crowd, say)
   await sleep(afterMs, undefined, { signal })
+  for (const { after } of blows) for (const entry of (await after?.()) ?? []) journal.tell(entry)
+  for (const entry of await fencedSince(stage, begun)) journal.tell(entry)
   journal.tell({ type: 'end', at: now() })
   const history = journal.history()
-  return { history, targets, ...check(history) }
+  return { history, ...check(history) }
 }
 
 /** A fault for as long as it lasts. Heals also if the drill is interrupted. */
@@ -75,7 +80,7 @@ async function strike(
   nemesis: Nemesis,
   random: Random,
   say: (text: string) => void,
-): Promise<string> {
+): Promise<Blow> {
   await until(async () => primariesOf(stage).length === slotCount, 30_000, stage.signal)
   const blow = await nemesis.aim(stage, random)
   say(`${nemesis.name}: ${blow.target}${blow.holdMs > 0 ? ` for ${(blow.holdMs / 1000).toFixed(1)} s` : ''}`)
@@ -86,12 +91,12 @@ async function strike(
   } finally {
     await blow.heal()
   }
-  return `${nemesis.name} (${blow.target})`
+  return blow
 }
 
 const faultOf = (nemesis: Nemesis, blow: Blow) => {
-  const { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs } = blow
-  const fault = { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs }
+  const { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs, fencedMs } = blow
+  const fault = { target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs, fencedMs }
   return { type: 'fault', at: now(), nemesis: nemesis.name, ...fault } as const
 }
 

@@ -12,27 +12,38 @@ import { namespaces } from '../src/kube/resources.ts'
 import type { Progress } from '../src/terminal/progress.ts'
 import { protectionMs } from './bounds.ts'
 import type { Violation } from './check/violation.ts'
+import type { Choose } from './choice.ts'
 import { gather } from './client/crowd.ts'
 import { keepEvidence } from './evidence.ts'
-import { writeHistory } from './history.ts'
+import { type History, writeHistory } from './history.ts'
 import { createJournal } from './journal.ts'
-import type { Nemesis } from './nemesis/nemesis.ts'
 import { healNetwork } from './nemesis/network.ts'
 import { untilProtected } from './protection.ts'
-import { type Random, randomOf } from './random.ts'
+import { randomOf } from './random.ts'
+import { addRow, type Row, type RunRecord, roundsOf, seedOf, writeRecord } from './record.ts'
 import { startRecorder } from './recorder.ts'
 import { play } from './round.ts'
-import { bear, createSet, type Stage, serviceAddresses, setName, slotCount, specOf } from './stage.ts'
-import type { Row } from './summary.ts'
+import {
+  bear,
+  createSet,
+  type FailoverOptions,
+  type Stage,
+  serviceAddresses,
+  setName,
+  slotCount,
+  specOf,
+} from './stage.ts'
 import { until } from './until.ts'
 
 export interface RunOptions {
   readonly name: string
   readonly keep: boolean
-  readonly rounds: number
-  readonly seed: number
+  /** The plan, and the rounds that are over. */
+  readonly record: RunRecord
+  /** File of the record; undefined: a new one. */
+  readonly recordPath: string | undefined
   /** Chooses the nemeses of each round. */
-  readonly choose: (random: Random, round: number) => readonly Nemesis[]
+  readonly choose: Choose
   /** Keeps histories without violations, too. */
   readonly keepHistories: boolean
   readonly say: (text: string) => void
@@ -106,39 +117,66 @@ export async function onStage<T>(
   }
 }
 
-export async function drill(options: RunOptions): Promise<Row[]> {
-  const { rounds, seed, say, signal } = options
-  const directory = join(tmpdir(), 'understudy-drill')
+/** Directory of histories and records. */
+const directory = join(tmpdir(), 'understudy-drill')
+
+/** @returns the rounds of the record, with those that were played now, and whether all of them are there */
+export async function drill(options: RunOptions): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
+  const { record, say, signal } = options
+  const { plan } = record
   await mkdir(directory, { recursive: true })
-  const rows: Row[] = []
-  await onPlayground(options, (cluster, api) =>
-    onStage({ cluster, api, spec: specOf(cluster.nodes[0] ?? ''), signal }, async (stage, journal, crowd) => {
-      for (let round = 1; round <= rounds; round += 1) {
-        // Each round has a source of its own, so that it is the same whatever earlier rounds drew.
-        const random = randomOf(seed * 100_003 + round)
-        const nemeses = options.choose(random, round)
-        const names = nemeses.map(({ name }) => name)
-        say(`round ${round}/${rounds}: ${names.join(' + ')}`)
-        const played = await play(stage, journal, crowd, { nemeses, random, say: text => say(`  ${text}`) })
-        rows.push({ nemeses: names, outages: played.outages, violations: played.violations })
-        say(`  outages: ${played.outages.map(ms => `${ms.toFixed(0)} ms`).join(', ') || 'none'}`)
-        const isBad = played.violations.length > 0
-        if (isBad || options.keepHistories) {
-          const path = join(directory, `${names.join('+')}-${seed}-${round}-${Date.now().toString(36)}.jsonl`)
-          await writeHistory(path, played.history)
-          say(`  history: ${path}`)
-          if (isBad) await keepEvidence(stage, `${path}.evidence`)
+  const path = options.recordPath ?? join(directory, `record-${plan.seed}-${Date.now().toString(36)}.jsonl`)
+  await writeRecord(path, record)
+  say(`record: ${path}`)
+  const rows = [...record.rows]
+  const more: FailoverOptions = plan.grant ? { grant: 'Heir' } : {}
+  const isComplete = await onPlayground(options, (cluster, api) =>
+    onStage(
+      { cluster, api, spec: specOf(cluster.nodes[0] ?? '', more), signal },
+      async (stage, journal, crowd) => {
+        for (const round of roundsOf(record)) {
+          const random = randomOf(seedOf(plan, round))
+          const nemeses = options.choose(random, round)
+          const names = nemeses.map(({ name }) => name)
+          say(`round ${round}/${plan.rounds}: ${names.join(' + ')}`)
+          const played = await play(stage, journal, crowd, { nemeses, random, say: text => say(`  ${text}`) })
+          const { outages, figures, violations } = played
+          const row: Row = { type: 'round', round, nemeses: names, outages, figures, violations }
+          rows.push(row)
+          await addRow(path, row)
+          await tellRow(options, row, played.history, stage)
         }
-        for (const line of linesOf(played.violations)) say(`  ${line}`)
-      }
-    }),
-  ).catch((error: unknown) => {
-    // The rounds so far are still worth a summary.
-    say(`stopped: ${messageOf(error)}`)
-    rows.push({ nemeses: ['(stopped)'], outages: [], violations: [] })
-    process.exitCode = 1
-  })
-  return rows
+      },
+    ),
+  ).then(
+    () => true,
+    (error: unknown) => {
+      // The rounds so far are still worth a summary.
+      say(`stopped: ${messageOf(error)}`)
+      say(`to continue: npm run drill -- --continue ${path}`)
+      return false
+    },
+  )
+  return { rows, isComplete }
+}
+
+/** Says how a round went, and keeps its history if it is worth that. */
+async function tellRow(
+  { record: { plan }, keepHistories, say }: Pick<RunOptions, 'record' | 'keepHistories' | 'say'>,
+  { round, nemeses, outages, violations }: Row,
+  history: History,
+  stage: Stage,
+): Promise<void> {
+  say(`  outages: ${outages.map(ms => `${ms.toFixed(0)} ms`).join(', ') || 'none'}`)
+  const isBad = violations.length > 0
+  if (isBad || keepHistories) {
+    const name = `${nemeses.join('+')}-${plan.seed}-${round}-${Date.now().toString(36)}.jsonl`
+    const path = join(directory, name)
+    await writeHistory(path, history)
+    say(`  history: ${path}`)
+    if (isBad) await keepEvidence(stage, `${path}.evidence`)
+  }
+  for (const line of linesOf(violations)) say(`  ${line}`)
 }
 
 /** One line for each rule and slot: the first violation, and how many there are. */

@@ -58,7 +58,9 @@ export const podsOn = ({ recorder }: Pick<Stage, 'recorder'>, nodes: readonly st
 export const targetNodes = ({ cluster, clientNode }: Pick<Stage, 'cluster' | 'clientNode'>): string[] =>
   cluster.nodes.filter(node => node !== clientNode)
 
-export function specOf(clientNode: string, more: Partial<BackupPodSetSpec['failover']> = {}) {
+export type FailoverOptions = Partial<BackupPodSetSpec['failover']>
+
+export function specOf(clientNode: string, more: FailoverOptions = {}) {
   const { metadata, spec } = counter.template
   const elsewhere = { key: 'kubernetes.io/hostname', operator: 'NotIn', values: [clientNode] }
   return {

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest'
-import { renderSummary, summarise } from './summary.ts'
+import { renderFigures, renderSummary, summarise } from './summary.ts'
 
 const row = (nemeses: readonly string[], outages: readonly number[] = []) => ({
   nemeses,
   outages,
+  figures: [],
   violations: [],
 })
 
@@ -26,4 +27,13 @@ it('a summary is a table', () => {
     'nemesis  rounds  violations  outage: median  p95     max',
     'kill     1       0           100 ms          100 ms  100 ms',
   ])
+})
+
+it('figures are counted by nemesis, with those that never came', () => {
+  const figures = [5, 1, undefined, 3].map(ms => ({ name: 'resume to stop', ms }) as const)
+  expect(renderFigures([{ ...row(['pause-long']), figures }]).split('\n')).toEqual([
+    'nemesis     figure          count  median  p95   max   never',
+    'pause-long  resume to stop  3      3 ms    5 ms  5 ms  1',
+  ])
+  expect(renderFigures([row(['kill'])])).toBe('')
 })

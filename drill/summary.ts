@@ -1,12 +1,8 @@
 /** Counts and outages of a whole drill, by nemesis. */
-import type { Violation } from './check/violation.ts'
+import type { Figure } from './check/check.ts'
+import type { Row as Round } from './record.ts'
 
-export interface Row {
-  /** Names of the nemeses of the round. */
-  readonly nemeses: readonly string[]
-  readonly outages: readonly number[]
-  readonly violations: readonly Violation[]
-}
+export type Row = Pick<Round, 'nemeses' | 'outages' | 'figures' | 'violations'>
 
 export interface Line {
   readonly nemesis: string
@@ -17,33 +13,63 @@ export interface Line {
   readonly max: number | undefined
 }
 
+const nameOf = ({ nemeses }: Row): string => (nemeses.length === 1 ? (nemeses[0] ?? '') : 'several')
+
 /** A round with several nemeses counts for `several`: its outage belongs to none of them. */
 export function summarise(rows: readonly Row[]): Line[] {
-  const nameOf = ({ nemeses }: Row) => (nemeses.length === 1 ? (nemeses[0] ?? '') : 'several')
   const names = [...new Set(rows.map(nameOf))].sort()
   return names.map(nemesis => {
     const own = rows.filter(row => nameOf(row) === nemesis)
-    const outages = own.flatMap(row => row.outages).toSorted((a, b) => a - b)
-    const at = (share: number) => outages[Math.min(outages.length - 1, Math.floor(share * outages.length))]
     return {
       nemesis,
       rounds: own.length,
       violations: own.reduce((sum, row) => sum + row.violations.length, 0),
-      median: at(0.5),
-      p95: at(0.95),
-      max: outages.at(-1),
+      ...spreadOf(own.flatMap(row => row.outages)),
     }
   })
 }
 
+type Spread = Pick<Line, 'median' | 'p95' | 'max'>
+
+function spreadOf(times: readonly number[]): Spread {
+  const sorted = times.toSorted((a, b) => a - b)
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
+  return { median: at(0.5), p95: at(0.95), max: sorted.at(-1) }
+}
+
+const ms = (value: number | undefined): string => (value === undefined ? '-' : `${value.toFixed(0)} ms`)
+
 export function renderSummary(lines: readonly Line[]): string {
-  const ms = (value: number | undefined) => (value === undefined ? '-' : `${value.toFixed(0)} ms`)
-  const cells = [
+  return table([
     ['nemesis', 'rounds', 'violations', 'outage: median', 'p95', 'max'],
     ...lines.map(({ nemesis, rounds, violations, median, p95, max }) => [
       ...[nemesis, String(rounds), String(violations), ms(median), ms(p95), ms(max)],
     ]),
+  ])
+}
+
+/** Returns a table of the times that are reported and not judged; empty: there are none. */
+export function renderFigures(rows: readonly Row[]): string {
+  const all = rows.flatMap(row => row.figures.map(figure => ({ ...figure, nemesis: nameOf(row) })))
+  const groups = Map.groupBy(all, ({ nemesis, name }) => `${nemesis} ${name}`)
+  if (groups.size === 0) return ''
+  return table([
+    ['nemesis', 'figure', 'count', 'median', 'p95', 'max', 'never'],
+    ...[...groups.values()].map(group => figureCells(group)),
+  ])
+}
+
+function figureCells(group: readonly (Figure & { readonly nemesis: string })[]): string[] {
+  const times = group.flatMap(figure => figure.ms ?? [])
+  const { median, p95, max } = spreadOf(times)
+  const [first] = group
+  return [
+    ...[first?.nemesis ?? '', first?.name ?? '', String(times.length)],
+    ...[ms(median), ms(p95), ms(max), String(group.length - times.length)],
   ]
+}
+
+function table(cells: readonly (readonly string[])[]): string {
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map(row => (row[column] ?? '').length)),
   )

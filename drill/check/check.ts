@@ -2,6 +2,7 @@
 import type { History } from '../history.ts'
 import { holders, oldEpochs, strangers, unprovoked } from './epochs.ts'
 import { type Facts, factsOf } from './facts.ts'
+import { abandoned, fencedTooLong } from './fences.ts'
 import { lines } from './lines.ts'
 import { hung, noTraffic, outageOf, restarted, unprotected, unserved } from './service.ts'
 import type { Violation } from './violation.ts'
@@ -10,9 +11,20 @@ export interface Verdict {
   readonly violations: readonly Violation[]
   /** Longest time without an answer of each slot that a fault may have hit, ms. */
   readonly outages: readonly number[]
+  readonly figures: readonly Figure[]
 }
 
-const ofSlots = [holders, unprovoked, strangers, oldEpochs, lines, unserved, hung, noTraffic] as const
+/** A time that is reported and not judged. */
+export interface Figure {
+  readonly name: 'pause' | 'resume to freeze' | 'resume to stop' | 'fenced'
+  /** undefined: it did not happen within the time in which it was looked for. */
+  readonly ms: number | undefined
+}
+
+const ofSlots = [
+  ...[holders, unprovoked, strangers, oldEpochs, lines],
+  ...[unserved, hung, noTraffic, fencedTooLong, abandoned],
+] as const
 
 export function check(history: History): Verdict {
   const facts = factsOf(history)
@@ -23,8 +35,26 @@ export function check(history: History): Verdict {
       ...unprotected(history),
     ],
     outages: outagesOf(facts),
+    figures: figuresOf(facts),
   }
 }
+
+/** The sentinel's clock has whole milliseconds. */
+const roundingMs = 5
+
+const figuresOf = ({ pauses, slots }: Facts): Figure[] => [
+  ...slots.flatMap(({ resumes, fenced }) =>
+    resumes.map(({ uid, at }) => {
+      const first = fenced.find(freeze => freeze.uid === uid && freeze.at > at - roundingMs)
+      return { name: 'resume to freeze', ms: first && Math.max(0, first.at - at) } as const
+    }),
+  ),
+  ...pauses.map(({ ms }) => ({ name: 'pause', ms }) as const),
+  ...slots.flatMap(slot =>
+    slot.resumes.map(({ stoppedMs }) => ({ name: 'resume to stop', ms: stoppedMs }) as const),
+  ),
+  ...slots.flatMap(slot => slot.fenced.map(({ ms }) => ({ name: 'fenced', ms }) as const)),
+]
 
 const outagesOf = (facts: Facts): number[] =>
   facts.slots.flatMap(slot => (slot.faults.length > 0 ? (outageOf(facts, slot)?.ms ?? []) : []))

@@ -1,21 +1,26 @@
-import type { Facts, SlotFacts } from './facts.ts'
+import type { Facts, Served, SlotFacts } from './facts.ts'
 import { isOfSlot } from './facts.ts'
 import { nameOf, seconds, type Violation } from './violation.ts'
 
-/** From the first answer of an epoch on, the pods of earlier epochs are silent. */
-export function oldEpochs({ begin }: Facts, { slot, served }: SlotFacts): Violation[] {
+/**
+ * From the first answer of an epoch on, the pods of earlier epochs answer no call that begins then. If their node was
+ * paused at that time, they answer no earlier call either: nothing of it was on its way.
+ */
+export function oldEpochs({ begin }: Facts, { slot, served, resumes }: SlotFacts): Violation[] {
   const found: Violation[] = []
+  const wasPaused = ({ end, answer }: Served, newest: Served) =>
+    resumes.some(({ pod, at }) => pod === answer.pod && at > newest.end && at < end)
   let newest = served[0]
   for (const call of served) {
     // In the order of their ends, so `newest` is the first answer of the highest epoch that was known by then.
     if (newest === undefined || call.epoch > newest.epoch) newest = call
-    else if (call.epoch < newest.epoch && call.start > newest.end)
+    else if (call.epoch < newest.epoch && (call.start > newest.end || wasPaused(call, newest)))
       found.push({
         rule: 'OldEpoch',
         slot,
         says:
-          `epoch ${call.epoch} answered ${nameOf(call, begin)}, which began ` +
-          `${seconds(call.start - newest.end)} after epoch ${newest.epoch} had answered ${nameOf(newest, begin)}`,
+          `epoch ${call.epoch} answered ${nameOf(call, begin)} ` +
+          `${seconds(call.end - newest.end)} after epoch ${newest.epoch} had answered ${nameOf(newest, begin)}`,
       })
   }
   return found

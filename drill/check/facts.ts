@@ -1,5 +1,5 @@
 /** The history of one slot, in the order that its rules need. */
-import type { Answer, Birth, Call, Epoch, Fault, History, Pace } from '../history.ts'
+import type { Answer, Birth, Call, Epoch, Fault, Fenced, History, Pace, Pause, Resume } from '../history.ts'
 
 /** A call that was answered by the pod of an epoch. */
 export interface Served extends Call {
@@ -20,6 +20,9 @@ export interface SlotFacts {
   readonly paces: readonly Pace[]
   /** Faults that may cost this slot its primary. */
   readonly faults: readonly Fault[]
+  /** Fences of its primaries, in this round. */
+  readonly fenced: readonly Fenced[]
+  readonly resumes: readonly Resume[]
 }
 
 export interface Facts {
@@ -30,6 +33,7 @@ export interface Facts {
   readonly struck: number | undefined
   readonly healed: number | undefined
   readonly faults: readonly Fault[]
+  readonly pauses: readonly Pause[]
   readonly slots: readonly SlotFacts[]
   /** Longest delay of a client's timer between two times, ms. */
   readonly lateness: (from: number, to: number) => number
@@ -50,13 +54,21 @@ export function factsOf(history: History): Facts {
   const late = of('late')
   const times = history.map(entry => (entry.type === 'call' ? entry.start : entry.at))
   const ends = history.map(entry => (entry.type === 'call' ? entry.end : entry.at))
-  const all = { calls: of('call'), epochs: of('epoch'), paces: of('pace'), faults }
+  const all = {
+    calls: of('call'),
+    epochs: of('epoch'),
+    paces: of('pace'),
+    faults,
+    fenced: of('fenced'),
+    resumes: of('resume'),
+  }
   return {
     begin: of('round')[0]?.at ?? least(times),
     end: of('end')[0]?.at ?? -least(ends.map(at => -at)),
     struck: faults.length === 0 ? undefined : least(faults.map(({ at }) => at)),
     healed: of('healed')[0]?.at,
     faults,
+    pauses: of('pause'),
     slots: of('birth').map(birth => slotFacts(birth, all)),
     lateness: (from, to) =>
       late.reduce((most, { at, ms }) => (at >= from && at - ms <= to ? Math.max(most, ms) : most), 0),
@@ -68,6 +80,8 @@ interface All {
   readonly epochs: readonly Epoch[]
   readonly paces: readonly Pace[]
   readonly faults: readonly Fault[]
+  readonly fenced: readonly Fenced[]
+  readonly resumes: readonly Resume[]
 }
 
 function slotFacts(birth: Birth, all: All): SlotFacts {
@@ -93,6 +107,8 @@ function slotFacts(birth: Birth, all: All): SlotFacts {
     }),
     paces: mine(all.paces),
     faults: all.faults.filter(({ slots }) => slots.includes(slot)),
+    fenced: all.fenced.filter(({ uid }) => leases.some(lease => lease.uid === uid)),
+    resumes: mine(all.resumes),
   }
 }
 

@@ -13,6 +13,8 @@ export const rules = {
   Hung: 'no call that begins after the takeover waits for more than a second',
   NotProtected: 'full protection returns after the faults',
   TwoHolders: 'an epoch of a slot has one holder, and epochs only grow',
+  Fenced: 'no primary is fenced for longer than the faults explain',
+  Abandoned: 'after a pause, the process of the primary runs, and that of a former primary is gone',
   Restarted: 'no container of a pod restarts that no fault has hit',
   Unprovoked: 'no slot changes hands that no fault has hit',
   NoTraffic: 'every slot was asked and answered before, during and after the faults',

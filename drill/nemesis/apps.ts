@@ -32,6 +32,7 @@ export const killApp: Nemesis = {
       ...plain,
       ...against(victim),
       outageMs: deathMs,
+      fencedMs: 0,
       strike: () => signalApp(victim, 'SIGKILL'),
     }
   },

@@ -1,9 +1,10 @@
 import { deletePod, forceDelete, hangApp, killApp, killUnwatched } from './apps.ts'
-import { restartApi, restartBoth, restartEtcd } from './control-plane.ts'
+import { apiAway, restartApi, restartBoth, restartEtcd } from './control-plane.ts'
 import type { Impossible, Nemesis } from './nemesis.ts'
 import { cutApi, cutClients, cutPeers, lossy, slow } from './network.ts'
 import { cutNode, pauseNode, powerCut, reboot } from './nodes.ts'
 import { killAgent, killAllAgents, killOperator, killSentinel } from './parts.ts'
+import { pauseLong, pauseShort } from './pauses.ts'
 import { fullDisk, fullMemory } from './storage.ts'
 
 export const nemeses: readonly Nemesis[] = [
@@ -14,6 +15,9 @@ export const nemeses: readonly Nemesis[] = [
   ...[restartApi, restartEtcd, restartBoth],
   ...[fullMemory, fullDisk],
 ]
+
+/** Those that last for long, or that another one has in small: `all` leaves them out. */
+export const special: readonly Nemesis[] = [pauseShort, pauseLong, apiAway]
 
 export const impossible: readonly Impossible[] = [
   {

@@ -1,4 +1,4 @@
-import type { Fault } from '../history.ts'
+import type { Entry, Fault } from '../history.ts'
 import type { Random } from '../random.ts'
 import type { Stage } from '../stage.ts'
 
@@ -9,6 +9,8 @@ export interface Blow extends Omit<Fault, 'type' | 'at' | 'nemesis'> {
   strike(): Promise<void>
   /** Ends it. Safe to call after a strike that failed half-way. */
   heal(): Promise<void>
+  /** Returns what it has measured. Called after full protection has returned. */
+  after?(): Promise<readonly Entry[]>
 }
 
 export interface Nemesis {
@@ -17,6 +19,8 @@ export interface Nemesis {
   readonly proves: string
   /** Those of the same family are not combined: they would aim at the same thing. */
   readonly family: 'app' | 'node' | 'agent' | 'operator' | 'network' | 'control-plane' | 'storage'
+  /** The other faults of the round begin that much later than they would, ms. */
+  readonly leadMs?: number
   aim(stage: Stage, random: Random): Promise<Blow>
 }
 

@@ -1,5 +1,6 @@
 /** Histories with one lie each, made from an honest one: the checker has to name the rule that is broken. */
 import { stride } from '../check/facts.ts'
+import { fences } from './forged-fences.ts'
 import {
   answeredAt,
   answersOf,
@@ -246,4 +247,4 @@ const service: readonly Forgery[] = [
   },
 ]
 
-export const forgeries: readonly Forgery[] = [...twice, ...memory, ...service]
+export const forgeries: readonly Forgery[] = [...twice, ...memory, ...service, ...fences]

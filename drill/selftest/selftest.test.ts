@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { check } from '../check/check.ts'
 import { rules } from '../check/violation.ts'
 import { forgeries } from './forged.ts'
+import { harmless } from './forged-fences.ts'
 import { honest, plain } from './honest.ts'
 
 describe('the checker of drills', () => {
@@ -17,6 +18,10 @@ describe('the checker of drills', () => {
 
   it('finds nothing in the history from which the forged ones are made', () => {
     expect(check(honest(plain)).violations).toEqual([])
+  })
+
+  it.each(harmless)('allows: $title', ({ history }) => {
+    expect(check(history()).violations).toEqual([])
   })
 
   it('finds nothing in honest histories', () => {

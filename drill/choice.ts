@@ -1,0 +1,35 @@
+/** Which nemeses a round has. */
+import { nemeses, special } from './nemesis/nemeses.ts'
+import type { Nemesis } from './nemesis/nemesis.ts'
+import type { Random } from './random.ts'
+
+export type Choose = (random: Random, round: number) => readonly Nemesis[]
+
+/**
+ * @param what `all`, or nemeses that take turns; `A+B`: both in one round
+ * @throws Error if there is no such nemesis
+ */
+export function choiceOf(what: readonly string[]): Choose {
+  if (what[0] === 'all') return several
+  const chosen = what.map(combination)
+  return (_, round) => chosen[(round - 1) % chosen.length] ?? []
+}
+
+function combination(text: string): readonly Nemesis[] {
+  return text.split('+').map(name => {
+    const found = [...nemeses, ...special].find(nemesis => nemesis.name === name)
+    if (found === undefined) throw new Error(`no nemesis ${name}: npm run drill -- --list`)
+    return found
+  })
+}
+
+/** Half of the rounds have one nemesis, so that each also has outages of its own. */
+function several(random: Random): readonly Nemesis[] {
+  const many = random.of([1, 1, 2, 3])
+  const found: Nemesis[] = []
+  while (found.length < many) {
+    const nemesis = random.of(nemeses.filter(({ family }) => found.every(each => each.family !== family)))
+    found.push(nemesis)
+  }
+  return found
+}
