@@ -2,8 +2,10 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
+import { migrations } from '../src/api/migration.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
+import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
 
 const column = (name: string, jsonPath: string, more: object = {}) => ({
@@ -92,6 +94,39 @@ export function nodeReportCrd() {
   }
 }
 
+export function migrationCrd() {
+  const { group, version, plural, kind } = migrations
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, listKind: `${kind}List`, plural, singular: 'migration', categories: ['all'] },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          additionalPrinterColumns: [
+            column('Source', '.spec.source.name'),
+            column('From', '.status.source.node'),
+            column('To', '.status.target.node'),
+            column('Phase', '.status.phase'),
+            column('Downtime', '.status.downtimeMilliseconds', { type: 'integer' }),
+            age,
+            column('Reason', '.status.conditions[?(@.type=="Succeeded")].reason', { priority: 1 }),
+            column('Target', '.status.target.name', { priority: 1 }),
+          ],
+          subresources: { status: {} },
+          schema: { openAPIV3Schema: migrationSchema() },
+        },
+      ],
+    },
+  }
+}
+
 const headerOf = (sources: string) => `# Made by \`npm run generate\` from ${sources}.\n`
 
 const yaml = (header: string, crd: object): string =>
@@ -106,6 +141,10 @@ export const crdFiles: readonly { readonly file: URL; readonly yaml: () => strin
   {
     file: new URL('backup.example.com_nodereports.yaml', import.meta.url),
     yaml: () => yaml(headerOf('src/api/schema/'), nodeReportCrd()),
+  },
+  {
+    file: new URL('backup.example.com_migrations.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), migrationCrd()),
   },
 ]
 

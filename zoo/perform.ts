@@ -18,7 +18,7 @@ export interface Stage {
   /** Returns the ids, as this machine sees them, of a pod's processes that run this program. */
   readonly pidsOf: (podUid: string, program: string) => Promise<readonly number[]>
   readonly say?: (text: string) => void
-  /** Time limit of each wait; default 90 s. */
+  /** Time limit of each wait; default 150 s. */
   readonly patienceMs?: number
 }
 
@@ -40,7 +40,7 @@ export interface Takeover {
   readonly restarts: number
 }
 
-const patience = { patienceMs: 90_000, pollMs: 20 } as const
+const patience = { patienceMs: 150_000, pollMs: 20 } as const
 
 export async function perform(
   given: Stage,

@@ -182,9 +182,21 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/state-store',
     ],
   },
+  'src/migration': {
+    is: 'controller of Migrations: lets them begin, and tells how far they are',
+    uses: ['src/api', 'src/kube', 'src/slot', 'src/slot/decide'],
+  },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
-    uses: ['src/api', 'src/backuppodset', 'src/kube', 'src/slot', 'src/slot/http-state', 'src/state-store'],
+    uses: [
+      'src/api',
+      'src/backuppodset',
+      'src/kube',
+      'src/migration',
+      'src/slot',
+      'src/slot/http-state',
+      'src/state-store',
+    ],
   },
   'src/terminal': { is: 'tables and progress for people', uses: [] },
   'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },

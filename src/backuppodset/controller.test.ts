@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import type { Migration } from '../api/migration.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import { systemClock as clock } from '../kube/clock.ts'
@@ -17,6 +18,7 @@ import type { SetName } from '../slot/report/named-sets.ts'
 import { createMemoryStore } from '../state-store/memory.ts'
 import { createWriteBehind } from '../state-store/write-behind.ts'
 import { createSetController } from './controller.ts'
+import { migrationIndexes } from './memory/moves.ts'
 import { podIndexes } from './pod-indexes.ts'
 import { revisionIndexes } from './revisions/observe.ts'
 
@@ -41,6 +43,7 @@ function onStage() {
     slices: createStore<EndpointSlice>({ indexes: sliceIndexes }),
     revisions: createStore<ControllerRevision>({ indexes: revisionIndexes }),
     revisionsKnown: () => true,
+    migrations: createStore<Migration>({ indexes: migrationIndexes }),
     missingForMemory: () => [],
     permitted: 'everywhere',
     nodes: createStore<Node>(),

@@ -170,6 +170,10 @@ function reconcileDepsOf(options: SetControllerOptions, parts: Parts): Reconcile
       ...{ storm, permitted: options.permitted },
     },
     services: { services: options.services, slices: options.slices },
+    moves: {
+      ...{ migrations: options.migrations, nodeOf: options.nodes.get },
+      nodes: () => reports.all().map(({ metadata }) => metadata.name),
+    },
     revisions: { store: options.revisions, known: options.revisionsKnown, revisionOf: createRevisions() },
     metrics: {
       ...metrics,

@@ -1,4 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
+import type { Migration } from '../api/migration.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import type { KubeObject } from '../kube/object.ts'
 import type { Queue } from '../kube/queue.ts'
@@ -29,6 +30,7 @@ export interface FollowedStores {
   readonly services: Store<Service>
   readonly slices: Store<EndpointSlice>
   readonly revisions: Store<ControllerRevision>
+  readonly migrations: Store<Migration>
   /** Namespaces in which the operator may keep memory. */
   readonly permitted: Store<Namespace> | 'everywhere'
 }
@@ -71,4 +73,5 @@ export function follow(
   if (permitted !== 'everywhere') trigger(permitted, triggers.permission)
   trigger(stores.reports, triggers.report)
   trigger(stores.nodes, triggers.node)
+  trigger(stores.migrations, triggers.migration)
 }

@@ -18,6 +18,7 @@ import { epochOf, isFinished, slotOf, type Wakening } from '../slot/observe/cand
 import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from '../slot/observe/stage.ts'
 import { strandedPods } from './decide/stranded.ts'
+import { type MovesDeps, observeMoves } from './memory/moves.ts'
 import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
 import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
@@ -62,6 +63,8 @@ export interface ObserveDeps {
   /** As in `Snapshot`. */
   readonly isSpecPartial?: boolean
   readonly services?: ServicesDeps
+  /** Absent in tests of other things. */
+  readonly moves?: MovesDeps
   readonly revisions?: RevisionsDeps
 }
 
@@ -103,6 +106,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const current = revisions?.current
   const hash = set.memory && (current?.restoreHash ?? restoreHash(set.template, set.memory.containers))
   const services = deps.services && observeServices(set, candidates.values(), deps.services)
+  const moves = memory && deps.moves ? observeMoves(`${set.namespace}/${set.name}`, deps.moves) : []
   const retired = retiring.flatMap(pod => deps.memory?.retirementDelay.of(pod, live) ?? [])
   const seen: Snapshot = {
     set,
@@ -125,6 +129,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     ...(former.length > 0 && { formerSlots: former }),
     ...(services && { services }),
     ...(retired.length > 0 && { retired }),
+    ...(moves.length > 0 && { moves }),
   }
   const stranded = record.strandings.note(strandedPods(seen))
   const snapshot: Snapshot = { ...seen, ...(stranded && { stranded }) }

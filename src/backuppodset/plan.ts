@@ -49,6 +49,8 @@ export type Action =
         readonly near: readonly string[]
         /** The node that it must not run on. */
         readonly notOn?: string | undefined
+        /** Labels that its node must have, beside those that the template asks for. */
+        readonly nodeSelector?: Readonly<Record<string, string>>
       }
       /** Where a hot backup could be the heir of slots that have none. */
       readonly near?: Near

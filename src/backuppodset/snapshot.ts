@@ -2,6 +2,7 @@ import type { ParsedSet } from '../api/parse.ts'
 import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { LastFailover } from '../api/slot-status.ts'
 import type { ServicesView } from '../slot/decide/endpoints-view.ts'
+import type { Move } from '../slot/decide/move.ts'
 import type { PulledView } from '../slot/decide/pulled-view.ts'
 import type { Candidate, PodRef, SlotSnapshot } from '../slot/decide/snapshot.ts'
 import type { RevisionsView } from './revisions/observe.ts'
@@ -59,6 +60,8 @@ export interface Snapshot extends SlotSnapshot {
   readonly stranded?: Stranded
   /** Existing Services and their endpoints; absent if there are none and none are wanted. */
   readonly services?: ServicesView
+  /** Moves that Migrations ask for and that may begin; absent: none. */
+  readonly moves?: readonly Move[]
   /** Retired pods, off stage: they only wait until the last connections through them end. */
   readonly retired?: readonly RetiredPod[]
 }

@@ -1,6 +1,7 @@
 /** Which sets a change of any object concerns, when their passes are due, and how urgent they are. */
 
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import type { Migration } from '../api/migration.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { isOutOfService } from '../api/out-of-service.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
@@ -44,6 +45,12 @@ export const triggers = {
     isOutOfService(object.spec?.taints) === isOutOfService(old?.spec?.taints)
       ? []
       : withMemory(sets).map(([key]) => [key, { priority: urgent }]),
+  /** A Migration of one of its pods begins, continues, or is called off. */
+  migration: ({ object, old }: Change<Migration>): readonly Trigger[] =>
+    [object, old].flatMap((each): Trigger[] => {
+      const set = each?.status?.source?.set
+      return set === undefined ? [] : [[`${object.metadata.namespace}/${set}`]]
+    }),
   report: (change: Change<NodeReport>, sets: Sets): readonly Trigger[] => [
     ...[...votesIn(change)].map((key): Trigger => [key, { priority: urgent }]),
     ...[...setsIn(change)].map(

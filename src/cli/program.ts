@@ -5,6 +5,8 @@ import { type DoctorOptions, doctor } from './doctor/doctor.ts'
 import { type DrillOptions, drill } from './drill/drill.ts'
 import { exitCodes, explain } from './failure.ts'
 import { type FenceOptions, fence, unfence } from './fence/fence.ts'
+import { type EvacuateOptions, evacuate } from './move/evacuate.ts'
+import { type MoveOptions, move } from './move/move.ts'
 import { type PromoteOptions, promote } from './promote/promote.ts'
 import { type CommonOptions, openSession, type Session } from './session.ts'
 import { type StatusOptions, status } from './status/status.ts'
@@ -76,7 +78,17 @@ function program(terminal: Terminal, perform: Perform): Command {
 Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
 4 not done within --timeout; 130 interrupted.`,
     )
-  for (const add of [addStatus, addDoctor, addCheckpoint, addPromote, addDrill, addFence, addUninstall])
+  for (const add of [
+    addStatus,
+    addDoctor,
+    addCheckpoint,
+    addPromote,
+    addMove,
+    addEvacuate,
+    addDrill,
+    addFence,
+    addUninstall,
+  ])
     add(root, perform)
   return root
 }
@@ -143,6 +155,42 @@ function addPromote(root: Command, perform: Perform): void {
     .action(async (name: string, slot: number, options: PromoteOptions, command: Command) =>
       perform(command, async session => {
         await promote(session, name, slot, options)
+        return undefined
+      }),
+    )
+}
+
+function addMove(root: Command, perform: Perform): void {
+  root
+    .command('move')
+    .argument('<set>')
+    .argument('<slot>', 'number of the slot', natural)
+    .description(
+      'Move the primary of a slot to another node, with all its memory. It stands still only while its last changes ' +
+        'are saved and transferred. It creates a Migration and follows it; Ctrl-C calls the move off.',
+    )
+    .option('--to <node>', 'the node; default: any other one')
+    .option('--max-downtime <duration>', 'do not stop the primary for longer, such as 300ms')
+    .option('--timeout <seconds>', 'maximum wait; then the move is called off', natural, 900)
+    .action(async (name: string, slot: number, options: MoveOptions, command: Command) =>
+      perform(command, async session => {
+        await move(session, name, slot, options)
+        return undefined
+      }),
+    )
+}
+
+function addEvacuate(root: Command, perform: Perform): void {
+  root
+    .command('evacuate <node>')
+    .description(
+      'Cordon a node and move all primaries whose memory is kept to other nodes, with their memory. `kubectl drain` ' +
+        'then finds only pods that may be replaced. Ctrl-C calls the moves off that have not been made.',
+    )
+    .option('--timeout <seconds>', 'maximum wait for each pod; then its move is called off', natural, 900)
+    .action(async (node: string, options: EvacuateOptions, command: Command) =>
+      perform(command, async session => {
+        await evacuate(session, node, options)
         return undefined
       }),
     )

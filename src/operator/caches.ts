@@ -2,7 +2,9 @@ import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
+import { migrations } from '../api/migration.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
+import { migrationIndexes } from '../backuppodset/memory/moves.ts'
 import { isPermitted } from '../backuppodset/memory/permission.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/pod-indexes.ts'
@@ -55,9 +57,11 @@ export function createCaches(
       : 'everywhere'
   // Without it, only older templates are unavailable.
   const revisions = cache(controllerRevisions, { ...labelled, indexes: revisionIndexes, awaited: 'not' })
+  // Without the kind, or the right to see it, no pod moves; all else works.
+  const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'not' })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: { ...always, ...forMemory, revisions, permitted },
+    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       needed

@@ -9,6 +9,7 @@ import type { Api } from '../kube/api.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
 import { type Manager, runManager } from '../kube/manager.ts'
+import { createMigrationController } from '../migration/controller.ts'
 import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 import { loadWakeKeys } from '../slot/gate/wake-key.ts'
 import { createPullMetrics } from '../slot/http-state/metrics.ts'
@@ -63,6 +64,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   const caches = createCaches(manager, options)
   const { sets, nodes, reports } = caches.stores
   leadSets(manager, options, { wakeKeys, stateStore, urgentApi, caches })
+  leadMigrations(manager, caches)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },
@@ -102,6 +104,23 @@ function openUrgent(manager: Manager, options: OperatorOptions): Api {
   keepOpen(api, Math.min(warm.bulk, options.connections))
   keepOpen(urgentApi, warm.urgent)
   return urgentApi
+}
+
+/** Adds the controller of Migrations to the work of the leader. */
+function leadMigrations(
+  manager: Manager,
+  { stores, missingForMemory }: Pick<ReturnType<typeof createCaches>, 'stores' | 'missingForMemory'>,
+): void {
+  const { clock, random, log, metrics } = manager
+  const controller = createMigrationController({
+    ...stores,
+    api: manager.leaderApi,
+    isMissing: () => missingForMemory().length > 0,
+    queue: manager.queue({ name: 'migration' }),
+    controllerMetrics: metrics.controller,
+    ...{ clock, random, log },
+  })
+  manager.leading(controller.run)
 }
 
 /** Adds the controller of sets to the work of the leader. */

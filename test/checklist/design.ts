@@ -527,6 +527,22 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'Pods that move',
+    features: [
+      sentence(
+        'D16.move',
+        'a slot moves to a node of choice, and its memory is there before it stands still',
+        'unit',
+      ),
+      sentence('D16.abort', 'a Migration that is deleted leaves the primary where it is', 'unit'),
+      sentence('D16.phases', 'each phase of a Migration and each reason', 'unit'),
+      sentence('D16.budgets', 'no budget of Migrations is exceeded, and none waits for nothing', 'unit'),
+      sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
+      sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
+      sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),

@@ -54,7 +54,7 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
 
     const allowed = new Set([...names(first.primary), ...names(second.primary)])
     const answers = [...(await traffic.stop()), ...(await load.stop())]
-    expect(answers.length).toBeGreaterThan(1_000)
+    expect(answers.length).toBeGreaterThan(100)
     // No request ever reached a hot or a cold backup.
     expect(answers.filter(one => one.host !== undefined && !allowed.has(one.host))).toEqual([])
     // Not even before it was promoted: its first answer counts 1.

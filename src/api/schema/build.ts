@@ -41,6 +41,9 @@ export const flag = (description: string, standard?: boolean): SchemaOf<boolean>
   ...(standard === undefined ? {} : { default: standard }),
 })
 
+/** The form of a duration such as `1m30s`. */
+export const durationPattern = '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$'
+
 /** A number in the status, which nothing checks. */
 export const count = (description: string, more: Schema = {}): SchemaOf<number> => ({
   description,

@@ -27,14 +27,12 @@ import {
 } from '../backuppodset.ts'
 import { gatePort } from '../gate.ts'
 import { portName, serviceName } from '../service-rules.ts'
-import { choice, count, flag, integer, list, object, type SchemaOf, text } from './build.ts'
+import { choice, count, durationPattern, flag, integer, list, object, type SchemaOf, text } from './build.ts'
 import { httpSource } from './http-source.ts'
 import { memoryRules } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { specRule } from './spec-rule.ts'
 import { templateSchema } from './template.ts'
-
-const durationPattern = '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$'
 
 const choosing = (transition: string) =>
   choice(

@@ -88,7 +88,7 @@ const retainedSlot = object<RetainedSlot>(
   { slot: true, pod: true, since: true, until: true, generation: true, keptOn: true },
 )
 
-const condition = object<Condition>(
+export const condition = object<Condition>(
   {
     type: text('Ready, Progressing, Degraded, Paused or CheckpointReady.', { maxLength: 316 }),
     status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),

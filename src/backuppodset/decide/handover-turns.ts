@@ -1,7 +1,9 @@
 import { type Handover, handoverSuccessor, mayStandStill } from '../../slot/decide/handover.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
+import { fitsDowntime } from '../../slot/decide/move.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { handoverOverAt } from './losses.ts'
+import { movesOf, targetFor } from './moves.ts'
 import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
@@ -12,7 +14,7 @@ export interface Turn extends Handover {
   readonly primary: PodView
   /** In a roll a pod of the new template. */
   readonly successor: PodView | undefined
-  /** The primary carries the request; otherwise the turn belongs to a roll. */
+  /** A client or a Migration asks for it; otherwise the turn belongs to a roll. */
   readonly requested: boolean
 }
 
@@ -24,7 +26,7 @@ export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
   if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
   // Drops handovers that have timed out: the primary has to answer again before the next attempt.
-  const turns = [...requested(s, memory), ...rolled(s, memory)].filter(
+  const turns = [...moved(s), ...requested(s, memory), ...rolled(s, memory)].filter(
     ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
   )
   // A handover in progress comes first, then requested ones, then the lowest slot.
@@ -43,6 +45,18 @@ const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
     // Of any template: `optionsOf` returns only pods that the memory fits.
     const successor = handoverSuccessor(s.pods, slot)
     return successor === undefined ? [] : [{ primary, slot, successor, requested: true }]
+  })
+
+/** Slots that Migrations move, once the pod that takes them has their memory. */
+const moved = (s: Snapshot): Turn[] =>
+  [...movesOf(s).values()].flatMap(({ slot, primary, move }): Turn[] => {
+    if (!mayStandStill(slot)) return []
+    const target = targetFor(s, slot, move)
+    const successor = handoverSuccessor(target === undefined ? [] : [target], slot)
+    const copy = slot.copies.find(({ node }) => node === successor?.node)
+    // Once the primary is stopped, the time that this takes does not matter any more.
+    const mayBegin = slot.lease.handover === successor?.uid || fitsDowntime(move, copy?.report)
+    return successor === undefined || !mayBegin ? [] : [{ primary, slot, successor, requested: true }]
   })
 
 /** Outdated slots, once every backup is of the new template and in its place. */

@@ -12,6 +12,7 @@ import type { Backups } from './candidates.ts'
 import { together } from './converge.ts'
 import { beganAnew, failures, unwanted, waitsToBegin } from './deaths.ts'
 import { turnOf } from './handover-turns.ts'
+import { targetsOf } from './moves.ts'
 import { placingFor } from './near.ts'
 import { partition } from './partition.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
@@ -161,7 +162,7 @@ function leaseWrites(
   ])
   return [
     ...assignments(s, memory, random, {
-      ...{ primaries: settled, understudies, relays },
+      ...{ primaries: settled, understudies, relays, targets: targetsOf(s) },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
       ...{ owner: s.set, turn, isGivenUp: slot => isGivenUp(s, slot) },
       ...{ unwanted: unwanted(s, memory, settled), ungranted },

@@ -1,12 +1,13 @@
 /**
- * A roll hands a slot over to a hot backup on another node than its primary's. If the set has none there, the operator
- * makes a pod for the slot's turn, beyond the set's number.
+ * A roll hands a slot over to a hot backup on another node than its primary's, and a move to one on certain nodes. If the
+ * set has none there, the operator makes a pod for the slot's turn, beyond the set's number.
  */
 
 import { mayTake } from '../../slot/decide/errands.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { nodesWith } from '../../slot/decide/successors.ts'
 import type { PodView } from '../snapshot.ts'
+import { movesOf } from './moves.ts'
 import { isRetained } from './retention.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
@@ -29,13 +30,17 @@ export function inTurn(facts: Facts): ReadonlyMap<number, { slot: SlotMemory; pr
  */
 export function relaysOf(facts: Facts): readonly PodView[] {
   const slots = inTurn(facts)
+  const moves = movesOf(facts)
   return facts.pods.filter(({ kind, templateHash, node, stage }) => {
-    const slot = slots.get(stage?.successorOf ?? -1)?.slot
+    const number = stage?.successorOf ?? -1
+    const moving = moves.get(number)
+    const slot = slots.get(number)?.slot ?? moving?.slot
     return (
       kind === 'hotbackup' &&
-      templateHash === facts.templateHash &&
+      // A move changes no template: its pod is of one that the memory fits.
+      (moving !== undefined || templateHash === facts.templateHash) &&
       slot !== undefined &&
-      (node === undefined || node !== slot.lease.node)
+      (node === undefined || (node !== slot.lease.node && moving?.move.nodes.has(node) !== false))
     )
   })
 }
@@ -59,9 +64,11 @@ export const couldTake = (facts: Facts, { lease }: SlotMemory): readonly PodView
 export function withErrands<T extends Facts>(facts: T): T {
   if (facts.pods.every(({ stage }) => stage?.successorOf === undefined)) return facts
   const turns = inTurn(facts)
+  const moves = movesOf(facts)
   const pods = facts.pods.map((pod): PodView => {
     const { kind, stage } = pod
-    if (kind !== 'hotbackup' || stage?.successorOf === undefined || turns.has(stage.successorOf)) return pod
+    if (kind !== 'hotbackup' || stage?.successorOf === undefined) return pod
+    if (turns.has(stage.successorOf) || moves.has(stage.successorOf)) return pod
     return isOver(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
   })
   return { ...facts, pods }

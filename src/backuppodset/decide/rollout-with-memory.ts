@@ -6,11 +6,12 @@ import type { MemoryView } from '../../slot/decide/memory-view.ts'
 import { promotion } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { type Turn, turnOf, withoutSuccessor } from './handover-turns.ts'
+import { arePrimariesWell, type Turn, turnOf, withoutSuccessor } from './handover-turns.ts'
+import { withoutTarget } from './moves.ts'
 import { podNamer } from './name.ts'
 import { roleIn } from './primary-sets.ts'
 import { awayFrom, relaysOf } from './relay.ts'
-import { kindsOfMemory } from './revisions.ts'
+import { kindsOfMemory, revisionFor } from './revisions.ts'
 import { rollBackups } from './rollout.ts'
 import type { Policies } from './select.ts'
 import { remove } from './tools.ts'
@@ -31,6 +32,8 @@ export function rolloutWithMemory(
   const turn = turnOf(s)
   // A requested handover comes first: a roll waits until it is done.
   if (turn?.requested) return handOver(s, memory, turn)
+  const target = makeTarget(s, random)
+  if (target.length > 0) return target
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
   if (s.set.updateStrategy !== 'RollingUpdate') return []
@@ -74,6 +77,24 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
     {
       ...{ type: 'create', kind: 'hotbackup', name: podNamer(s, random)(), role: undefined, successorOf },
       strategy: s.set.strategy.unallocatedToHotbackup,
+    },
+  ]
+}
+
+/** Makes a hot backup for a move, on a node where the move may go. */
+function makeTarget(s: Snapshot, random: Random): Action[] {
+  const moving = arePrimariesWell(s) ? withoutTarget(s) : undefined
+  if (moving === undefined) return []
+  const { slot: number, node, restoreHash = '' } = moving.slot.lease
+  const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
+  if (restoreHash !== s.restoreHash && revision === undefined) return []
+  const { nodeSelector } = moving.move
+  const successorOf = { slot: number, near: awayFrom(moving.slot), notOn: node, nodeSelector }
+  return [
+    {
+      ...{ type: 'create', kind: 'hotbackup', name: podNamer(s, random)(), role: undefined, successorOf },
+      strategy: s.set.strategy.unallocatedToHotbackup,
+      ...(revision && { revision }),
     },
   ]
 }

@@ -14,7 +14,7 @@ export interface Update {
   readonly blocked: boolean
 }
 
-export interface Facts extends Pick<Snapshot, 'set' | 'pods' | 'templateHash'> {
+export interface Facts extends Pick<Snapshot, 'set' | 'pods' | 'templateHash' | 'moves'> {
   readonly restoreHash?: string | undefined
   readonly memory?: MemoryView | undefined
 }

@@ -98,6 +98,7 @@ export function staged(s: Snapshot): Snapshot {
     ...templatesOf(s),
     lost: s.lost,
     ...(s.retired && { retired: s.retired }),
+    ...(s.moves && { moves: s.moves }),
   }
   return makeMemorySnapshot(s.set, s.pods, slots, rest, [...s.memory.nodes.keys()])
 }

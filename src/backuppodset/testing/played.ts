@@ -41,6 +41,7 @@ export function played(s: Snapshot, plan: Plan, { comes }: Answers): Snapshot {
       {
         monotonicNow: s.monotonicNow + 5_000,
         ...templatesOf(s),
+        ...(s.moves && { moves: s.moves }),
         ...(s.revisions && { revisions: { ...s.revisions, stored: after.revisions } }),
         ...(after.retired.length > 0 && { retired: after.retired }),
       },

@@ -23,6 +23,8 @@ export interface Players {
   readonly understudies: readonly Candidate[]
   /** Hot backups made for the turn of one slot: each takes that slot only. */
   readonly relays: readonly Candidate[]
+  /** The understudy to which each moving slot goes, by number. Absent: no slot moves. */
+  readonly targets?: ReadonlyMap<number, Candidate>
   /** Slots that begin a new incarnation in place: the kubelet has restarted their app, and no memory of it is left. */
   readonly emptied: ReadonlySet<number>
   /** Slots whose primaries are to be terminated, because another pod is about to be called. */
@@ -65,6 +67,7 @@ export function assignments(
         slot: pod.slot ?? -1,
         node: pod.node,
         heirUid: slot?.lease.heir?.uid,
+        targetUid: players.targets?.get(pod.slot ?? -1)?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
         newestOn: newestOn(slot),

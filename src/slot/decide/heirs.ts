@@ -22,6 +22,8 @@ export interface SlotToCover {
   readonly node: string | undefined
   /** Uid of the present heir. */
   readonly heirUid: string | undefined
+  /** Uid of the understudy that has to be the heir, because the slot is to move there. */
+  readonly targetUid?: string | undefined
   /** Uid of the understudy that holds the frozen clone, as last reported. */
   readonly frozenIn: string | undefined
   readonly holders: readonly string[]
@@ -100,7 +102,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
         undefined,
       )
   for (const slot of slots) {
-    const present = pods.find(pod => pod.uid === slot.heirUid)
+    const present = pods.find(pod => pod.uid === (slot.targetUid ?? slot.heirUid))
     if (present !== undefined && mayInherit(present, slot)) give(slot, present, 1)
   }
   for (const slot of slots) {
@@ -115,7 +117,8 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
     for (const slot of movable) {
       const from = heirs.get(slot.slot)
       const to = leastLoaded(slot)
-      if (from === undefined || to === undefined || slot.frozenIn === from.uid) continue
+      if (from === undefined || to === undefined) continue
+      if (slot.frozenIn === from.uid || slot.targetUid === from.uid) continue
       if ((load.get(from.uid) ?? 0) - (load.get(to.uid) ?? 0) < 2) continue
       give(slot, from, -1)
       give(slot, to, 1)

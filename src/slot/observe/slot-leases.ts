@@ -50,7 +50,8 @@ type SetName = Pick<Owner, 'namespace' | 'name' | 'uid'>
 const leasesNamed = (leases: Store<Lease>, { namespace, name }: Omit<SetName, 'uid'>): readonly Lease[] =>
   leases.by(bySet, `${namespace}/${name}`)
 
-const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
+/** Returns the Leases of slots that are not being deleted. */
+export const presentLeases = (objects: readonly Lease[]): readonly SlotLeaseObject[] =>
   objects.flatMap(object => {
     const lease = parseNumberedSlotLease(object)
     return lease === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ lease, object }]

@@ -28,6 +28,22 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       file: 'src/backuppodset/report.ts',
       code: /\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,
     },
+    'backup.example.com/migrations list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'backup.example.com/migrations watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/migrations delete': {
+      file: 'src/migration/controller.ts',
+      code: /api\.delete\(\s*migrationResource/,
+      only: 'a Migration has ended',
+    },
+    'backup.example.com/migrations/status patch': {
+      file: 'src/migration/controller.ts',
+      code: /api\.patch\(\s*migrationResource/,
+      only: 'a pod is to move',
+    },
     '/pods get': {
       file: 'src/backuppodset/act/create.ts',
       code: /api\.get\(pods/,

@@ -1,0 +1,116 @@
+/**
+ * The Migration resource in its serialized form: one move of one pod, with its memory, to another node. A user who deletes it
+ * before the slot has changed hands calls the move off.
+ */
+import type { Condition } from '../kube/conditions.ts'
+import type { KubeObject } from '../kube/object.ts'
+import type { Resource } from '../kube/resources.ts'
+
+/** Which migrations come first while not all can run: the first of these. */
+export const migrationPriorities = ['SystemCritical', 'UserTriggered', 'SystemMaintenance'] as const
+export type MigrationPriority = (typeof migrationPriorities)[number]
+
+/**
+ * `Pending`: it waits for others, or for its source. `Reserving`: a pod is made and scheduled that will take the slot.
+ * `Preparing`: that pod gets the memory while the source runs. `Stopping`: the source is stopped, and its last changes are
+ * saved. `Switching`: the other pod has the slot, and resumes.
+ */
+export const migrationPhases = [
+  'Pending',
+  'Reserving',
+  'Preparing',
+  'Stopping',
+  'Switching',
+  'Succeeded',
+  'Failed',
+] as const
+export type MigrationPhase = (typeof migrationPhases)[number]
+
+export interface MigrationSpec {
+  /** The pod that moves, in the namespace of the Migration. */
+  readonly source: {
+    readonly name: string
+    /** Absent: the pod that has the name when the operator first looks. */
+    readonly uid?: string
+  }
+  /** Labels that the new node must have, beside those that the pod itself selects. */
+  readonly addedNodeSelector?: Readonly<Record<string, string>>
+  readonly priority?: MigrationPriority
+  /** A duration such as `300ms`: the source is not stopped if that would last longer. Absent: however long. */
+  readonly maxDowntime?: string
+  /** How long the new pod may wait for a node. */
+  readonly unschedulableTimeoutSeconds?: number
+  /** How long it may take in all until the source is stopped. */
+  readonly pendingTimeoutSeconds?: number
+  /** The Migration is deleted so long after its end. Absent: when five later ones of the set have ended. */
+  readonly ttlSecondsAfterFinished?: number
+}
+
+export interface MigrationStatus {
+  readonly phase?: MigrationPhase
+  /** When each phase began the last time. */
+  readonly phaseTimes?: readonly { readonly phase: MigrationPhase; readonly at: string }[]
+  readonly source?: {
+    readonly uid: string
+    readonly node: string
+    /** Name of its BackupPodSet. */
+    readonly set: string
+    readonly slot: number
+  }
+  readonly target?: {
+    readonly name: string
+    readonly uid: string
+    readonly node?: string
+  }
+  /** The last generation that the source has saved, and its size. */
+  readonly generation?: number
+  readonly bytes?: number
+  /** From the operator's first sight of the request to stop until it saw the successor serve. Absent: not measured. */
+  readonly downtimeMilliseconds?: number
+  readonly conditions?: readonly Condition[]
+}
+
+export interface Migration extends KubeObject {
+  readonly spec: MigrationSpec
+  readonly status?: MigrationStatus
+}
+
+export const migrationDefaults = Object.freeze({
+  priority: 'UserTriggered',
+  unschedulableTimeoutSeconds: 300,
+  pendingTimeoutSeconds: 900,
+} as const)
+
+/** Bounds, inclusive. */
+export const migrationLimits = Object.freeze({
+  /** Milliseconds. */
+  maxDowntime: { min: 10, max: 600_000 },
+  /** Seconds. */
+  timeout: { min: 1, max: 86_400 },
+  /** Seconds: thirty days at most. */
+  ttl: { min: 0, max: 2_592_000 },
+  /** Labels in `addedNodeSelector`. */
+  labels: 16,
+} as const)
+
+export const migrations: Resource<Migration> = Object.freeze({
+  group: 'backup.example.com',
+  version: 'v1alpha1',
+  plural: 'migrations',
+  kind: 'Migration',
+  namespaced: true,
+})
+
+/** Type of the condition: True or False once it has ended, Unknown before. */
+export const migrationSucceeded = 'Succeeded'
+
+export const isFinished = ({ status }: Pick<Migration, 'status'>): boolean =>
+  status?.phase === 'Succeeded' || status?.phase === 'Failed'
+
+/** True once the operator has let it begin, until it ends: its set acts for it. */
+export const isUnderWay = ({ metadata, status }: Migration): boolean =>
+  metadata.deletionTimestamp === undefined &&
+  (status?.phase === 'Reserving' ||
+    status?.phase === 'Preparing' ||
+    status?.phase === 'Stopping' ||
+    status?.phase === 'Switching')

@@ -1,0 +1,195 @@
+import { describe, expect, it } from 'vitest'
+import { seededRandom } from '../../kube/random.ts'
+import type { Move } from '../../slot/decide/move.ts'
+import { makeLease, makeSlot } from '../../slot/testing/slots.ts'
+import type { Action } from '../plan.ts'
+import type { PodView, Snapshot } from '../snapshot.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, staged } from '../testing/memory.ts'
+import { played } from '../testing/played.ts'
+import { actionsOf } from '../testing/snapshots.ts'
+import { decide } from './decide.ts'
+
+const random = seededRandom(1)
+
+const on = { restoreHash: 'a', containers: 'app=1' }
+
+/** A set at rest: primaries p0, p1 ... on n-p0, n-p1 ..., hot backups h0 ... on n-h0 ... */
+function world(replicas: number, hotBackups: number, over: Partial<Snapshot> = {}): Snapshot {
+  const primaries = Array.from({ length: replicas }, (_, i) => makePrimary(`p${i}`, i, {}, on))
+  const hot = Array.from({ length: hotBackups }, (_, i) => makeUnderstudy(`h${i}`, {}, on))
+  const s = makeMemorySnapshot(
+    { replicas, hotBackups, updateStrategy: 'OnDelete' },
+    [...primaries, ...hot],
+    primaries.map(pod => makeSlot(makeLease(pod), [])),
+    { restoreHash: 'a', ...over },
+    ['far'],
+  )
+  return rest(s).end
+}
+
+const moveOf = (source: string, nodes: readonly string[], over: Partial<Move> = {}): Move => ({
+  ...{ name: 'm', source: `uid-${source}`, nodeSelector: { disk: 'big' }, maxDowntimeMs: undefined },
+  nodes: new Set(nodes),
+  ...over,
+})
+
+/** A pod that is made comes to a node, and its containers run. */
+const arrivedOn =
+  (node: string) =>
+  (s: Snapshot): Snapshot =>
+    staged({
+      ...s,
+      pods: s.pods.map(pod => {
+        const { stage } = pod
+        return pod.kind === 'hotbackup' && stage?.successorOf !== undefined
+          ? { ...pod, node, ready: true, stage: { ...stage, containers: 'app=1' } }
+          : pod
+      }),
+    })
+
+/** Node `far` has the memory already, as a holder. */
+const arrived = arrivedOn('far')
+
+function rest(from: Snapshot, step: (s: Snapshot) => Snapshot = s => s) {
+  let s = from
+  const actions: Action[] = []
+  for (let passes = 0; ; passes += 1) {
+    const plan = decide(s, random)
+    if (plan.tiers.length === 0) return { end: s, actions }
+    if (passes > 60) throw new Error(`does not come to rest: ${JSON.stringify(plan.tiers)}`)
+    actions.push(...actionsOf(plan))
+    s = step(played(s, plan, { comes: () => true }))
+  }
+}
+
+const primaryOf = ({ pods, memory }: Snapshot, slot: number): PodView | undefined =>
+  pods.find(({ uid }) => uid === memory?.slots.get(slot)?.lease.holder.uid)
+const made = (actions: readonly Action[]) => actions.filter(({ type }) => type === 'create')
+const kindsIn = (s: Snapshot) => s.pods.map(({ kind }) => kind).sort()
+
+describe('a Migration moves the primary of a slot', () => {
+  it('D16.move: to a pod that is made for it on a node of its choice; its memory goes there before it stands still', () => {
+    const before = world(1, 1)
+    const { end, actions } = rest({ ...before, moves: [moveOf('p0', ['off'])] }, arrivedOn('off'))
+    expect(made(actions)).toMatchObject([
+      { kind: 'hotbackup', successorOf: { slot: 0, notOn: 'n-p0', nodeSelector: { disk: 'big' } } },
+    ])
+    const leases = actions.flatMap(each => (each.type === 'writeSlot' ? [each.lease] : []))
+    const heirs = leases.map(({ heir, handover }) => [heir?.name, handover !== undefined])
+    const name = primaryOf(end, 0)?.name
+    expect(heirs.slice(0, 2)).toEqual([
+      [name, false],
+      [name, true],
+    ])
+    expect(primaryOf(end, 0)).toMatchObject({ node: 'off', kind: 'primary' })
+    expect(end.memory?.slots.get(0)?.lease.incarnation).toBe(before.memory?.slots.get(0)?.lease.incarnation)
+    expect(actions.find(({ type }) => type === 'promote')).toMatchObject({
+      role: { replaces: { reason: 'Replaced' } },
+      standing: {},
+    })
+    // The hot backup of before stays, and covers the slot again.
+    expect(kindsIn(end)).toEqual(['hotbackup', 'primary'])
+    expect(end.memory?.slots.get(0)?.lease.heir?.name).toBe('h0')
+  })
+
+  it('to its heir where that is on such a node: no pod is made for it', () => {
+    const { end, actions } = rest({ ...world(1, 1), moves: [moveOf('p0', ['n-h0', 'far'])] })
+    const at = actions.findIndex(({ type }) => type === 'promote')
+    expect(actions.slice(0, at).map(({ type }) => type)).toEqual(['writeSlot'])
+    expect(primaryOf(end, 0)?.name).toBe('h0')
+  })
+
+  it('to a hot backup that covers no slot rather than to one that covers another', () => {
+    const s = world(2, 2)
+    const spare = makeUnderstudy('spare', {}, on)
+    const wide = rest({ ...s, set: { ...s.set, hotBackups: 3 }, pods: [...s.pods, spare] }).end
+    const heirs = [...(wide.memory?.slots.values() ?? [])].map(({ lease }) => lease.heir?.name)
+    const free = wide.pods.find(({ kind, name }) => kind === 'hotbackup' && !heirs.includes(name))
+    const nodes = wide.pods.filter(({ kind }) => kind === 'hotbackup').map(({ node = '' }) => node)
+    const others = nodes.filter(
+      node =>
+        node !== wide.pods.find(({ name }) => name === wide.memory?.slots.get(0)?.lease.heir?.name)?.node,
+    )
+    const { end, actions } = rest({ ...wide, moves: [moveOf('p0', others)] })
+    expect(primaryOf(end, 0)?.name).toBe(free?.name)
+    expect(made(actions).filter(each => each.type === 'create' && each.successorOf)).toEqual([])
+  })
+
+  it('not while another primary is unwell, and one slot after the other', () => {
+    const s = world(2, 1)
+    const moves = [moveOf('p0', ['far']), moveOf('p1', ['far'], { name: 'n' })]
+    const unwell = s.pods.map(pod =>
+      pod.name === 'p1' ? { ...pod, ready: false, unreadySince: s.now } : pod,
+    )
+    expect(made(actionsOf(decide({ ...s, pods: unwell, moves }, random)))).toEqual([])
+    let open = 0
+    const { end } = rest({ ...s, moves }, next => {
+      const asked = [...(next.memory?.slots.values() ?? [])].filter(
+        ({ lease }) => lease.handover !== undefined,
+      )
+      open = Math.max(open, asked.length)
+      return arrived(next)
+    })
+    expect(open).toBe(1)
+    expect([primaryOf(end, 0)?.node, primaryOf(end, 1)?.node]).toEqual(['far', 'far'])
+  })
+
+  it('D16.abort: a Migration that is deleted leaves the primary where it is, running, and its pod goes', () => {
+    const before = world(1, 1)
+    let s: Snapshot = { ...before, moves: [moveOf('p0', ['far'])] }
+    for (let i = 0; s.memory?.slots.get(0)?.lease.handover === undefined; i += 1) {
+      expect(i).toBeLessThan(20)
+      s = arrived(played(s, decide(s, random), { comes: () => true }))
+    }
+    const { moves: _, ...called } = s
+    const { end, actions } = rest(called)
+    expect(primaryOf(end, 0)?.name).toBe('p0')
+    expect(end.memory?.slots.get(0)?.lease.handover).toBeUndefined()
+    expect(actions.filter(({ type }) => type === 'promote')).toEqual([])
+    expect(kindsIn(end)).toEqual(['hotbackup', 'primary'])
+  })
+
+  it('the primary is not stopped if it would stand still for longer than the Migration allows', () => {
+    const s = world(1, 1)
+    const slow = (each: Snapshot): Snapshot => withPipeline(each, 2)
+    const move = moveOf('p0', ['n-h0'], { maxDowntimeMs: 300 })
+    const asked = { ...s, moves: [move] }
+    expect(actionsOf(decide(slow(asked), random))).toEqual([])
+    expect(actionsOf(decide(withPipeline(asked, undefined), random))).toEqual([])
+    expect(actionsOf(decide(withPipeline(asked, 0.15), random))).toMatchObject([
+      { type: 'writeSlot', lease: { handover: 'uid-h0' } },
+    ])
+    // Once the primary is stopped, only the end of the handover decides.
+    const [first] = actionsOf(decide(withPipeline(asked, 0.15), random))
+    if (first?.type !== 'writeSlot') throw new Error('nothing is written')
+    const standing = played(asked, decide(withPipeline(asked, 0.15), random), { comes: () => true })
+    expect(actionsOf(decide(slow(standing), random))).toMatchObject([{ type: 'promote' }])
+  })
+
+  it('a pod that was made for it and could not be given the memory is not made again and again', () => {
+    const s = world(1, 1)
+    const failed = makeUnderstudy('m0', { node: 'far' }, { ...on, successorOf: 0, failed: 'torn' })
+    const asked = { ...s, pods: [...s.pods, failed], moves: [moveOf('p0', ['far'])] }
+    expect(made(actionsOf(decide(asked, random)))).toEqual([])
+  })
+
+  it('a paused set moves nothing, and a Migration of a pod that is no primary any more asks for nothing', () => {
+    const s = world(1, 1)
+    const moves = [moveOf('p0', ['far'])]
+    expect(actionsOf(decide({ ...s, set: { ...s.set, paused: true }, moves }, random))).toEqual([])
+    expect(actionsOf(decide({ ...s, moves: [moveOf('h0', ['far'])] }, random))).toEqual([])
+  })
+})
+
+/** The last generation took this long until the node of the hot backup had it. */
+function withPipeline(s: Snapshot, seconds: number | undefined): Snapshot {
+  if (s.memory === undefined) return s
+  const slots = [...s.memory.slots].map(([number, slot]) => {
+    const copies = slot.copies.map(copy => {
+      const { pipelineSeconds: _, ...report } = copy.report
+      return { ...copy, report: { ...report, ...(seconds !== undefined && { pipelineSeconds: seconds }) } }
+    })
+    return [number, { ...slot, copies }] as const
+  })
+  return { ...s, memory: { ...s.memory, slots: new Map(slots) } }
+}

@@ -1,0 +1,63 @@
+/** Moves of slots to other nodes, as Migrations ask for them. */
+import { mayStandStill } from '../../slot/decide/handover.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { type Move, targetOf } from '../../slot/decide/move.ts'
+import type { PodView } from '../snapshot.ts'
+import { isRetained } from './retention.ts'
+import { type Facts, isGivenUp } from './update.ts'
+
+export interface Moving {
+  readonly slot: SlotMemory
+  readonly primary: PodView
+  readonly move: Move
+}
+
+/** Returns the slots that are to move, by number. A move ends with its primary: the move does not ask for anything of the successor. */
+export function movesOf(facts: Facts): ReadonlyMap<number, Moving> {
+  const { memory, moves = [], pods } = facts
+  if (memory === undefined || memory.refused !== undefined) return new Map()
+  return new Map(
+    moves.flatMap(move => {
+      const primary = pods.find(({ uid, kind }) => uid === move.source && kind === 'primary')
+      const slot = memory.slots.get(primary?.slot ?? -1)
+      if (primary === undefined || slot === undefined || slot.lease.holder.uid !== primary.uid) return []
+      if (isRetained(slot) || isGivenUp(facts, slot)) return []
+      return [[slot.lease.slot, { slot, primary, move }] as const]
+    }),
+  )
+}
+
+/** Returns the pod that takes a moving slot; undefined: there is none yet. */
+export const targetFor = ({ pods, memory }: Facts, { lease }: SlotMemory, move: Move): PodView | undefined =>
+  targetOf(
+    { pods, heirs: new Set([...(memory?.slots.values() ?? [])].map(slot => slot.lease.heir?.uid)) },
+    lease,
+    move,
+  )
+
+/**
+ * Returns the pod that is to take each moving slot, by the slot's number, as far as there is one whose containers run. It becomes the heir,
+ * and so gets the memory.
+ */
+export const targetsOf = (facts: Facts): ReadonlyMap<number, PodView> =>
+  new Map(
+    [...movesOf(facts)].flatMap(([number, { slot, move }]) => {
+      const target = targetFor(facts, slot, move)
+      const runs = target?.node !== undefined && target.stage?.containers !== undefined
+      return runs ? [[number, target] as const] : []
+    }),
+  )
+
+/**
+ * Returns the move for which a pod is to be made now. A pod that was made for it and failed is not replaced: the next one would fail,
+ * too, and the Migration tells why.
+ */
+export const withoutTarget = (facts: Facts): Moving | undefined =>
+  [...movesOf(facts).values()]
+    .filter(
+      ({ slot, move }) =>
+        mayStandStill(slot) &&
+        targetFor(facts, slot, move) === undefined &&
+        facts.pods.every(({ kind, stage }) => kind !== 'hotbackup' || stage?.successorOf !== slot.lease.slot),
+    )
+    .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)[0]

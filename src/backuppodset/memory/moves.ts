@@ -1,0 +1,50 @@
+import { isUnderWay, type Migration } from '../../api/migration.ts'
+import { parseMigration } from '../../api/parse-migration.ts'
+import { bySet } from '../../api/set-label.ts'
+import type { Node } from '../../kube/resources.ts'
+import type { Store } from '../../kube/store.ts'
+import { hasLabels, type Move } from '../../slot/decide/move.ts'
+
+/** Migrations that are under way, by the set of the pod that moves. */
+export const migrationIndexes: Readonly<Record<string, (migration: Migration) => readonly string[]>> = {
+  [bySet]: migration =>
+    isUnderWay(migration) && migration.status?.source !== undefined
+      ? [`${migration.metadata.namespace}/${migration.status.source.set}`]
+      : [],
+}
+
+export interface MovesDeps {
+  readonly migrations: Pick<Store<Migration>, 'by'>
+  readonly nodeOf: (name: string) => Node | undefined
+  /** Names of all nodes with an agent. */
+  readonly nodes: () => readonly string[]
+}
+
+/** Returns the moves that Migrations ask of this set, the oldest Migration first. */
+export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: MovesDeps): readonly Move[] {
+  const underWay = migrations.by(bySet, setKey)
+  if (underWay.length === 0) return []
+  const created = ({ metadata }: Migration) => metadata.creationTimestamp ?? ''
+  return [...underWay]
+    .sort((a, b) =>
+      created(a) === created(b)
+        ? a.metadata.name < b.metadata.name
+          ? -1
+          : 1
+        : created(a) < created(b)
+          ? -1
+          : 1,
+    )
+    .flatMap((migration): Move[] => {
+      const parsed = parseMigration(migration)
+      const uid = migration.status?.source?.uid
+      if (!parsed.ok || uid === undefined) return []
+      const { nodeSelector, maxDowntimeMs } = parsed.wish
+      return [
+        {
+          ...{ name: migration.metadata.name, source: uid, nodeSelector, maxDowntimeMs },
+          nodes: new Set(nodes().filter(name => hasLabels(nodeOf(name), nodeSelector))),
+        },
+      ]
+    })
+}

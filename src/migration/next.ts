@@ -1,0 +1,266 @@
+/** The next status of each Migration. Pure: the facts and the time decide. */
+import {
+  isFinished,
+  type MigrationPhase,
+  type MigrationStatus,
+  migrationPriorities,
+  migrationSucceeded,
+} from '../api/migration.ts'
+import type { ParsedMigration } from '../api/parse-migration.ts'
+import { setCondition } from '../kube/conditions.ts'
+import { isEqual } from '../kube/equal.ts'
+import { outlived } from './retention.ts'
+import { beganAt, finishedAt } from './times.ts'
+import type { Held, MigrationView, Passed, Target } from './view.ts'
+
+/**
+ * How many Migrations may be under way at once: away from one node, of one namespace, and in all. One namespace cannot
+ * keep those of all others waiting.
+ */
+export const budgets = { perNode: 2, perNamespace: 3, total: 8 } as const
+
+/** Time for the caches to show a pod, its slot and the status of its set after a change, ms. */
+export const settlesMs = 10_000
+
+export interface Plan {
+  /** Each Migration whose status changes, with its new status. */
+  readonly statuses: readonly { readonly view: MigrationView; readonly status: MigrationStatus }[]
+  readonly deletions: readonly MigrationView[]
+  /** Ms until time alone may change the plan; undefined: never. */
+  readonly againAfterMs: number | undefined
+}
+
+/** The phase that one Migration gets, with its reason. */
+interface Word {
+  readonly phase: MigrationPhase
+  /** Reason and message of its condition. */
+  readonly reason: string
+  readonly message: string
+}
+
+/** @param now wall clock, ms since the epoch. */
+export function decide(views: readonly MigrationView[], now: number): Plan {
+  const inOrder = [...views].sort(byTurn)
+  const admitted = new Admissions(inOrder.filter(isAdmitted))
+  const statuses = inOrder.flatMap(view => {
+    if (isFinished(view)) return []
+    const word = wordOf(view, admitted, now)
+    if (!isAdmitted(view) && word.phase === 'Reserving') admitted.add(view)
+    const status = statusAfter(view, word, now)
+    return isEqual(status, view.status) ? [] : [{ view, status }]
+  })
+  return {
+    statuses,
+    deletions: outlived(views, now),
+    againAfterMs: soonest(views.flatMap(view => deadlinesOf(view).map(at => at - now))),
+  }
+}
+
+/** Those under way first, then by priority, then the oldest. */
+function byTurn(a: MigrationView, b: MigrationView): number {
+  const rank = (view: MigrationView) =>
+    isAdmitted(view) ? -1 : view.wish.ok ? migrationPriorities.indexOf(view.wish.wish.priority) : 0
+  return rank(a) - rank(b) || a.createdAt - b.createdAt || (keyOf(a) < keyOf(b) ? -1 : 1)
+}
+
+const keyOf = ({ namespace, name }: MigrationView) => `${namespace}/${name}`
+
+const isAdmitted = (view: MigrationView): boolean =>
+  !isFinished(view) && view.status.phase !== undefined && view.status.phase !== 'Pending'
+
+/** The Migrations that are under way, with those that this plan lets begin. */
+class Admissions {
+  readonly #views: MigrationView[]
+
+  constructor(views: readonly MigrationView[]) {
+    this.#views = [...views]
+  }
+
+  add(view: MigrationView): void {
+    this.#views.push(view)
+  }
+
+  /** Returns why another one has to wait; undefined if it may begin. */
+  obstacleTo({ namespace }: MigrationView, { set, node }: Held['source']): Omit<Word, 'phase'> | undefined {
+    const ofSet = this.#views.find(
+      ({ namespace: other, status, facts }) =>
+        other === namespace && (status.source ?? sourceIn(facts))?.set === set,
+    )
+    if (ofSet !== undefined)
+      return { reason: 'SetBusy', message: `waits for Migration ${ofSet.name} of the same BackupPodSet` }
+    const fromNode = this.#views.filter(
+      ({ status, facts }) => (status.source ?? sourceIn(facts))?.node === node,
+    ).length
+    if (fromNode >= budgets.perNode)
+      return { reason: 'NodeBudget', message: `waits: ${fromNode} pods are moving away from node ${node}` }
+    const here = this.#views.filter(each => each.namespace === namespace).length
+    if (here >= budgets.perNamespace)
+      return { reason: 'NamespaceBudget', message: `waits: ${here} pods of this namespace are moving` }
+    if (this.#views.length >= budgets.total)
+      return { reason: 'TotalBudget', message: `waits: ${this.#views.length} Migrations are under way` }
+    return undefined
+  }
+}
+
+const sourceIn = (facts: MigrationView['facts']) => (facts.type === 'held' ? facts.source : undefined)
+
+function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
+  const { wish, facts } = view
+  if (!wish.ok) return failed(wish.code, wish.message)
+  const { source } = wish.wish
+  switch (facts.type) {
+    case 'absent':
+      return settling(
+        facts.seenForMs,
+        isAdmitted(view) ? 'SourceGone' : 'SourceNotFound',
+        isAdmitted(view)
+          ? `the slot of ${source.name} does not exist any more`
+          : `there is no pod ${source.name} of a BackupPodSet in this namespace`,
+        view,
+      )
+    case 'another':
+      return failed('SourceReplaced', `another pod has the name ${source.name} now`)
+    case 'backup':
+      return failed('NotAPrimary', `${source.name} is a backup: name the primary of a slot`)
+    case 'unkept':
+      return settling(
+        facts.seenForMs,
+        'NoMemory',
+        `no memory of ${source.name} is kept: add checkpoint to the spec of its BackupPodSet`,
+        view,
+      )
+    case 'held':
+      return isAdmitted(view) ? underWay(view, wish.wish, facts, now) : toBegin(view, facts, admitted)
+    case 'passed':
+      return afterSwitch(source.name, facts)
+    default:
+      return facts satisfies never
+  }
+}
+
+const failed = (reason: string, message: string): Word => ({ phase: 'Failed', reason, message })
+
+/** A cache may be older than the Migration. */
+const settling = (seenForMs: number, reason: string, message: string, { status }: MigrationView): Word => ({
+  ...failed(reason, message),
+  ...(seenForMs < settlesMs && { phase: status.phase ?? 'Pending' }),
+})
+
+function toBegin(view: MigrationView, facts: Held, admitted: Admissions): Word {
+  const obstacle = admitted.obstacleTo(view, facts.source)
+  if (obstacle !== undefined) return { phase: 'Pending', ...obstacle }
+  return { phase: 'Reserving', reason: 'Begins', message: 'a pod is found or made that takes the slot' }
+}
+
+function underWay({ status }: MigrationView, wish: ParsedMigration, facts: Held, now: number): Word {
+  if (facts.isStopping)
+    return { phase: 'Stopping', reason: 'Stopping', message: 'the pod is stopped, and saved once more' }
+  if (facts.target?.failed !== undefined)
+    return failed(
+      'TargetFailed',
+      `${facts.target.name} could not be given the memory: ${facts.target.failed}`,
+    )
+  const word = beforeStop(wish, facts)
+  const begun = beganAt(status, 'Reserving') ?? now
+  if (now - begun >= wish.pendingMs)
+    return failed(word.reason, `after pendingTimeoutSeconds: ${word.message}`)
+  const { unschedulable } = facts.target ?? {}
+  if (unschedulable !== undefined && now - begun >= wish.unschedulableMs)
+    return failed(word.reason, `after unschedulableTimeoutSeconds: ${word.message}`)
+  return word
+}
+
+function beforeStop(wish: ParsedMigration, { target, isPaused, saved, nodes }: Held): Word {
+  const phase = target?.node === undefined ? 'Reserving' : 'Preparing'
+  if (isPaused) return { phase, reason: 'SetPaused', message: 'its BackupPodSet is paused' }
+  if (saved?.obstacle !== undefined)
+    return { phase, reason: 'NotSaved', message: `the pod cannot be saved: ${saved.obstacle}` }
+  if (target === undefined)
+    return nodes === 0
+      ? {
+          phase,
+          reason: 'NoNode',
+          message: 'no other node with an agent has the labels of addedNodeSelector',
+        }
+      : { phase, reason: 'TargetComing', message: 'a pod that takes the slot is on its way' }
+  if (target.node === undefined)
+    return {
+      phase,
+      reason: target.unschedulable === undefined ? 'TargetComing' : 'Unschedulable',
+      message: target.unschedulable ?? `${target.name} waits for the scheduler`,
+    }
+  return { phase, ...preparing(wish, target) }
+}
+
+function preparing({ maxDowntimeMs }: ParsedMigration, target: Target): Omit<Word, 'phase'> {
+  const { name, node, hasMemory, impliedDowntimeMs } = target
+  if (!hasMemory)
+    return { reason: 'MemoryComing', message: `the memory is on its way to ${name} on node ${node}` }
+  if (maxDowntimeMs !== undefined && (impliedDowntimeMs ?? Number.POSITIVE_INFINITY) > maxDowntimeMs)
+    return {
+      reason: 'DowntimeTooLong',
+      message: `the pod would be stopped for ${impliedDowntimeMs === undefined ? 'an unknown time' : `about ${Math.round(impliedDowntimeMs)} ms`}, and maxDowntime is ${maxDowntimeMs} ms`,
+    }
+  return { reason: 'SetBusy', message: 'waits until each primary of its BackupPodSet is well' }
+}
+
+function afterSwitch(source: string, { to, serves, isLoss }: Passed): Word {
+  if (isLoss === true)
+    return failed('SourceLost', `${source} was lost before its move had ended; ${to.name} has taken over`)
+  if (!serves || isLoss === undefined)
+    return { phase: 'Switching', reason: 'Switching', message: `${to.name} has the slot and resumes` }
+  return { phase: 'Succeeded', reason: 'Moved', message: `${to.name} serves on node ${to.node}` }
+}
+
+const outcomes: Readonly<Partial<Record<MigrationPhase, 'True' | 'False'>>> = {
+  Succeeded: 'True',
+  Failed: 'False',
+}
+
+function statusAfter(view: MigrationView, { phase, reason, message }: Word, now: number): MigrationStatus {
+  const { status, facts, generation } = view
+  const source = status.source ?? sourceIn(facts)
+  const target = targetIn(facts) ?? status.target
+  const saved = facts.type === 'held' ? facts.saved : undefined
+  const lastSaved = saved?.generation ?? status.generation
+  const bytes = saved?.bytes ?? status.bytes
+  const downtimeMs = facts.type === 'passed' && phase === 'Succeeded' ? facts.downtimeMs : undefined
+  const times = status.phaseTimes ?? []
+  return {
+    phase,
+    phaseTimes: times.some(each => each.phase === phase)
+      ? times
+      : [...times, { phase, at: new Date(now).toISOString() }],
+    ...(source && { source }),
+    ...(target && { target }),
+    ...(lastSaved !== undefined && { generation: lastSaved }),
+    ...(bytes !== undefined && { bytes }),
+    ...(downtimeMs !== undefined && { downtimeMilliseconds: Math.round(downtimeMs) }),
+    conditions: setCondition(status.conditions ?? [], {
+      type: migrationSucceeded,
+      ...{ status: outcomes[phase] ?? 'Unknown', reason, message },
+      ...{ observedGeneration: generation, now },
+    }),
+  }
+}
+
+function targetIn(facts: MigrationView['facts']): MigrationStatus['target'] {
+  const pod = facts.type === 'held' ? facts.target : facts.type === 'passed' ? facts.to : undefined
+  return pod && { name: pod.name, uid: pod.uid, ...(pod.node !== undefined && { node: pod.node }) }
+}
+
+/** Returns the times at which the plan may change although nothing happens, ms since the epoch. */
+function deadlinesOf(view: MigrationView): readonly number[] {
+  const { wish, status, facts } = view
+  if (!wish.ok) return []
+  const { ttlMs, pendingMs, unschedulableMs } = wish.wish
+  const ended = finishedAt(status)
+  if (ended !== undefined) return ttlMs === undefined ? [] : [ended + ttlMs]
+  const begun = beganAt(status, 'Reserving')
+  return begun === undefined || facts.type !== 'held' ? [] : [begun + pendingMs, begun + unschedulableMs]
+}
+
+function soonest(times: readonly number[]): number | undefined {
+  const ahead = times.filter(ms => ms > 0)
+  return ahead.length === 0 ? undefined : Math.min(...ahead)
+}

@@ -1,0 +1,213 @@
+import type { BackupPodSet } from '../api/backuppodset.ts'
+import { labels } from '../api/labels.ts'
+import { isFinished, type Migration, type MigrationStatus } from '../api/migration.ts'
+import type { NodeReport, SlotReport } from '../api/node-report.ts'
+import { type NumberedSlotLease, slotLeaseName } from '../api/numbered-slot.ts'
+import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
+import { kindLabelOf } from '../api/pod-kind.ts'
+import { bySet } from '../api/set-label.ts'
+import { isSameSlot } from '../api/slot-key.ts'
+import { slotLimits } from '../api/slot-status.ts'
+import type { Clock } from '../kube/clock.ts'
+import { keyOfRef } from '../kube/object.ts'
+import type { Lease, Node, Pod } from '../kube/resources.ts'
+import type { Store } from '../kube/store.ts'
+import { hasLabels, impliedDowntimeMs, targetOf } from '../slot/decide/move.ts'
+import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
+import type { Since } from '../slot/observe/since.ts'
+import { presentLeases } from '../slot/observe/slot-leases.ts'
+import { stageOf } from '../slot/observe/stage.ts'
+import type { Stops } from './stops.ts'
+import type { Facts, Held, MigrationView, Passed, Saved, Target } from './view.ts'
+
+/** Stores whose changes may concern a Migration. */
+export interface FollowedStores {
+  readonly migrations: Store<Migration>
+  readonly sets: Store<BackupPodSet>
+  readonly pods: Store<Pod>
+  readonly leases: Store<Lease>
+  readonly reports: Store<NodeReport>
+  readonly nodes: Store<Node>
+}
+
+export interface ObserveDeps extends FollowedStores {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly since: Pick<Since, 'pass'>
+  /** Measures for how long pods are stopped. */
+  readonly stops: Stops
+}
+
+/** The source of a Migration that the operator has found once. */
+type Source = NonNullable<MigrationStatus['source']>
+
+/** Returns all Migrations that are not being deleted, with the facts about them; it reads caches only. */
+export function observe(deps: ObserveDeps): readonly MigrationView[] {
+  const since = deps.since.pass()
+  const seenForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
+  const present = deps.migrations.list().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  deps.stops.keep(new Set(present.map(({ metadata }) => metadata.uid)))
+  return present.map(migration => {
+    const {
+      namespace = '',
+      name,
+      uid,
+      resourceVersion,
+      generation = 0,
+      creationTimestamp,
+    } = migration.metadata
+    const wish = parseMigration(migration)
+    const { status = {} } = migration
+    const isOver = isFinished(migration) || !wish.ok
+    const facts = isOver ? over : factsOf(deps, migration, wish.wish, key => seenForMs(`${uid}/${key}`))
+    return {
+      ...{ namespace, name, uid, resourceVersion, generation, wish, status },
+      createdAt: Date.parse(creationTimestamp ?? '') || 0,
+      facts:
+        facts.type === 'passed' ? { ...facts, downtimeMs: deps.stops.noteServing(uid, facts.serves) } : facts,
+    }
+  })
+}
+
+/** The rules ask for no facts about a Migration that has ended. */
+const over: Facts = { type: 'another' }
+
+function factsOf(
+  deps: ObserveDeps,
+  migration: Migration,
+  wish: ParsedMigration,
+  seenForMs: (key: string) => number,
+): Facts {
+  const { namespace = '', uid } = migration.metadata
+  const found = migration.status?.source ?? sourceOf(deps, namespace, wish)
+  if ('type' in found) {
+    // The times are only for those that may still be shown by a cache.
+    return found.type === 'absent' || found.type === 'unkept'
+      ? { type: found.type, seenForMs: seenForMs(found.type) }
+      : { type: found.type }
+  }
+  const leases = presentLeases(deps.leases.by(bySet, `${namespace}/${found.set}`)).map(({ lease }) => lease)
+  const lease = leases.find(({ slot }) => slot === found.slot)
+  if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
+  if (lease.holder.uid !== found.uid) return passedTo(deps, wish, found, lease)
+  deps.stops.noteStopping(uid, lease.handover !== undefined)
+  return heldBy(deps, wish, found, lease, leases)
+}
+
+type Unfound = { readonly type: 'absent' | 'another' | 'backup' | 'unkept' }
+
+/** Returns the pod that is to move with its slot, or why there is none. */
+function sourceOf(deps: ObserveDeps, namespace: string, { source }: ParsedMigration): Source | Unfound {
+  const pod = deps.pods.get(keyOfRef({ namespace, name: source.name }))
+  if (pod === undefined) return { type: 'absent' }
+  const { uid } = pod.metadata
+  if (source.uid !== undefined && source.uid !== uid) return { type: 'another' }
+  if (kindLabelOf(pod) !== 'primary') return { type: 'backup' }
+  const set = pod.metadata.labels?.[labels.set]
+  const slot = slotOf(pod)
+  const node = pod.spec?.nodeName
+  if (set === undefined || slot === undefined || node === undefined) return { type: 'unkept' }
+  const lease = presentLeases(deps.leases.by(bySet, `${namespace}/${set}`)).find(
+    each => each.lease.name === slotLeaseName(set, slot),
+  )
+  return lease?.lease.holder.uid === uid ? { uid, node, set, slot } : { type: 'unkept' }
+}
+
+function heldBy(
+  deps: ObserveDeps,
+  { nodeSelector }: ParsedMigration,
+  source: Source,
+  lease: NumberedSlotLease,
+  ofSet: readonly NumberedSlotLease[],
+): Held {
+  const setKey = `${lease.namespace}/${source.set}`
+  const nodes = new Set(
+    deps.nodes.list().flatMap(node => {
+      const { name } = node.metadata
+      const isAble = deps.reports.get(name)?.status?.ready === true && name !== source.node
+      return isAble && hasLabels(node, nodeSelector) ? [name] : []
+    }),
+  )
+  const candidates = deps.pods
+    .by(bySet, setKey)
+    .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+    .flatMap(pod => {
+      const candidate = candidateOf(pod, undefined)
+      return candidate === undefined ? [] : [{ ...candidate, stage: stageOf(pod), pod }]
+    })
+  const heirs = new Set(ofSet.map(({ heir }) => heir?.uid))
+  const target =
+    candidates.find(({ uid }) => uid === lease.handover) ??
+    targetOf({ pods: candidates, heirs }, lease, { nodes })
+  const copy = target?.node === undefined ? undefined : reportOf(deps, target.node, lease)
+  return {
+    type: 'held',
+    source,
+    isPaused: deps.sets.get(setKey)?.spec.paused === true,
+    isStopping: lease.handover !== undefined,
+    target: target && targetView(target.pod, target.stage.failed, copy),
+    nodes: nodes.size,
+    saved: savedIn(reportOf(deps, source.node, lease)),
+  }
+}
+
+const reportOf = (
+  { reports }: Pick<ObserveDeps, 'reports'>,
+  node: string,
+  lease: NumberedSlotLease,
+): SlotReport | undefined => reports.get(node)?.status?.slots.find(slot => isSameSlot(slot, lease))
+
+function targetView(pod: Pod, failed: string | undefined, copy: SlotReport | undefined): Target {
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  return {
+    name: pod.metadata.name,
+    uid: pod.metadata.uid,
+    node: pod.spec?.nodeName,
+    unschedulable:
+      pod.spec?.nodeName === undefined && scheduled?.status === 'False'
+        ? (scheduled.message ?? 'no node takes it')
+        : undefined,
+    failed,
+    hasMemory: copy?.usable === 'Frozen' || copy?.usable === 'Staged',
+    impliedDowntimeMs: copy && impliedDowntimeMs(copy),
+  }
+}
+
+const savedIn = (report: SlotReport | undefined): Saved | undefined =>
+  report?.role === 'source'
+    ? {
+        generation: report.generation,
+        bytes: report.bytes,
+        obstacle: report.reason === undefined ? undefined : (report.message ?? report.reason),
+      }
+    : undefined
+
+function passedTo(
+  deps: ObserveDeps,
+  { source: { name } }: ParsedMigration,
+  { set, slot }: Source,
+  { namespace, holder }: NumberedSlotLease,
+): Passed {
+  const pod = deps.pods.get(keyOfRef({ namespace, name: holder.name }))
+  const isIt = pod?.metadata.uid === holder.uid
+  return {
+    type: 'passed',
+    to: { ...holder, node: isIt ? pod.spec?.nodeName : undefined },
+    serves: isIt && kindLabelOf(pod) === 'primary' && stageOf(pod).serving,
+    isLoss: isLossIn(deps.sets.get(keyOfRef({ namespace, name: set })), slot, holder.name, name),
+    downtimeMs: undefined,
+  }
+}
+
+/** Returns whether the set says that `to` took over because `from` was lost; undefined: it does not show `to` yet. */
+function isLossIn(
+  set: BackupPodSet | undefined,
+  slot: number,
+  to: string,
+  from: string,
+): boolean | undefined {
+  const { slots = [], lastFailover } = set?.status ?? {}
+  const its = slots.find(each => each.slot === slot)
+  if (its !== undefined) return its.pod === to ? its.lastFailover?.from === from : undefined
+  // The list of slots is cut.
+  return slots.length < slotLimits.listed ? undefined : lastFailover?.from === from
+}

@@ -1,0 +1,11 @@
+import type { MigrationPhase, MigrationStatus } from '../api/migration.ts'
+
+/** Returns when the phase first began, ms since the epoch; undefined: it has not, or that is unreadable. */
+export function beganAt({ phaseTimes = [] }: MigrationStatus, phase: MigrationPhase): number | undefined {
+  const at = Date.parse(phaseTimes.find(each => each.phase === phase)?.at ?? '')
+  return Number.isNaN(at) ? undefined : at
+}
+
+/** Returns when the Migration ended, ms since the epoch; undefined: it has not. */
+export const finishedAt = (status: MigrationStatus): number | undefined =>
+  beganAt(status, 'Succeeded') ?? beganAt(status, 'Failed')

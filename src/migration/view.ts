@@ -1,0 +1,77 @@
+/** A Migration and the facts about it, as the rules see them. */
+import type { Refusal } from '../api/errors.ts'
+import type { MigrationStatus } from '../api/migration.ts'
+import type { ParsedMigration } from '../api/parse-migration.ts'
+
+export interface MigrationView {
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation: number
+  /** By the clock of the API server, ms since the epoch. */
+  readonly createdAt: number
+  readonly wish: { readonly ok: true; readonly wish: ParsedMigration } | ({ readonly ok: false } & Refusal)
+  readonly status: MigrationStatus
+  readonly facts: Facts
+}
+
+/** The facts in the caches about the pod that moves, and about the pod that takes its slot. */
+export type Facts =
+  /** The caches show no pod of a set that has the name. */
+  | { readonly type: 'absent'; readonly seenForMs: number }
+  /** A pod has the name, and is another one. */
+  | { readonly type: 'another' }
+  | { readonly type: 'backup' }
+  /** A primary without a slot whose memory is kept. */
+  | { readonly type: 'unkept'; readonly seenForMs: number }
+  | Held
+  | Passed
+
+/** The pod that moves has its slot. */
+export interface Held {
+  readonly type: 'held'
+  readonly source: NonNullable<MigrationStatus['source']>
+  /** Its set is paused, and does nothing. */
+  readonly isPaused: boolean
+  /** The slot's Lease asks for the stop of the source. */
+  readonly isStopping: boolean
+  readonly target: Target | undefined
+  /** Number of nodes to which it may move, apart from its own. */
+  readonly nodes: number
+  /** The last generation of the source. */
+  readonly saved: Saved | undefined
+}
+
+export interface Saved {
+  readonly generation: number
+  readonly bytes: number | undefined
+  /** Why it cannot be saved now, as its agent says. */
+  readonly obstacle: string | undefined
+}
+
+/** The pod that is to take the slot. */
+export interface Target {
+  readonly name: string
+  readonly uid: string
+  readonly node: string | undefined
+  /** Why no node takes it, in the scheduler's words. */
+  readonly unschedulable: string | undefined
+  /** Why it could not be given the memory. */
+  readonly failed: string | undefined
+  /** The node has the memory, and could resume it in the pod. */
+  readonly hasMemory: boolean
+  /** How long the source would be stopped, ms; undefined: not known. */
+  readonly impliedDowntimeMs: number | undefined
+}
+
+/** Another pod has the slot. */
+export interface Passed {
+  readonly type: 'passed'
+  readonly to: { readonly name: string; readonly uid: string; readonly node: string | undefined }
+  readonly serves: boolean
+  /** True: it took over after a loss. False: by a handover. Undefined: its set has not told yet. */
+  readonly isLoss: boolean | undefined
+  /** Ms for which the pod was stopped; undefined: not measured. */
+  readonly downtimeMs: number | undefined
+}
