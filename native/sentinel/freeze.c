@@ -6,7 +6,7 @@
 #include "log.h"
 
 enum {
-	/* As long as a process that begins to run in a frozen cgroup may run, with the time of a round. */
+	/* As long as a process that begins to run in a frozen cgroup may run, with the time of two rounds. */
 	AGAIN_NS = 50 * NS_PER_MS,
 	/* An uninterruptible wait can last any time. */
 	SETTLE_NS = 250 * NS_PER_MS,
@@ -75,7 +75,8 @@ int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char 
 		/* From here on a process that never stops costs no more than one round each time. */
 		freeze->settled = true;
 	}
-	freeze->next = monotonic_ns() + AGAIN_NS;
+	/* However many processes a tenant has, the looks take half of a processor at most. */
+	freeze->next = monotonic_ns() + (freeze->halt.took > AGAIN_NS ? freeze->halt.took : AGAIN_NS);
 	return freeze->next;
 }
 

@@ -13,12 +13,15 @@ enum {
 	SHORT_TICKS_NS = 2 * NS_PER_MS,
 	TICK_NS = NS_PER_MS / 2,
 	ROUNDS_AT_ONCE = 8,
+	ROUNDS_NS = 10 * NS_PER_MS,
 	TIDY_LEAST = 64,
 };
 
 int64_t halt_tick(const struct halt *halt, int64_t now)
 {
-	return now - halt->began < SHORT_TICKS_NS ? SHORT_TICK_NS : TICK_NS;
+	int64_t tick = now - halt->began < SHORT_TICKS_NS ? SHORT_TICK_NS : TICK_NS;
+
+	return tick > halt->took ? tick : halt->took;
 }
 
 void halt_begin(struct sentinel *sentinel, struct halt *halt)
@@ -30,19 +33,11 @@ void halt_begin(struct sentinel *sentinel, struct halt *halt)
 	sentinel->halts = halt;
 }
 
-static bool have(const struct processes *set, struct process process)
-{
-	for (size_t i = 0; i < set->count; i++)
-		if (set->list[i].pid == process.pid && set->list[i].start == process.start)
-			return true;
-	return false;
-}
-
 /* True if a halt other than `but` keeps the process stopped. */
 static bool is_halted(const struct sentinel *sentinel, const struct halt *but, struct process process)
 {
-	for (const struct halt *halt = sentinel->halts; halt; halt = halt->next)
-		if (halt != but && !halt->over && have(&halt->stopped, process))
+	for (struct halt *halt = sentinel->halts; halt; halt = halt->next)
+		if (halt != but && !halt->over && processes_have_this(&halt->stopped, process))
 			return true;
 	return false;
 }
@@ -55,8 +50,10 @@ static void write_down(const struct sentinel *sentinel)
 	if (!journal_begin())
 		return;
 	for (const struct halt *halt = sentinel->halts; halt; halt = halt->next)
-		for (size_t i = 0; i < halt->stopped.count; i++)
+		for (size_t i = 0; i < halt->stopped.count; i++) {
+			process_step();
 			journal_note(halt->stopped.list[i]);
+		}
 	journal_end();
 }
 
@@ -76,7 +73,7 @@ static void tell_to_stop(struct halt *halt, struct process process)
  * CRIU, which takes a signal that it has not sent itself for the end of the process, and leaves that code in it. CRIU leaves a
  * process stopped that it found stopped. A debugger in the pod is stopped itself.
  */
-static bool is_at_work(const struct halt *halt, pid_t pid)
+static bool is_at_work(struct halt *halt, pid_t pid)
 {
 	pid_t tracer = process_tracer(pid);
 
@@ -91,6 +88,7 @@ static bool meet(void *context, pid_t pid)
 	struct process process;
 	bool known, stands, left;
 
+	process_step();
 	if (processes_have(&halt->excluded, pid))
 		return true;
 	if (!halt->lasts && (processes_have(&halt->stopped, pid) || processes_have(&halt->others, pid)))
@@ -104,7 +102,7 @@ static bool meet(void *context, pid_t pid)
 		return false;
 	}
 	process = (struct process){ .pid = pid, .start = stat.start };
-	known = have(&halt->stopped, process);
+	known = processes_have_this(&halt->stopped, process);
 	stands = stat.state == 'T' || stat.state == 't';
 	if (known && stands)
 		return true;
@@ -140,6 +138,7 @@ static void tidy(struct halt *halt)
 		struct process process = halt->stopped.list[i];
 		struct process_stat stat;
 
+		process_step();
 		if (process_stat(process.pid, &stat) && stat.start == process.start)
 			halt->stopped.list[kept++] = process;
 	}
@@ -150,6 +149,8 @@ static void tidy(struct halt *halt)
 
 int halt_round(struct halt *halt)
 {
+	int64_t from = monotonic_ns();
+
 	if (halt->lasts) {
 		halt->others.count = 0;
 		if (halt->stopped.count >= halt->tidy_at)
@@ -159,13 +160,16 @@ int halt_round(struct halt *halt)
 		/* The cgroup of a container is removed with it, and comes back with the next one. */
 		if (!cgroup_each(halt->cgroups[i], meet, halt) && !halt->lasts)
 			return errno;
+	halt->took = monotonic_ns() - from;
 	return 0;
 }
 
 int halt_more(struct halt *halt, bool *complete)
 {
+	int64_t enough = monotonic_ns() + ROUNDS_NS;
+
 	*complete = false;
-	for (int round = 0; round < ROUNDS_AT_ONCE && !*complete; round++) {
+	for (int round = 0; round < ROUNDS_AT_ONCE && !*complete && (round == 0 || monotonic_ns() < enough); round++) {
 		bool standing = halt_running(halt) == 0;
 		size_t before = halt->met;
 		int error = halt_round(halt);
@@ -245,10 +249,10 @@ bool halts_fence(struct sentinel *sentinel, struct process process)
 	for (struct halt *halt = sentinel->halts; halt; halt = halt->next) {
 		if (!halt->lasts || halt->over)
 			continue;
-		if (have(&halt->stopped, process))
+		if (processes_have_this(&halt->stopped, process))
 			return true;
 		/* The program that has stopped it leaves it to us now. */
-		if (have(&halt->others, process)) {
+		if (processes_have_this(&halt->others, process)) {
 			journal_note(process);
 			return processes_add(&halt->stopped, process);
 		}
@@ -265,7 +269,8 @@ static bool meet_fenced(void *context, pid_t pid)
 {
 	struct search *search = context;
 
-	for (const struct halt *halt = search->sentinel->halts; halt && !search->found; halt = halt->next)
+	process_step();
+	for (struct halt *halt = search->sentinel->halts; halt && !search->found; halt = halt->next)
 		search->found = halt->lasts && !halt->over &&
 				(processes_have(&halt->stopped, pid) || processes_have(&halt->others, pid));
 	return !search->found;

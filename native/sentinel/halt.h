@@ -21,16 +21,20 @@ struct halt {
 	size_t found; /* number of new processes */
 	size_t signalled, tidy_at;
 	int64_t began, last; /* when it has sent the first and the latest signal */
+	int64_t took; /* how long the latest round took, ns */
 };
 
-/* Waits of the caller between two calls of halt_more(). Most processes stop within the first ticks. */
+/*
+ * Waits of the caller between two calls of halt_more(). Most processes stop within the first ticks. With many processes it is as
+ * long as a round: they need the processor to stop.
+ */
 int64_t halt_tick(const struct halt *halt, int64_t now);
 
 /* Puts a halt with its cgroups among those of the sentinel. It stops nothing yet. */
 void halt_begin(struct sentinel *sentinel, struct halt *halt);
 
 /*
- * Stops processes until no new one is found although all that were met had stopped, in several rounds at most. Having sent
+ * Stops processes until no new one is found although all that were met had stopped, in a few rounds at most. Having sent
  * the signal is not enough: a process in the middle of a fork stops after it, and its child does not exist yet. Returns 0 or
  * an errno: E2BIG if there are too many, EBUSY at a process that must not be disturbed. Neither ends a fence.
  */

@@ -4,8 +4,6 @@
 
 enum { HEAD_BYTES = 40, CLAIM_BYTES = 17, VERSION = 1 };
 
-static const char magic[4] = { 'U', 'S', 'H', 'B' };
-
 static uint8_t *put(uint8_t *at, uint64_t value, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -27,8 +25,8 @@ size_t frame_write(const struct frame *frame, const uint8_t key[HMAC_KEY_BYTES],
 {
 	uint8_t *at = bytes;
 
-	memcpy(at, magic, sizeof magic);
-	at = put(at + sizeof magic, VERSION, 1);
+	at = put(at, frame_tag(key), 4);
+	at = put(at, VERSION, 1);
 	at = put(at, frame->type, 1);
 	at = put(at, frame->count, 2);
 	at = put(at, frame->from, 8);
@@ -45,21 +43,22 @@ size_t frame_write(const struct frame *frame, const uint8_t key[HMAC_KEY_BYTES],
 	return (size_t)(at - bytes) + HMAC_BYTES;
 }
 
-bool frame_from(const uint8_t *bytes, size_t length, uint64_t *from)
+/* The code of no frame: those are longer. */
+uint32_t frame_tag(const uint8_t key[HMAC_KEY_BYTES])
 {
-	const uint8_t *at = bytes + 8;
+	static const char about[] = "tag";
+	uint8_t code[HMAC_BYTES];
+	const uint8_t *at = code;
 
-	if (length < HEAD_BYTES + HMAC_BYTES || memcmp(bytes, magic, sizeof magic) != 0 || bytes[4] != VERSION)
-		return false;
-	*from = take(&at, 8);
-	return true;
+	hmac(key, about, sizeof about - 1, code);
+	return (uint32_t)take(&at, 4);
 }
 
 bool frame_read(const uint8_t *bytes, size_t length, const uint8_t key[HMAC_KEY_BYTES], struct frame *frame)
 {
 	const uint8_t *at = bytes + 5;
 
-	if (!frame_from(bytes, length, &frame->from) ||
+	if (length < HEAD_BYTES + HMAC_BYTES || bytes[4] != VERSION ||
 	    !hmac_is(key, bytes, length - HMAC_BYTES, bytes + length - HMAC_BYTES))
 		return false;
 	frame->type = (enum beat_type)take(&at, 1);

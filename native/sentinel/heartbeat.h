@@ -1,6 +1,7 @@
 /*
  * The datagrams between sentinels. A beat lists the epochs of slots that the sender claims, and an answer to it repeats them with
- * the verdict of the voter. Both carry the runs of sender and receiver and a code under the key of the two nodes.
+ * the verdict of the voter. Both carry the runs of sender and receiver and a code under the key of the two nodes. A tag, which these
+ * derive from their key, comes first: the kernel can compare it before a datagram takes any room.
  * Pure functions: bytes in, frame out.
  */
 #ifndef HEARTBEAT_H
@@ -46,8 +47,8 @@ struct frame {
 /* Returns the length of the frame. */
 size_t frame_write(const struct frame *frame, const uint8_t key[HMAC_KEY_BYTES], uint8_t bytes[FRAME_BYTES]);
 
-/* Reads who sent a frame, before its code is checked. False if it is none. */
-bool frame_from(const uint8_t *bytes, size_t length, uint64_t *from);
+/* Returns the first word of every frame under this key. */
+uint32_t frame_tag(const uint8_t key[HMAC_KEY_BYTES]);
 
 /* False if it is no frame, or not one of the owner of this key. */
 bool frame_read(const uint8_t *bytes, size_t length, const uint8_t key[HMAC_KEY_BYTES], struct frame *frame);

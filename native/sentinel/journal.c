@@ -157,6 +157,7 @@ int64_t journal_due(int64_t now)
 		struct process process = journal.left.list[i];
 		struct process_stat stat;
 
+		process_step();
 		/* A traced process ignores the signal, or runs code of its tracer. Try again when the tracer has detached. */
 		if (!process_stat(process.pid, &stat) || stat.start != process.start ||
 		    (!strchr("Tt", stat.state) && !process_tracer(process.pid)))

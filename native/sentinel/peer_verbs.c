@@ -151,10 +151,6 @@ void peer_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "bad-key");
 		return;
 	}
-	if (peer_of_run(voting, told.run) && peer_of_run(voting, told.run) != peer) {
-		client_reply(client, request, "refused", "bad-run");
-		return;
-	}
 	if (!peer && count_of(voting->peers) >= PEERS_MAX) {
 		client_reply(client, request, "refused", "too-many");
 		return;
@@ -179,6 +175,7 @@ void peer_verb(struct client *client, const struct request *request)
 	}
 	peer->address = told.address;
 	memcpy(peer->key, told.key, sizeof peer->key);
+	peer->tag = frame_tag(peer->key);
 	peer_filter(voting);
 	if (voting_save(voting))
 		client_reply(client, request, "ok", NULL);

@@ -1,3 +1,4 @@
+#include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -10,14 +11,6 @@ struct peer *peer_find(struct voting *voting, const char *name)
 {
 	for (struct peer *peer = voting->peers; peer; peer = peer->next)
 		if (strcmp(peer->name, name) == 0)
-			return peer;
-	return NULL;
-}
-
-struct peer *peer_of_run(struct voting *voting, uint64_t run)
-{
-	for (struct peer *peer = voting->peers; peer; peer = peer->next)
-		if (peer->run == run)
 			return peer;
 	return NULL;
 }
@@ -53,14 +46,29 @@ static void answer(struct voting *voting, struct peer *peer, const struct frame 
 	send_frame(voting, peer, &frame);
 }
 
-static void take_answer(struct voting *voting, struct peer *peer, const struct frame *answer, int64_t now)
+static void take_answer(struct voting *voting, struct peer *peer, const struct frame *answer)
 {
 	/* The voter is another process, and counts no beat before it has its number back. */
 	if (peer->process != answer->process) {
 		peer->process = answer->process;
 		peer->next_beat = 0;
 	}
-	primaries_answered(voting, peer, answer, now);
+	primaries_answered(voting, peer, answer);
+}
+
+/* Returns who has sent the frame; NULL: no peer. No one but a peer can name its run, which another report may claim as well. */
+static struct peer *sender_of(struct voting *voting, const uint8_t *bytes, size_t length, const struct in6_addr *address, struct frame *frame)
+{
+	uint32_t tag;
+
+	if (length < sizeof tag)
+		return NULL;
+	memcpy(&tag, bytes, sizeof tag);
+	for (struct peer *peer = voting->peers; peer; peer = peer->next)
+		if (peer->tag == ntohl(tag) && memcmp(&peer->address.sin6_addr, address, sizeof *address) == 0 &&
+		    frame_read(bytes, length, peer->key, frame) && frame->from == peer->run)
+			return peer;
+	return NULL;
 }
 
 void peers_read(struct voting *voting, size_t most)
@@ -74,21 +82,16 @@ void peers_read(struct voting *voting, size_t most)
 	while (most-- > 0 && (length = recvfrom(voting->source.fd, bytes, sizeof bytes, MSG_DONTWAIT, (struct sockaddr *)&sender, &room)) >= 0) {
 		int64_t now = monotonic_ns();
 		struct frame frame;
-		struct peer *peer;
-		uint64_t from;
+		struct peer *peer = sender_of(voting, bytes, (size_t)length, &sender.sin6_addr, &frame);
 
-		if (!frame_from(bytes, (size_t)length, &from))
-			continue;
-		peer = peer_of_run(voting, from);
 		room = sizeof sender;
-		if (!peer || memcmp(&peer->address.sin6_addr, &sender.sin6_addr, sizeof sender.sin6_addr) != 0 ||
-		    !frame_read(bytes, (size_t)length, peer->key, &frame) || frame.to != voting->run)
+		if (!peer || frame.to != voting->run)
 			continue;
 		if (frame.type == BEAT)
 			answer(voting, peer, &frame, now);
 		/* The time is its own, and it has the peer's word that the beat was received. */
 		else if (frame.sent <= now)
-			take_answer(voting, peer, &frame, now);
+			take_answer(voting, peer, &frame);
 	}
 }
 

@@ -119,16 +119,30 @@ static int64_t freezes_due(struct voting *voting, int64_t now)
 	}
 }
 
+/* Not at each answer: the end moves on by a twelfth of the time-out from beat to beat. */
+static void renew(struct primary *primary, int64_t end, int64_t now)
+{
+	struct deadman *deadman = primary->deadman;
+
+	if (deadman && (deadman->until <= now || end - deadman->until >= primary->timeout_ns / BEATS))
+		deadman_renew(deadman, end);
+}
+
+void primaries_renew(struct voting *voting, int64_t now)
+{
+	for (struct primary *primary = voting->primaries; primary; primary = primary->next)
+		if (primary->serves && now < primary_until(primary))
+			renew(primary, primary_until(primary), now);
+}
+
 /* Packets pass before the processes run; the processes stop after that. Returns until when it serves. */
 static int64_t enforce(struct primary *primary, int64_t now)
 {
 	struct deadman *deadman = primary->deadman;
-	int64_t end = primary_until(primary), step = primary->timeout_ns / BEATS;
+	int64_t end = primary_until(primary);
 
 	if (now < end) {
-		/* Not at each answer: the end moves on by this much from beat to beat. */
-		if (deadman && (deadman->until <= now || end - deadman->until >= step))
-			deadman_renew(deadman, end);
+		renew(primary, end, now);
 		if (primary->freeze)
 			freeze_thaw(primary->freeze, primary->name);
 		return end;
@@ -198,7 +212,7 @@ static const struct claim *claim_of(const struct frame *frame, const struct prim
 	return NULL;
 }
 
-void primaries_answered(struct voting *voting, const struct peer *peer, const struct frame *answer, int64_t now)
+void primaries_answered(struct voting *voting, const struct peer *peer, const struct frame *answer)
 {
 	for (struct primary *primary = voting->primaries; primary; primary = primary->next) {
 		const struct claim *claim = claim_of(answer, primary);
@@ -213,5 +227,5 @@ void primaries_answered(struct voting *voting, const struct peer *peer, const st
 				primary_take(primary, i, answer->sent);
 		}
 	}
-	primaries_due(voting, now);
+	voting->news = true;
 }

@@ -10,11 +10,30 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+static struct {
+	void (*act)(void *context);
+	void *context;
+} between;
+
+void process_between(void (*act)(void *context), void *context)
+{
+	between.act = act;
+	between.context = context;
+}
+
+void process_step(void)
+{
+	if (between.act)
+		between.act(between.context);
+}
+
 int process_open(struct process process)
 {
 	struct process_stat stat;
-	int fd = (int)syscall(SYS_pidfd_open, process.pid, 0);
+	int fd;
 
+	process_step();
+	fd = (int)syscall(SYS_pidfd_open, process.pid, 0);
 	if (fd < 0)
 		return -1;
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -42,6 +61,7 @@ bool process_ended(struct process process)
 {
 	struct process_stat stat;
 
+	process_step();
 	return !process_stat(process.pid, &stat) || stat.start != process.start || stat.state == 'Z' || stat.state == 'X';
 }
 
@@ -49,6 +69,7 @@ bool process_stopped(struct process process)
 {
 	struct process_stat stat;
 
+	process_step();
 	return !process_stat(process.pid, &stat) || stat.start != process.start || strchr("TtZX", stat.state);
 }
 
@@ -96,12 +117,29 @@ bool processes_add(struct processes *set, struct process process)
 	return true;
 }
 
-bool processes_have(const struct processes *set, pid_t pid)
+static bool have(struct processes *set, pid_t pid, const uint64_t *start)
 {
-	for (size_t i = 0; i < set->count; i++)
-		if (set->list[i].pid == pid)
-			return true;
+	size_t from = set->next < set->count ? set->next : 0;
+
+	for (size_t i = 0; i < set->count; i++) {
+		size_t at = from + i < set->count ? from + i : from + i - set->count;
+
+		if (set->list[at].pid != pid || (start && set->list[at].start != *start))
+			continue;
+		set->next = at + 1;
+		return true;
+	}
 	return false;
+}
+
+bool processes_have(struct processes *set, pid_t pid)
+{
+	return have(set, pid, NULL);
+}
+
+bool processes_have_this(struct processes *set, struct process process)
+{
+	return have(set, process.pid, &process.start);
 }
 
 void processes_free(struct processes *set)

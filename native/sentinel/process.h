@@ -8,6 +8,13 @@
 
 #include "process_stat.h"
 
+/*
+ * A tenant may have any number of processes, so a loop over them calls process_step() at each one, and `act` does what must not
+ * wait for the end of the loop. NULL: there is nothing to do. A child of fork() has to begin with that.
+ */
+void process_between(void (*act)(void *context), void *context);
+void process_step(void);
+
 /* Identifies a process across reuse of its pid. */
 struct process {
 	pid_t pid;
@@ -40,6 +47,7 @@ pid_t process_tracer(pid_t pid);
 struct processes {
 	struct process *list;
 	size_t count, room;
+	size_t next; /* behind the place of the latest find: processes are looked up in the order in which they were added */
 };
 
 #ifndef PROCESSES_MAX
@@ -48,7 +56,9 @@ struct processes {
 
 /* False if the set is full. */
 bool processes_add(struct processes *set, struct process process);
-bool processes_have(const struct processes *set, pid_t pid);
+bool processes_have(struct processes *set, pid_t pid);
+/* True if it has exactly this process. */
+bool processes_have_this(struct processes *set, struct process process);
 void processes_free(struct processes *set);
 
 #endif

@@ -212,6 +212,7 @@ void supervise(const struct job *job)
 	sigset_t awaited;
 	pid_t child;
 
+	process_between(NULL, NULL);
 	close_all_but(job->report, job->done);
 	setsid();
 	prctl(PR_SET_NAME, "supervisor");

@@ -19,6 +19,7 @@ static bool add(pid_t pid, int signal, struct processes *set)
 	struct process_stat stat;
 	struct process process;
 
+	process_step();
 	if (processes_have(set, pid) || !process_stat(pid, &stat))
 		return true;
 	process = (struct process){ .pid = pid, .start = stat.start };

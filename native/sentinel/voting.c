@@ -11,6 +11,9 @@
 #include "log.h"
 #include "verbs.h"
 
+/* A breath: how many datagrams it reads at most, and how long there is none after it. */
+enum { BREATH = 64, BREATH_NS = 5 * NS_PER_MS };
+
 static bool path_of(const struct voting *voting, const char *suffix, char *path, size_t size)
 {
 	if ((size_t)snprintf(path, size, "%s.%s", voting->sentinel->options->socket, suffix) < size)
@@ -96,6 +99,7 @@ bool voting_open(struct sentinel *sentinel)
 		return false;
 	voting_init(voting, sentinel);
 	sentinel->voting = voting;
+	process_between(voting_breathe, sentinel);
 	return getrandom(&voting->process, sizeof voting->process, 0) == (ssize_t)sizeof voting->process && restore(voting);
 }
 
@@ -147,8 +151,25 @@ void votes_verb(struct client *client, const struct request *request)
 int64_t voting_due(struct sentinel *sentinel, int64_t now)
 {
 	struct voting *voting = sentinel->voting;
-	int64_t beats = peers_due(voting, now), ends = primaries_due(voting, now), silences = votes_due(voting, now);
-	int64_t first = beats < ends ? beats : ends;
+	int64_t beats = peers_due(voting, now), silences = votes_due(voting, now), first = beats < silences ? beats : silences, ends;
 
-	return silences < first ? silences : first;
+	voting->news = false;
+	ends = primaries_due(voting, now);
+	if (voting->news)
+		return now;
+	return ends < first ? ends : first;
+}
+
+void voting_breathe(void *context)
+{
+	struct sentinel *sentinel = context;
+	struct voting *voting = sentinel->voting;
+	int64_t now = monotonic_ns();
+
+	if (voting->restoring || now < voting->breathes)
+		return;
+	peers_read(voting, BREATH);
+	peers_due(voting, now);
+	primaries_renew(voting, now);
+	voting->breathes = monotonic_ns() + BREATH_NS;
 }

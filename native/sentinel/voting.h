@@ -36,6 +36,7 @@ struct peer {
 	struct sockaddr_in6 address;
 	uint64_t run;
 	uint8_t key[HMAC_KEY_BYTES];
+	uint32_t tag; /* see frame_tag() */
 	uint64_t process; /* see struct frame */
 	int64_t heard; /* when its latest beat was sent, by its own clock */
 	int64_t next_beat; /* when the next beat to it is due; 0: now */
@@ -98,6 +99,8 @@ struct voting {
 	char boot[64]; /* distinguishes one start of the machine from the next */
 	int port; /* of the socket; 0: it is not open */
 	bool restoring; /* the file is being read, and must not be written */
+	bool news; /* answers have come since primaries_due() */
+	int64_t breathes; /* when voting_breathe() has something to do again */
 };
 
 /* Reads the run of this sentinel, and what an earlier sentinel of the same run has promised. False with errno. */
@@ -123,17 +126,24 @@ void votes_verb(struct client *client, const struct request *request);
 /* Sends beats, ends what has no answers, and states silences. Returns the time of the next call. */
 int64_t voting_due(struct sentinel *sentinel, int64_t now);
 
+/*
+ * Sends and takes heartbeats, and renews the switches of primaries that serve. It adds and removes nothing and touches no process,
+ * so it may be called in the middle of anything: see process_between(). It does nothing if that was a moment ago.
+ */
+void voting_breathe(void *sentinel);
+
 /* Parts of the above. */
 void voting_init(struct voting *voting, struct sentinel *sentinel);
 void peers_forget(struct voting *voting);
 void primaries_forget(struct voting *voting);
 void votes_forget(struct voting *voting);
 struct peer *peer_find(struct voting *voting, const char *name);
-struct peer *peer_of_run(struct voting *voting, uint64_t run);
 /* Handles datagrams that have arrived. */
 void peers_read(struct voting *voting, size_t most);
 int64_t peers_due(struct voting *voting, int64_t now);
 int64_t primaries_due(struct voting *voting, int64_t now);
+/* Renews the switches of those that serve. */
+void primaries_renew(struct voting *voting, int64_t now);
 int64_t votes_due(struct voting *voting, int64_t now);
 bool primary_asks(const struct primary *primary, const struct peer *peer);
 int64_t primary_until(const struct primary *primary);
@@ -159,7 +169,7 @@ void primary_take(struct primary *primary, size_t voter, int64_t sent);
 int64_t primaries_interval(const struct voting *voting, const struct peer *peer);
 /* Fills in the claims of the primaries here that ask this node, after the first `skip`. Returns how many there are in all. */
 size_t primaries_claim(const struct voting *voting, const struct peer *peer, size_t skip, struct frame *beat);
-void primaries_answered(struct voting *voting, const struct peer *peer, const struct frame *answer, int64_t now);
+void primaries_answered(struct voting *voting, const struct peer *peer, const struct frame *answer);
 /* Takes the claims of a beat, and marks those that this node refuses. */
 void votes_heard(struct voting *voting, const struct peer *peer, int64_t now, struct frame *frame);
 /* Sends the state of each to one client. */

@@ -471,6 +471,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.many', 'more primaries than fit into one datagram serve', 'unit'),
       sentence('D8.refused', 'requests about votes that make no sense are refused by name', 'unit'),
       sentence('D8.freeze', 'everything in a primary that may not serve is stopped, and resumes', 'unit'),
+      sentence('D8.crowd', 'heartbeats keep their pace, however many processes a tenant has', 'unit'),
       sentence('D8.pending', 'nobody is stopped for the time until the first answer', 'unit'),
       sentence('D8.alone', 'the API server is asked only when nodes do not answer', 'unit'),
       sentence('D8.flood', 'a flood from elsewhere takes no room of the voters', 'unit'),

@@ -8,6 +8,8 @@
  *	app tree [MARK]              starts a child, a grandchild, an orphan, and an orphan with a session of its own;
  *	                             prints pids seen from the innermost namespace, then pauses
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
+ *	app crowd COUNT FILE         writes its pid into the file, a cgroup.procs, and starts COUNT children, which pause and
+ *	                             end with it; prints `ready`
  *	app kill SIGNAL              ends by that signal
  *	app trace PID [runs]         stops a process by tracing it, or lets it run, until it is killed; prints `ready`
  *	app doom PID                 kills a process and prints the time, in nanoseconds since 1970
@@ -19,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -190,6 +193,29 @@ static int forks(int count)
 	}
 }
 
+static void end_with_parent(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
+static int crowd(int count, const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	if (!file || fprintf(file, "%d", (int)getpid()) < 0 || fclose(file) != 0) {
+		perror(path);
+		return 1;
+	}
+	for (int i = 0; i < count; i++)
+		if (child_that(end_with_parent) < 0) {
+			perror("fork");
+			return 1;
+		}
+	puts("ready");
+	fflush(stdout);
+	pause_for_ever();
+}
+
 static int doom(pid_t pid)
 {
 	struct timespec now;
@@ -232,6 +258,8 @@ int main(int argc, char **argv)
 		return tree();
 	if (strcmp(name, "forks") == 0 && argc == 3)
 		return forks(atoi(argv[2]));
+	if (strcmp(name, "crowd") == 0 && argc == 4)
+		return crowd(atoi(argv[2]), argv[3]);
 	if (strcmp(name, "trace") == 0 && (argc == 3 || argc == 4))
 		return trace(atoi(argv[2]), argc == 4);
 	if (strcmp(name, "doom") == 0 && argc == 3)

@@ -9,6 +9,7 @@
  * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
  * beyond it. check() tests the invariants of the result.
  */
+#include <arpa/inet.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,10 @@ static int frames(unsigned long inputs, uint64_t seed)
 		for (size_t at = 0; at < length; at++)
 			bytes[at] = (uint8_t)next_random(&state);
 		if (length >= 8) {
-			memcpy(bytes, (const uint8_t[]){ 'U', 'S', 'H', 'B', 1, (uint8_t)(1 + next_random(&state) % 3) }, 6);
+			uint32_t tag = htonl(frame_tag(key));
+
+			memcpy(bytes, &tag, sizeof tag);
+			memcpy(bytes + 4, (const uint8_t[]){ 1, (uint8_t)(1 + next_random(&state) % 3) }, 2);
 			bytes[6] = 0;
 			bytes[7] = (uint8_t)claims;
 			for (size_t claim = 0; i % 8 && claim < claims && 40 + 17 * (claim + 1) <= length; claim++)
