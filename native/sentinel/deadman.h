@@ -24,7 +24,8 @@
 struct deadman {
 	int netlink; /* keeps the namespace alive until deadman_free() */
 	struct process process;
-	int64_t until; /* when the elements in the set end, by the monotonic clock */
+	int64_t until; /* when the elements in the set end at the latest, by the monotonic clock */
+	int64_t again; /* not before then: the kernel was slow */
 };
 
 /*
@@ -33,7 +34,10 @@ struct deadman {
  */
 struct deadman *deadman_arm(struct process process, int64_t until, bool kept);
 
-/* Lets packets pass until then. A failure is logged: the kernel drops them in time. */
+/*
+ * Lets packets pass until then. A failure is logged: the kernel drops them in time. After two transactions that took long it does
+ * nothing for ten times as long as the latter.
+ */
 void deadman_renew(struct deadman *deadman, int64_t until);
 
 /* Removes the rules, and frees the switch. */

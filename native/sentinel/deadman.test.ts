@@ -181,4 +181,20 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const { word, values } = await acknowledged
     expect([word, values['reason']]).toEqual(['failed', expect.stringContaining('not permitted')])
   })
+
+  test('D8.switch: a kernel that takes long for each renewal does not hold up the sentinel', async () => {
+    await using network = await createNetwork(app)
+    // Every transaction counts as long.
+    await using one = await startSentinel(await buildProgram('sentinel', {}, { SLOW_NS: -1 }))
+    const a = await join(one)
+    const acknowledged = primary(a.client, api, network)
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
+    await a.client.line(({ word }) => word === 'serves')
+    await a.client.line(({ word }) => word === 'stops')
+    await answered(a.client)
+    await a.client.line(({ word }) => word === 'serves')
+    expect((await a.client.ask('unprimary', { name: 'pod' })).word).toBe('ok')
+  })
 })

@@ -80,6 +80,13 @@ int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char 
 	return freeze->next;
 }
 
+void freeze_adopt(struct sentinel *sentinel, struct freeze *freeze)
+{
+	if (!freeze->on)
+		begin(sentinel, freeze, monotonic_ns());
+	(void)halt_round(&freeze->halt);
+}
+
 int64_t freeze_next(const struct freeze *freeze)
 {
 	return freeze->on ? freeze->next : 0;

@@ -20,6 +20,9 @@ struct freeze *freeze_new(char **cgroups);
 /* Stops everything, and keeps it stopped. `name` is for the log. Returns the time of the next call. */
 int64_t freeze_due(struct sentinel *sentinel, struct freeze *freeze, const char *name, int64_t now);
 
+/* Takes over what an earlier sentinel has frozen in these cgroups: it resumes with the next thaw. */
+void freeze_adopt(struct sentinel *sentinel, struct freeze *freeze);
+
 /* Returns when the freeze wants its next call. A freeze that has not begun is first. */
 int64_t freeze_next(const struct freeze *freeze);
 

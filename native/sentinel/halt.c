@@ -52,7 +52,7 @@ static void write_down(const struct sentinel *sentinel)
 	for (const struct halt *halt = sentinel->halts; halt; halt = halt->next)
 		for (size_t i = 0; i < halt->stopped.count; i++) {
 			process_step();
-			journal_note(halt->stopped.list[i]);
+			journal_note(halt->stopped.list[i], halt->lasts);
 		}
 	journal_end();
 }
@@ -106,7 +106,7 @@ static bool meet(void *context, pid_t pid)
 	stands = stat.state == 'T' || stat.state == 't';
 	if (known && stands)
 		return true;
-	left = !known && journal_take(process);
+	left = !known && journal_take(process, halt->lasts);
 	/* Another program stopped this process for its own reason, so we must not resume it. A tracer may resume it soon. */
 	if (stands && !left && !is_halted(halt->sentinel, halt, process)) {
 		halt->met += !halt->lasts;
@@ -123,7 +123,7 @@ static bool meet(void *context, pid_t pid)
 	if (stands)
 		return true;
 	if (!known)
-		journal_note(process);
+		journal_note(process, halt->lasts);
 	if (!halt->lasts || !is_at_work(halt, pid))
 		tell_to_stop(halt, process);
 	return true;
@@ -253,7 +253,7 @@ bool halts_fence(struct sentinel *sentinel, struct process process)
 			return true;
 		/* The program that has stopped it leaves it to us now. */
 		if (processes_have_this(&halt->others, process)) {
-			journal_note(process);
+			journal_note(process, true);
 			return processes_add(&halt->stopped, process);
 		}
 	}

@@ -21,14 +21,19 @@ enum {
 	LINE_BYTES = 64,
 };
 
-/* The only journal of the process. `left`: processes of an earlier sentinel that still have to resume. */
+/*
+ * The only journal of the process. `left`: processes of an earlier sentinel that still have to resume, and `fenced`: those that it has
+ * stopped for a fence. A process may be in both.
+ */
 static struct {
 	int fd, earlier; /* `earlier`: during a rewrite, the file so far; else -1 */
 	char path[4096], scratch[4096];
-	struct processes left;
+	struct processes left, fenced;
 	int64_t next;
-	bool empty, failed;
+	bool empty, failed, held;
 } journal = { .fd = -1, .earlier = -1 };
+
+static const char of_fence[] = " fence";
 
 static bool read_left(void)
 {
@@ -43,7 +48,7 @@ static bool read_left(void)
 	while (fgets(line, sizeof line, file))
 		if (strchr(line, '\n') && sscanf(line, "%d %" SCNu64, &pid, &process.start) == 2 && pid > 1) {
 			process.pid = pid;
-			if (!processes_add(&journal.left, process))
+			if (!processes_add(strstr(line, of_fence) ? &journal.fenced : &journal.left, process))
 				break;
 		}
 	fclose(file);
@@ -62,18 +67,18 @@ bool journal_open(const char *socket)
 	journal.fd = open(journal.path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (journal.fd < 0 || !read_left())
 		return false;
-	journal.empty = journal.left.count == 0;
+	journal.empty = !journal_has_left();
 	/* A CRIU that has just passed its gate needs time to seize all tasks. */
 	journal.next = monotonic_ns() + AGAIN_NS;
 	if (!journal.empty)
-		log_line("warn", "continues what an earlier sentinel had stopped", ",\"count\":%zu", journal.left.count);
+		log_line("warn", "continues what an earlier sentinel had stopped", ",\"count\":%zu", journal.left.count + journal.fenced.count);
 	return true;
 }
 
-void journal_note(struct process process)
+void journal_note(struct process process, bool fence)
 {
 	char line[LINE_BYTES];
-	int length = snprintf(line, sizeof line, "%d %" PRIu64 "\n", (int)process.pid, process.start);
+	int length = snprintf(line, sizeof line, "%d %" PRIu64 "%s\n", (int)process.pid, process.start, fence ? of_fence : "");
 
 	if (write(journal.fd, line, (size_t)length) != length) {
 		log_failure("the journal of stops", errno);
@@ -84,7 +89,7 @@ void journal_note(struct process process)
 
 bool journal_clear(void)
 {
-	if (journal.left.count > 0)
+	if (journal_has_left())
 		return false;
 	if (!journal.empty && ftruncate(journal.fd, 0) != 0)
 		log_failure("the journal of stops", errno);
@@ -104,7 +109,9 @@ bool journal_begin(void)
 	journal.fd = fd;
 	journal.failed = false;
 	for (size_t i = 0; i < journal.left.count; i++)
-		journal_note(journal.left.list[i]);
+		journal_note(journal.left.list[i], false);
+	for (size_t i = 0; i < journal.fenced.count; i++)
+		journal_note(journal.fenced.list[i], true);
 	return true;
 }
 
@@ -119,21 +126,40 @@ void journal_end(void)
 	journal.earlier = -1;
 }
 
-static void settle(size_t index)
+static void settle(struct processes *set, size_t index)
 {
-	journal.left.list[index] = journal.left.list[--journal.left.count];
+	set->list[index] = set->list[--set->count];
 }
 
-bool journal_take(struct process process)
+static bool take_from(struct processes *set, struct process process)
 {
 	bool had = false;
 
-	for (size_t i = journal.left.count; i-- > 0;)
-		if (journal.left.list[i].pid == process.pid && journal.left.list[i].start == process.start) {
-			settle(i);
+	for (size_t i = set->count; i-- > 0;)
+		if (set->list[i].pid == process.pid && set->list[i].start == process.start) {
+			settle(set, i);
 			had = true;
 		}
 	return had;
+}
+
+void journal_hold(void)
+{
+	journal.held = true;
+}
+
+bool journal_holds(void)
+{
+	return journal.held && journal.fenced.count > 0;
+}
+
+bool journal_take(struct process process, bool fence)
+{
+	bool had = take_from(&journal.left, process), waits = journal.held && !fence;
+
+	if (waits && processes_have_this(&journal.fenced, process))
+		return false;
+	return take_from(&journal.fenced, process) || had;
 }
 
 void journal_leave(struct process process)
@@ -144,27 +170,34 @@ void journal_leave(struct process process)
 
 bool journal_has_left(void)
 {
-	return journal.left.count > 0;
+	return journal.left.count + journal.fenced.count > 0;
 }
 
-int64_t journal_due(int64_t now)
+/* Resumes the processes of a set unless they wait for a fence, and drops those that run or are gone. */
+static void resume(struct processes *set)
 {
-	if (journal.left.count == 0)
-		return INT64_MAX;
-	if (now < journal.next)
-		return journal.next;
-	for (size_t i = journal.left.count; i-- > 0;) {
-		struct process process = journal.left.list[i];
+	for (size_t i = set->count; i-- > 0;) {
+		struct process process = set->list[i];
 		struct process_stat stat;
 
 		process_step();
 		/* A traced process ignores the signal, or runs code of its tracer. Try again when the tracer has detached. */
 		if (!process_stat(process.pid, &stat) || stat.start != process.start ||
 		    (!strchr("Tt", stat.state) && !process_tracer(process.pid)))
-			settle(i);
-		else if (stat.state == 'T')
+			settle(set, i);
+		else if (stat.state == 'T' && !(journal.held && processes_have_this(&journal.fenced, process)))
 			process_signal(process, SIGCONT);
 	}
+}
+
+int64_t journal_due(int64_t now)
+{
+	if (!journal_has_left())
+		return INT64_MAX;
+	if (now < journal.next)
+		return journal.next;
+	resume(&journal.left);
+	resume(&journal.fenced);
 	journal.next = now + AGAIN_NS;
-	return journal.left.count > 0 ? journal.next : INT64_MAX;
+	return journal_has_left() ? journal.next : INT64_MAX;
 }

@@ -16,8 +16,16 @@
  */
 bool journal_open(const char *socket);
 
-/* Records a process. Call it before stopping the process. */
-void journal_note(struct process process);
+/* Records a process. Call it before stopping the process. `fence`: a primary that may not serve. */
+void journal_note(struct process process, bool fence);
+
+/*
+ * Nobody knows any more which primaries the earlier sentinel has fenced. So what it has stopped for a fence stays stopped until a fence
+ * takes it.
+ */
+void journal_hold(void);
+/* True if there are such processes. */
+bool journal_holds(void);
 
 /* Empties the record: no process is stopped any more. False if some of an earlier sentinel still have to resume. */
 bool journal_clear(void);
@@ -29,8 +37,11 @@ bool journal_clear(void);
 bool journal_begin(void);
 void journal_end(void);
 
-/* Drops a process of the earlier sentinel, because a new stop covers it now and has its own end. False if it is none. */
-bool journal_take(struct process process);
+/*
+ * Drops a process of the earlier sentinel, because a new stop or fence covers it now and has its own end. False if it is none, or
+ * one that waits for a fence.
+ */
+bool journal_take(struct process process, bool fence);
 
 /* Takes a process that a tracer holds; journal_due() resumes it when the tracer has detached. */
 void journal_leave(struct process process);

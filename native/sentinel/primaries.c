@@ -119,12 +119,12 @@ static int64_t freezes_due(struct voting *voting, int64_t now)
 	}
 }
 
-/* Not at each answer: the end moves on by a twelfth of the time-out from beat to beat. */
+/* Not at each answer: the end moves on by a twelfth of the time-out from beat to beat. After a slow renewal it is too late. */
 static void renew(struct primary *primary, int64_t end, int64_t now)
 {
 	struct deadman *deadman = primary->deadman;
 
-	if (deadman && (deadman->until <= now || end - deadman->until >= primary->timeout_ns / BEATS))
+	if (deadman && (deadman->until <= now || deadman->until > end || end - deadman->until >= primary->timeout_ns / BEATS))
 		deadman_renew(deadman, end);
 }
 

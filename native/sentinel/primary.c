@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cgroup_procs.h"
+#include "journal.h"
 #include "log.h"
 #include "voting.h"
 
@@ -155,6 +156,8 @@ const char *primary_acknowledge(struct voting *voting, struct primary *told)
 	if (voting_save(voting)) {
 		if (known)
 			primary_free(known);
+		if (told->freeze && journal_holds())
+			freeze_adopt(voting->sentinel, told->freeze);
 		return NULL;
 	}
 	error = errno;

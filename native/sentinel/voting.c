@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "journal.h"
 #include "log.h"
 #include "verbs.h"
 
@@ -85,6 +86,7 @@ static bool restore(struct voting *voting)
 		return true;
 	if (file)
 		log_failure("the promises of an earlier sentinel are not complete, so this is another voter", EBADMSG);
+	journal_hold();
 	peers_forget(voting);
 	primaries_forget(voting);
 	votes_forget(voting);
