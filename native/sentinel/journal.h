@@ -20,8 +20,8 @@ bool journal_open(const char *socket);
 void journal_note(struct process process, bool fence);
 
 /*
- * Nobody knows any more which primaries the earlier sentinel has fenced. So what it has stopped for a fence stays stopped until a fence
- * takes it.
+ * Call it when the primaries that the earlier sentinel has fenced are not known any more. The processes that it has stopped for a
+ * fence stay stopped then until a fence takes them.
  */
 void journal_hold(void);
 /* True if there are such processes. */

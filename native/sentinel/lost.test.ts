@@ -17,8 +17,8 @@ describe.skipIf(cannotCgroup !== undefined)(`promises that are lost ${cannotCgro
     const [cgroup, other] = [own(createCgroup()), own(createCgroup())]
     const [a, b] = [own(await startIn(app, cgroup)), own(await startIn(app, other))]
     const settled = (...states: readonly string[]) => eventually(() => expect(statesOf(a, b)).toEqual(states))
-    const moment = () => new Promise(resolve => setTimeout(resolve, 300))
     const stop = (path: string) => ({ name: 'n', deadline: 3_600_000, cgroup: path })
+    const moment = () => new Promise(resolve => setTimeout(resolve, 300))
     {
       await using node = await startNode('a', directory)
       const acknowledged = node.ask('primary', primary([api], { cgroup: cgroup.path }))
