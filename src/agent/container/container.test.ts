@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { locateContainers } from './container.ts'
+import { firstProcessesIn, locateContainers } from './container.ts'
 
 const podUid = '0f1e2d3c-0000-4000-8000-000000000001'
 const id = 'ab'.repeat(32)
@@ -44,5 +44,6 @@ test('D10.fork-bomb: a container with very many processes is found, and costs th
   const before = process.resourceUsage().maxRSS
   const [found] = await locateContainers(fs, podUid, [container])
   expect(found).toMatchObject({ name: 'app', init: { pid: init, start: 77 }, depth: 2 })
+  expect(await firstProcessesIn(fs, podUid)).toEqual([{ pid: init, start: 77 }])
   expect(process.resourceUsage().maxRSS - before).toBeLessThan(100 * 1024)
 }, 120_000)

@@ -1,5 +1,5 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import { bareContainerId, cgroupDirectory, containerPart, parseCgroup } from './cgroup.ts'
+import { bareContainerId, cgroupDirectory, containerPart, parseCgroup, podDirectory } from './cgroup.ts'
 import { type Mount, parseMountinfo } from './mountinfo.ts'
 import type { ProcessRef } from './process.ts'
 import { allPids, inBatches, type ProcFs, readIfThere, startTimeOf, statusOf } from './process.ts'
@@ -62,6 +62,23 @@ export async function locateContainers(
       return { ...container, ...init, cgroups: [...directories].sort() }
     }),
   )
+}
+
+/**
+ * Returns the first process of each pid namespace in a pod's cgroup, whatever its containers are called. With it, the kernel
+ * ends all processes of that namespace.
+ */
+export async function firstProcessesIn(fs: ProcFs, podUid: string): Promise<ProcessRef[]> {
+  const found: ProcessRef[] = []
+  await inBatches(await allPids(fs), async pid => {
+    const memberships = parseCgroup((await readIfThere(`${fs.proc}/${pid}/cgroup`)) ?? '')
+    if (memberships.every(({ path }) => podDirectory(path, podUid) === undefined)) return
+    const status = await statusOf(fs, pid)
+    if (status === undefined || status.state === 'Z' || status.nsPids.at(-1) !== 1) return
+    const start = await startTimeOf(fs, pid)
+    if (start !== undefined) found.push({ pid, start })
+  })
+  return found
 }
 
 /** Returns the container's PID 1: of the processes that are first in their pid namespace, the one in the outermost. */

@@ -1,5 +1,5 @@
 import { holdDirectory } from '../../api/pod-contract.ts'
-import { locateContainers } from '../container/container.ts'
+import { firstProcessesIn, locateContainers } from '../container/container.ts'
 import { orderHold } from '../container/hold.ts'
 import type { ProcessRef } from '../container/process.ts'
 import { refOf } from '../container/process.ts'
@@ -15,6 +15,7 @@ import { childBelowHold } from './tree.ts'
 export function createMemoryDriver(deps: DriverDependencies): MemoryDriver {
   return {
     locate: (pod, signal) => locate(deps, pod, signal),
+    firstProcesses: podUid => firstProcessesIn(deps.fs, podUid),
     dump: (pod, directory, options) => dump(deps, pod, directory, options),
     restore: (pod, from, options) => restore(deps, pod, from, options),
     thaw: clone => thaw(deps, clone),

@@ -114,6 +114,8 @@ export interface MemoryDriver {
    * @throws AgentError NotRunning.
    */
   locate(pod: PodTarget, signal: AbortSignal): Promise<LocatedPod>
+  /** Returns the first process of each container that runs in a pod, also if nothing but its uid is known. */
+  firstProcesses(podUid: string): Promise<readonly ProcessRef[]>
   /**
    * Saves memory, writable layers, emptyDirs and /dev/shm of all containers into the directory, as of one stop. The pod
    * is resumed in every case: by the driver, or by the sentinel if this process ends.

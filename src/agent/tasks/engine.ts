@@ -97,8 +97,6 @@ export function createEngine(options: EngineOptions): Engine {
   let isBeginning = true
   /** Uids of vanished pods whose processes are being ended. */
   const leaving = new Set<string>()
-  /** By uid: the primaries of this node, as this agent saw them last. */
-  const seenPrimaries = new Map<string, PodView>()
   /** Uids of primaries whose pods are gone, and of which nothing runs here any more. */
   const endedPrimaries = new Set<string>()
   const unwanted = createUnwanted(clock)
@@ -137,8 +135,6 @@ export function createEngine(options: EngineOptions): Engine {
     for (const uid of endedPrimaries) if (!here.includes(uid)) endedPrimaries.delete(uid)
     const known = [...deaths.known(), ...snapshot.fence.guarded.keys(), ...(isBeginning ? [] : here)]
     for (const uid of known) if (!present.pods.has(uid) && !endedPrimaries.has(uid)) leave(uid, ended)
-    for (const uid of seenPrimaries.keys()) if (!known.includes(uid)) seenPrimaries.delete(uid)
-    for (const pod of snapshot.pods) if (here.includes(pod.uid)) seenPrimaries.set(pod.uid, pod)
     if (isBeginning) {
       tasks.want(desiredTasks(snapshot).filter(({ type }) => type === 'stopPrimary' || type === 'redirect'))
       return
@@ -173,7 +169,7 @@ export function createEngine(options: EngineOptions): Engine {
   const leave = (uid: string, signal: AbortSignal) => {
     if (leaving.has(uid)) return
     leaving.add(uid)
-    endGone(context, uid, seenPrimaries.get(uid), signal)
+    endGone(context, uid, signal)
       .then(async isGone => {
         deaths.forget(uid)
         if (isGone) endedPrimaries.add(uid)

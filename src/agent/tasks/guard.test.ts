@@ -5,7 +5,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { createFencing } from '../state/fencing.ts'
 import { type FakeCluster, fakeInquiry } from '../testing/fake/cluster.ts'
-import { pidOf } from '../testing/fake/driver.ts'
+import { fakeDriver, pidOf } from '../testing/fake/driver.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
 import { fakeSentinel } from '../testing/fake/sentinel.ts'
 import { nameOf, pod } from '../testing/fake/snapshots.ts'
@@ -152,7 +152,7 @@ describe('the agents of two nodes: fences', () => {
       ...{ process: { pid: pidOf('uid-p'), start: 1 }, heir: undefined, isClosed: false, died: false },
     })
     const work = {
-      ...{ sentinel: fakeSentinel(a), inquiry: fakeInquiry(cluster, 'a'), log },
+      ...{ sentinel: fakeSentinel(a), driver: fakeDriver(a), inquiry: fakeInquiry(cluster, 'a'), log },
       fencing: createFencing({ changed: () => undefined, onFenced: () => undefined }),
     }
     const task = { type: 'unguard', key: '', version: '', pod: pod('p'), of: undefined } as const
@@ -160,9 +160,22 @@ describe('the agents of two nodes: fences', () => {
     expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
   })
 
+  it('containers that were started while the pod was fenced end before the guard does, although no sentinel watches them', async () => {
+    const fencing = createFencing({ changed: () => undefined, onFenced: () => undefined })
+    const work = {
+      ...{ sentinel: fakeSentinel(a), driver: fakeDriver(a), inquiry: fakeInquiry(cluster, 'a'), log },
+      fencing,
+    }
+    const task = { type: 'unguard', key: '', version: '', pod: pod('p'), of: undefined } as const
+    fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
+    await unguard(work, task, AbortSignal.timeout(10_000))
+    expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
+  })
+
   it('a primary whose Lease is gone resumes, unless it is being deleted: another pod may have had its slot at last', async () => {
     const fencing = createFencing({ changed: () => undefined, onFenced: () => undefined })
-    const work = { sentinel: fakeSentinel(a), inquiry: fakeInquiry(cluster, 'a'), fencing, log }
+    const driver = fakeDriver(a)
+    const work = { sentinel: fakeSentinel(a), inquiry: fakeInquiry(cluster, 'a'), driver, fencing, log }
     const of = { namespace: 'default', name: 'web-0' }
     const letGo = () =>
       unguard(work, { type: 'unguard', key: '', version: '', pod: pod('p'), of }, AbortSignal.timeout(10_000))

@@ -1,5 +1,6 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { podDirectory } from '../container/cgroup.ts'
+import { endTree } from '../criu/tree.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { endWatched, runningOf, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
@@ -39,12 +40,17 @@ export async function guard(
  * @throws KubeError.
  */
 export async function unguard(
-  { sentinel, fencing, inquiry, log }: Pick<TaskContext, 'sentinel' | 'fencing' | 'inquiry' | 'log'>,
+  work: GuardContext & Pick<TaskContext, 'inquiry'>,
   { pod, of }: TaskOf<'unguard'>,
   signal: AbortSignal,
 ): Promise<void> {
-  if (of === undefined) await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
-  else {
+  const { sentinel, fencing, inquiry, log } = work
+  if (of === undefined) {
+    await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
+    // The kubelet may have started containers that are stopped as well, and that no sentinel watches.
+    const stopped = fencing.isFenced(pod.uid) ? await runningOf(work, pod, signal) : []
+    await Promise.all(stopped.map(({ init }) => endTree(sentinel, init)))
+  } else {
     const now = await inquiry.lease(of, signal)
     // Our Lease is stale: the next one decides.
     if (now !== undefined && (now.holder.uid !== pod.uid || (now.fence?.version ?? 0) > 0)) return

@@ -234,6 +234,15 @@ describe('the agents of two nodes: ends of primaries', () => {
     await stop(agentA)
   })
 
+  it('D8.gone: end a primary of which neither the sentinel nor the agent has ever seen anything, and tell it only then', async () => {
+    const told = () => cluster.reports.get('a')?.status?.slots[0]?.ended
+    cluster.pods.get('a')?.remove('default/p')
+    const agentA = await start('a', a)
+    await vi.waitFor(() => expect(told()).toBe('uid-p'))
+    expect(a.running.has('uid-p')).toBe(false)
+    await stop(agentA)
+  })
+
   it('D8.gone: tell that a primary whose pod is gone has ended, and the next agent tells it too', async () => {
     const told = () => cluster.reports.get('a')?.status?.slots[0]?.ended
     const agentA = await start('a', a)

@@ -80,24 +80,23 @@ export async function endPod(
 
 /**
  * Ends the processes of a primary that is gone, and removes its watches. Such a pod was deleted without its grace period,
- * and another pod gets its slot at once. The kubelet would let the processes run for that grace period.
+ * and another pod gets its slot at once. The kubelet would let the processes run for that grace period. The sentinel may not
+ * watch them, and this agent may never have seen the pod, so the kernel tells which processes are the pod's.
  *
- * @param seen the pod as this agent saw it last: the sentinel may have ended since, and may not watch it again yet.
  * @returns true if the API server says that the pod is gone, has finished, or does not belong to its group any more.
  */
 export async function endGone(
   work: Pick<TaskContext, 'driver' | 'sentinel' | 'fencing' | 'inquiry' | 'log'>,
   uid: string,
-  seen: PodView | undefined,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { sentinel, fencing, inquiry } = work
+  const { driver, sentinel, fencing, inquiry } = work
   const presence = await inquiry.presenceOf(uid, signal)
   const watches = await watchesOf(sentinel, uid, signal)
   if (presence === 'Gone') {
     await endWatchesOf(work, uid, watches, signal)
-    const running = seen === undefined ? [] : await runningOf(work, seen, signal)
-    await Promise.all(running.map(({ init }) => endTree(sentinel, init)))
+    const running = await driver.firstProcesses(uid)
+    await Promise.all(running.map(process => endTree(sentinel, process)))
   } else for (const { name } of watches) await dropWatch(sentinel, name, signal)
   if (!fencing.view.guarded.has(uid)) return presence !== 'Here'
   // Only now: a fenced primary resumes.

@@ -46,6 +46,11 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       })
       return { pod: target, containers }
     },
+    async firstProcesses(uid) {
+      await clock.sleep(1)
+      const running = machine.pods.get(uid)?.containers.filter(({ up }) => up) ?? []
+      return running.map(({ id }) => ({ pid: pidOf(id), start: 1 }))
+    },
     async dump(located, directory, { signal }) {
       const pod = podOf(located.pod.uid)
       signal.throwIfAborted()

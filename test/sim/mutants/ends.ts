@@ -23,8 +23,8 @@ export const ofEnds: readonly Mutant[] = [
       // Another defence: the agent finds processes that are not watched.
       {
         file: 'src/agent/tasks/stop-primary.ts',
-        find: 'seen === undefined ? [] : await runningOf(work, seen, signal)',
-        replace: 'seen === undefined ? [] : []',
+        find: 'await driver.firstProcesses(uid)',
+        replace: '[]',
       },
     ],
     // The successor's node is slow, so the successor answers late. Meanwhile it is deleted by force, and the next

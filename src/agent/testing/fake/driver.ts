@@ -33,6 +33,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
         })),
       }
     },
+    firstProcesses: async uid => (memory.running.has(uid) ? [{ pid: pidOf(uid), start: 1 }] : []),
     dump: ({ pod }, directory, { signal, onStopped }) =>
       alone(pod.uid, async () => {
         const word = memory.running.get(pod.uid)
