@@ -7,7 +7,6 @@ import { start } from '../../init-waker/testing/process.ts'
 import { cannotCgroup, createCgroup } from '../../native/sentinel/testing/cgroup.ts'
 import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
-import { silentLog } from '../kube/log.ts'
 import { systemRandom } from '../kube/random.ts'
 import { refOf, statusOf } from './container/process.ts'
 import { retire } from './retire.ts'
@@ -29,7 +28,7 @@ async function setUp() {
     await rm(node.directory, { recursive: true, force: true })
   })
   const options = {
-    ...{ fs: hostFs, clock: systemClock, random: systemRandom, log: silentLog, binaries },
+    ...{ fs: hostFs, clock: systemClock, random: systemRandom, binaries },
     cgroup: 'understudy-of-nobody',
     ...{ runDirectory: join(node.directory, 'run'), stateDirectory: node.directory },
     signal: AbortSignal.timeout(100_000),

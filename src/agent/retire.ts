@@ -3,19 +3,15 @@ import { readlink } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
-import type { Log } from '../kube/log.ts'
 import type { Random } from '../kube/random.ts'
 import { allPids, isGone, type ProcFs, statusOf } from './container/process.ts'
-import { createSentinelClient } from './sentinel/client.ts'
 import { installPrograms } from './sentinel/install.ts'
 import { runOnHost } from './sentinel/on-host.ts'
-import { unguardAll } from './sentinel/unguard-all.ts'
 
 export interface RetireOptions {
   readonly fs: ProcFs
   readonly clock: Clock
   readonly random: Random
-  readonly log: Log
   /** Directory of the programs in the agent's image. */
   readonly binaries: string
   /** Paths that are the same here and on the host. */
@@ -29,16 +25,14 @@ export interface RetireOptions {
 const patienceMs = 15_000
 
 /**
- * Leaves nothing on the node. No pod depends on voters any more. The sentinel ends, whatever its version, with its watches and its references to the
+ * Leaves nothing on the node. No pod may depend on voters any more: see `unguardAll`. The sentinel ends, whatever its version, with its watches and its references to the
  * network namespaces of pods. Then the mounts are unmounted, and the directories are removed with their content: saved
  * memory, programs, and the agent's key. The operation is idempotent, also after a crash.
  *
  * @throws AgentError NotRetired, BinariesMissing; the reason of the signal.
  */
 export async function retire(options: RetireOptions): Promise<void> {
-  const { fs, clock, random, log, binaries, runDirectory, stateDirectory, cgroup, signal } = options
-  const sentinel = createSentinelClient({ path: join(runDirectory, 'sentinel.sock'), clock, log })
-  await unguardAll(sentinel, signal).finally(sentinel.close)
+  const { fs, random, binaries, runDirectory, stateDirectory, cgroup, signal } = options
   await endPrograms(options)
   // The host has no path to the image, and an earlier try may have removed the installed programs.
   const { directory } = await installPrograms({ from: binaries, to: join(stateDirectory, 'bin'), random })
