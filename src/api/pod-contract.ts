@@ -26,6 +26,8 @@ export const servingReasons = {
    */
   died: 'Died',
   onStage: 'OnStage',
+  /** A called understudy is about to run, or runs, and has not answered yet. */
+  resuming: 'Resuming',
   offStage: 'OffStage',
   notAnswering: 'NotAnswering',
 } as const

@@ -40,7 +40,10 @@ export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boo
   // Without a place for its slot in the set, the pod ends in its grace period like any pod. With a place again it is
   // stopped at once.
   if (!pod.terminating || lease.retainedSince !== undefined) return false
-  return isOnStage(snapshot, lease, pod) && isAtStake(snapshot, lease)
+  // It may run, and not have been reported yet.
+  const stage = snapshot.stages.get(pod.uid)
+  const isThawed = stage?.state === 'Thawed' && stage.slot === slotName(lease)
+  return (isThawed || isOnStage(snapshot, lease, pod)) && isAtStake(snapshot, lease)
 }
 
 /** Where the policy is unknown, the operator is assumed to call a successor. */

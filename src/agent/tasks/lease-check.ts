@@ -38,13 +38,14 @@ export const intervalOf = ({ policy }: SlotLease): number => policy?.intervalMs 
 export const newerElsewhere = ({ manifest }: Stored) =>
   new AgentError('NewerElsewhere', `this node has generation ${manifest.generation}`)
 
-const confirmAgainMs = 200
+/** Pause before the next request to an API server that has not answered, ms. */
+export const confirmAgainMs = 200
 
 /** How long a grant waits for an answer of the API server, ms: that may know that another pod has the slot. */
 const grantedWaitsMs = 200
 
 /**
- * Makes sure, by the API server, that the slot still belongs to this pod, and returns its Lease; asks until it gets an
+ * Makes sure, by the API server, that the slot still belongs to this pod and it is not to end, and returns its Lease; asks until it gets an
  * answer. A restore takes seconds and a cache can be stale: another pod may have the slot and run by now. This is the
  * last moment to detect that.
  *
@@ -68,7 +69,8 @@ export async function confirm(
       const isCalled =
         now?.holder.uid === lease.holder.uid &&
         now.incarnation === lease.incarnation &&
-        now.epoch === lease.epoch
+        now.epoch === lease.epoch &&
+        now.ending !== lease.holder.uid
       if (!isCalled) throw new AgentError('NotCalled', slotName(lease))
       return now
     } catch (error) {

@@ -30,6 +30,13 @@ describe('the agents of two nodes: promotions that are withdrawn', () => {
       await vi.waitFor(() => expect(b.watches.size).toBe(0))
     })
 
+    it('is ended at once when its pod is deleted, and not after its grace period', async () => {
+      await thawed()
+      cluster.put('b', podOf('h', 'hotbackup', { deleted: true }))
+      await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(false))
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ reason: 'Died' }))
+    })
+
     it('is ended likewise where no agent saw its pod go', async () => {
       await stop(await thawed())
       cluster.pods.get('b')?.remove('default/h')
@@ -42,12 +49,12 @@ describe('the agents of two nodes: promotions that are withdrawn', () => {
       b.running.delete('uid-h')
       agentB.die('uid-h')
       await sleep(100)
-      expect(serving('b', 'h')).toBeUndefined()
+      expect(serving('b', 'h')).toMatchObject({ reason: 'Resuming' })
       // The kubelet restarts the process that holds the place.
       b.clones.delete('uid-h')
       cluster.put('b', podOf('h', 'hotbackup', { containerId: 'containerd://h2' }))
       await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
-      expect(serving('b', 'h')).toBeUndefined()
+      expect(serving('b', 'h')).toMatchObject({ reason: 'Resuming' })
       expect([...b.watches].map(([name, { died }]) => [name, died])).toEqual([['uid-h/app/h2', false]])
     })
   })

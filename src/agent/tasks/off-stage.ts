@@ -27,7 +27,8 @@ export async function takeOffStage(
 ): Promise<void> {
   const watches = await watchesOf(sentinel, pod.uid, signal)
   const clone = place.clone?.stage === 'Thawed' ? place.clone : undefined
-  const isSaid = podOf(pod.uid)?.serving?.status === 'True'
+  const { status, reason } = podOf(pod.uid)?.serving ?? {}
+  const isSaid = status === 'True' || reason === servingReasons.resuming
   if (watches.length === 0 && clone === undefined && !isSaid) return
   // An app that is ended is lost, so a cache is not enough.
   if (clone !== undefined && (await inquiry.lease(clone.slot, signal))?.holder.uid === pod.uid)

@@ -88,6 +88,24 @@ describe('the agents of two nodes: promotions', () => {
     expect(b.running.get('uid-h')).toBeUndefined()
   }, 30_000)
 
+  it('D7.ending: say that the pod resumes before it does, and leave it if the Lease has told it to end by then', async () => {
+    await start('a', a)
+    const agentB = await start('b', b)
+    await untilFrozen('one')
+    await stop(agentB)
+    cluster.setLease(called())
+    // The agent's cache has the Lease as it was before.
+    cluster.setLease({ ...called(), ending: 'uid-h' }, false)
+    const next = await start('b', b)
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'Resuming' }))
+    await sleep(100)
+    expect(b.running.has('uid-h')).toBe(false)
+    // Another pod has the slot: the next call must not take that word for its own.
+    cluster.setLease({ ...atFirst(), epoch: 3 })
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ reason: 'OffStage' }))
+    await stop(next)
+  })
+
   describe('with memory that comes later', () => {
     const toCome = async () => {
       cluster.writePolicy({ mode: 'Staged' })

@@ -14,13 +14,14 @@ import { fetchNewest } from './fetch.ts'
 import type { LeaseCheckContext } from './lease-check.ts'
 import { confirm, insist, intervalOf, isTooOld, newerElsewhere } from './lease-check.ts'
 import type { TaskContext } from './task-context.ts'
+import { tellResuming } from './tell-resuming.ts'
 import type { Timeline } from './timeline.ts'
 import { watchThaw } from './watch-thaw.ts'
 
 export type OnStageContext = RestoreContext &
   FetchContext &
   LeaseCheckContext &
-  Pick<TaskContext, 'understudies' | 'sentinel' | 'deaths' | 'fromDisk'>
+  Pick<TaskContext, 'understudies' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch'>
 
 /** The generation from which the clone was restored; undefined: this node does not keep it any more. */
 export const generationOf = (
@@ -41,6 +42,7 @@ export async function onStage(
   const there = place.clone
   // An earlier agent thawed it and got no further.
   if (isOf(there, lease) && there.stage === 'Thawed') {
+    await tellResuming(work, pod, lease, signal)
     await confirm(work, lease, signal)
     await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
@@ -61,6 +63,7 @@ export async function onStage(
         clone = await bringBack(work, place, stored, signal, lazily)
         timeline.mark('restore')
       }
+      await tellResuming(work, pod, lease, signal)
       const { atLeast } = await confirm(work, lease, signal)
       // The operator may have heard of newer memory since this node read the Lease.
       if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)

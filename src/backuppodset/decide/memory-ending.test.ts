@@ -3,7 +3,7 @@ import type { NodeView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
-import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { makeMemorySnapshot, makePrimary, makeUnderstudy, stageOf } from '../testing/memory.ts'
 
 describe('a primary that hangs', () => {
   const hung = makePrimary('p0', 0, { ready: false, unreadySince: 0 })
@@ -83,23 +83,42 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
   })
 
   it('and the next one is called at once where it has ended, cannot run, or no agent is there to end it', () => {
-    const calls = (pod: PodView, nodes = able) =>
-      ofType(at(lease, {}, [pod, h1], nodes), 'promote').map(it => it.pod.name)
-    expect(calls(slow)).toEqual([])
-    expect(calls(slow, ['n-h1'])).toEqual(['h1'])
+    const calls = (pod: PodView, nodes = able, of = lease) =>
+      ofType(at(of, { endingSince: 50_000 }, [pod, h1], nodes), 'promote').map(it => it.pod.name)
+    expect(calls(slow, able, told)).toEqual([])
+    expect(calls(slow, ['n-h1'])).toEqual([])
+    expect(calls(slow, ['n-h1'], told)).toEqual(['h1'])
     expect(calls(makeUnderstudy('h0', {}, { failed: 'its app has ended', died: true }))).toEqual(['h1'])
     expect(calls(makeUnderstudy('h0', {}, { failed: 'torn' }))).toEqual(['h1'])
   })
 
   it('is ended first also where the agent of its node only starts, for it may have come on stage before', () => {
     const started = (silent: boolean): Snapshot => {
-      const { memory, ...s } = at(lease)
+      const { memory, ...s } = at(silent ? told : lease, silent ? { endingSince: 50_000 } : {})
       if (memory === undefined) throw new Error('the set keeps memory')
       const starting: NodeView = { name: 'n-h0', ready: false, silent, problem: undefined }
       return { ...s, memory: { ...memory, nodes: new Map([...memory.nodes, ['n-h0', starting]]) } }
     }
     expect(actions(started(false))).toMatchObject([{ type: 'writeSlot', lease: { ending: slow.uid } }])
     expect(ofType(started(true), 'promote')).toMatchObject([{ pod: { name: 'h1' } }])
+  })
+
+  it('may run once its agent has told that it resumes: then the next one waits for its end or the loss of its node, however long the agent is away', () => {
+    const resuming = { ...slow, stage: { ...stageOf(slow), resuming: true } }
+    const long = { endingSince: -1_000_000 }
+    const waits = (over: Partial<SlotMemory> = {}, nodes = ['n-h1']) =>
+      at(told, { ...long, ...over }, [resuming, h1], nodes)
+    for (const s of [waits(), waits({}, able)]) {
+      expect(actions(s)).toEqual([])
+      expect(plan(s).requeueAfterMs).toBe(2_000)
+    }
+    const [first] = ofType(waits({ isNodeLost: true }), 'promote')
+    expect(first).toMatchObject({ pod: { name: 'h1' } })
+    expect(first?.unresumed).toBeUndefined()
+    // The cache may not show yet that it resumes.
+    expect(ofType(at(told, long, [slow, h1], ['n-h1']), 'promote')).toMatchObject([
+      { pod: { name: 'h1' }, unresumed: { name: 'h0', uid: slow.uid } },
+    ])
   })
 
   it('goes on where nobody else is there any more, and when it is called again', () => {
@@ -121,7 +140,9 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
       { lease: { ending: slow.uid } },
     ])
     // Without an agent on its node the pod does not come.
-    expect(ofType(at(lease, times, [slow, h1], ['n-h1']), 'promote')).toHaveLength(1)
+    expect(ofType(at(lease, times, [slow, h1], ['n-h1']), 'writeSlot')).toMatchObject([
+      { lease: { ending: slow.uid } },
+    ])
     // A pod that could follow is made meanwhile, and a pod that was made stays.
     const none = { ...at(lease, times, [slow]), set: { ...at(lease).set, hotBackups: 1 } }
     expect(ofType(none, 'create')).toMatchObject([{ successorOf: { slot: 0 } }])

@@ -1,11 +1,11 @@
 /** The successors of lost primaries, with the memory of their slots. */
 
-import type { Role } from '../../slot/decide/actions.ts'
-import { latecomerOf, msUntilEnded, msUntilGivenUp } from '../../slot/decide/ending.ts'
+import type { Role, SlotActionOf } from '../../slot/decide/actions.ts'
+import { latecomerOf, msUntilEnded, msUntilGivenUp, msUntilLatecomerEnded } from '../../slot/decide/ending.ts'
 import { usedHeirOf } from '../../slot/decide/grant.ts'
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import type { Candidate, LossReason, LostPrimary } from '../../slot/decide/snapshot.ts'
+import type { LossReason, LostPrimary } from '../../slot/decide/snapshot.ts'
 import { callable, nodesWith, promotion } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -48,7 +48,7 @@ export function takeovers(
 ): Takeovers {
   const [coming, open] = partition(vacancies.vacant, slot => msUntilGivenUp(s, slot) > 0)
   const { all, successorOf, waiting, toRelease } = candidatesFor(s, memory, backups, failing, open)
-  const { call, makeFor, ...filling } = fillingOf(s, memory, tools, backups.hot)
+  const { call, callAfterLatecomer, makeFor, ...filling } = fillingOf(s, memory, tools, backups.hot)
   const replaced = new Set<PodView>()
   const ungranted = new Set(toRelease)
   const release = (slot: SlotMemory | undefined) => {
@@ -67,7 +67,8 @@ export function takeovers(
     if (successor === undefined) release(slot)
     if (waiting.has(pod.slot)) filling.expecting.add(pod.slot)
     else if (slot !== undefined && successor !== undefined) {
-      if (call(slot, successor, role, mayServe ? pod : undefined)) replaced.add(pod)
+      if (call(slot, promotion(slot, successor, role, s), mayServe ? msUntilEnded(s, slot, pod) : 0))
+        replaced.add(pod)
     } else if (!mayServe) {
       // The agent that declared the pod dead has shut it off, and an understudy runs only what is restored in it: it
       // does not come back. Neither does a primary whose voters answer it no more.
@@ -78,7 +79,7 @@ export function takeovers(
   for (const slot of open) {
     const successor = successorOf(slot.lease.slot)
     const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
-    if (successor !== undefined) call(slot, successor, role, latecomerOf(s, slot))
+    if (successor !== undefined) callAfterLatecomer(slot, promotion(slot, successor, role, s))
     else if (waiting.has(slot.lease.slot)) filling.expecting.add(slot.lease.slot)
     else {
       release(slot)
@@ -101,17 +102,23 @@ function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly 
   const newLives: Role[] = []
   const expecting = new Set<number>()
   const ending = new Set<number>()
+  /**
+   * Calls the successor, or marks the slot while another pod may still run with this memory.
+   * @param leftMs until that one has ended. @returns true if the successor is called now.
+   */
+  const call = (slot: SlotMemory, successor: Action, leftMs: number): boolean => {
+    const isEnded = leftMs <= 0
+    if (isEnded) actions.push(successor)
+    else ending.add(slot.lease.slot)
+    return isEnded
+  }
   return {
-    ...{ actions, newLives, expecting, ending },
-    /**
-     * Calls the successor, or marks the slot until the rival has ended.
-     * @param rival a pod that may still run with this memory. @returns true if the successor is called now.
-     */
-    call: (slot: SlotMemory, successor: PodView, role: Role, rival: Candidate | undefined): boolean => {
-      const isEnded = rival === undefined || msUntilEnded(s, slot, rival) <= 0
-      if (isEnded) actions.push(promotion(slot, successor, role, s))
-      else ending.add(slot.lease.slot)
-      return isEnded
+    ...{ actions, newLives, expecting, ending, call },
+    callAfterLatecomer: (slot: SlotMemory, successor: SlotActionOf<'promote'>) => {
+      const latecomer = latecomerOf(s, slot)
+      if (latecomer === undefined) return call(slot, successor, 0)
+      const checked = slot.isNodeLost ? successor : { ...successor, unresumed: latecomer }
+      return call(slot, checked, msUntilLatecomerEnded(s, slot, latecomer))
     },
     makeFor: (slot: SlotMemory, role: Role) => {
       const next = lastResort(s, slot, hot)

@@ -58,8 +58,8 @@ export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   !isFencedOff(s, slot) &&
   (isExpectedToGo(s, slot) || isOutOfReach(s, slot))
 
-const isExpectedToGo = ({ monotonicNow }: Snapshot, { holderGoesBy }: SlotMemory): boolean =>
-  holderGoesBy !== undefined && holderGoesBy > monotonicNow
+const isExpectedToGo = ({ monotonicNow }: Snapshot, { holderGoesBy, isNodeLost }: SlotMemory): boolean =>
+  holderGoesBy !== undefined && holderGoesBy > monotonicNow && isNodeLost !== true
 
 /**
  * Returns the ms until the operator stops waiting for a primary that is being deleted; undefined if it waits for none.

@@ -83,6 +83,16 @@ describe('what a pod with memory is good for', () => {
     })
   })
 
+  it('an understudy may run once its agent has told that it resumes, until that tells that it does not', () => {
+    const mayRun = (...conditions: readonly Condition[]) =>
+      stage(pod('hotbackup', true, conditions)).stage?.resuming
+    const resuming = { type: podConditions.serving, status: 'False', reason: 'Resuming' }
+    expect(mayRun(resuming)).toBe(true)
+    expect(mayRun({ ...resuming, reason: 'NotAnswering' })).toBe(true)
+    for (const conditions of [[], [dead], [{ ...dead, reason: 'OffStage' }], [resuming, torn]])
+      expect(mayRun(...conditions)).toBe(false)
+  })
+
   it('a condition from before a restart of its node makes no backup ready', () => {
     const word = { type: podConditions.understudy, status: 'True', reason: 'Frozen' }
     const unready = { type: 'ContainersReady', status: 'False' }

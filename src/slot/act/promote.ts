@@ -2,6 +2,7 @@ import type { BroughtBack } from '../../api/pod-contract.ts'
 import type { SlotActionOf } from '../decide/actions.ts'
 import type { SlotContext } from './context.ts'
 import type { Outcome } from './outcome.ts'
+import { requireNotResumed } from './still-not-resumed.ts'
 import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { takeOver } from './take-over.ts'
@@ -25,6 +26,7 @@ export function promote(context: SlotContext, action: Promote): Promise<Outcome>
       if (action.version === undefined) return
       if (role.replaces?.reason === 'Unready') await requireUnready(context, role.replaces.name)
       if (action.standing) await requireStanding(context, action.standing)
+      if (action.unresumed) await requireNotResumed(context, action.unresumed)
       await writeLease(context, lease, action.version, pod.stage?.restarts ?? 0)
     },
     bring: async () => {

@@ -64,6 +64,8 @@ export type SlotAction =
       readonly origin: Origin | undefined
       /** If the slot's primary is stopped in a handover to this pod. */
       readonly standing?: Standing
+      /** The pod that was called before, if no agent has told that it resumes. The API server must confirm that. */
+      readonly unresumed?: Pick<Candidate, 'name' | 'uid'>
       /** It waits at its gate. */
       readonly wake: boolean
     }

@@ -9,6 +9,9 @@ import type { Candidate, SlotSnapshot } from './snapshot.ts'
 /** How long to wait for the node of a pod that is to be terminated, ms; a node that needs longer may be cut off. */
 const endingMs = 10_000
 
+/** How often to look whether the node of a pod that may run is lost, ms: silence causes no watch event. */
+const lookAgainMs = 2_000
+
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
 
@@ -32,6 +35,17 @@ export function msUntilEnded(s: SlotSnapshot, slot: SlotMemory, pod: Candidate):
   if (!isAttended(s, pod)) return 0
   const { endingSince = s.monotonicNow } = slot
   return endingSince + waitsMs(slot) - s.monotonicNow
+}
+
+/**
+ * Returns the ms for which no other pod may be called yet, because the latecomer may run, or may be about to. First the
+ * Lease tells it to end: from then on it does not resume, unless its agent has told so before. A pod whose agent has told
+ * so may run until that reports its end, however long the agent is away.
+ */
+export function msUntilLatecomerEnded(s: SlotSnapshot, slot: SlotMemory, pod: Candidate): number {
+  if (slot.isNodeLost) return 0
+  if (slot.lease.ending !== pod.uid || pod.stage?.resuming) return Number.POSITIVE_INFINITY
+  return msUntilEnded(s, slot, pod)
 }
 
 /**
@@ -62,6 +76,7 @@ export function untilEnded(s: SlotSnapshot): number | undefined {
     .flatMap(slot => [
       slot.endingSince === undefined ? 0 : slot.endingSince + waitsMs(slot) - s.monotonicNow,
       msUntilGivenUp(s, slot),
+      latecomerOf(s, slot)?.stage?.resuming ? lookAgainMs : 0,
     ])
     .filter(ms => ms > 0)
   return left.length === 0 ? undefined : Math.min(...left)

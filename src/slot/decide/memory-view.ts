@@ -28,6 +28,8 @@ export interface StageView {
   readonly replaced: 'No' | 'Partly' | 'Wholly'
   /** The app of this pod is on stage and answers. */
   readonly serving: boolean
+  /** Its agent has told that the app of this understudy is about to run, and has not told since that it does not. */
+  readonly resuming: boolean
   /**
    * Ms for which this process has seen that the agent reports the pod as serving while Kubernetes does not call it
    * Ready.
@@ -81,6 +83,8 @@ export interface SlotMemory {
    * primary's pod is being deleted, or is gone and has a fence, and there is no such report.
    */
   readonly holderGoesBy: number | undefined
+  /** The node of the Lease's pod counts as lost, at the pace of Kubernetes or because it is out of service. */
+  readonly isNodeLost?: boolean
   /** The report of the primary's own node. */
   readonly source: SlotReport | undefined
   /** The primary's own node has memory of this incarnation, by the reports and the Lease. */

@@ -42,13 +42,19 @@ function heirStateOf(
   { uid, node }: GrantHeir,
   { reports, podByUid, stageOf, lostAfterMs }: GrantDeps,
 ): HeirState {
-  const unheardMs = reports.unheardFor(node)
   const pod = podByUid(uid)
   // While the agent writes, it says itself whether the pod may still run.
-  if (pod === undefined) return unheardMs > timelyMs ? 'Over' : 'Waits'
+  if (pod === undefined) return reports.unheardFor(node) > timelyMs ? 'Over' : 'Waits'
   const { died, serving } = stageOf(pod)
-  if (died || isFinished(pod)) return 'Over'
-  const lostMs = lostAfterMs(node)
-  if (lostMs !== undefined && unheardMs > lostMs) return 'Over'
+  if (died || isFinished(pod) || isNodeLost(node, { reports, lostAfterMs })) return 'Over'
   return serving ? 'OnStage' : 'Waits'
+}
+
+/** True if the pods of this node count as lost. */
+export function isNodeLost(
+  node: string,
+  { reports, lostAfterMs }: Pick<GrantDeps, 'reports' | 'lostAfterMs'>,
+): boolean {
+  const lostMs = lostAfterMs(node)
+  return lostMs !== undefined && reports.unheardFor(node) > lostMs
 }

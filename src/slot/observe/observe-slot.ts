@@ -9,7 +9,7 @@ import { isKept } from '../decide/kept.ts'
 import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
-import { grantsOf } from './grants.ts'
+import { grantsOf, isNodeLost } from './grants.ts'
 import type { HandoverTimes } from './handover-times.ts'
 import { type Reports, staleMs } from './reports.ts'
 import type { Since } from './since.ts'
@@ -83,6 +83,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
     holderGoesBy: holder ? goesBy(holder, stage, deps, since) : goneBy(lease, source?.slot.ended, since),
+    isNodeLost: lease.node !== undefined && isNodeLost(lease.node, { ...pass, reports: deps.reports }),
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,

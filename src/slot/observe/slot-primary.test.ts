@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../kube/clock.ts'
+import { makePodObject } from '../testing/objects.ts'
 import { makeHolder, makeLease, stage } from '../testing/slots.ts'
-import { goneBy, replacedIn } from './slot-primary.ts'
+import { goesBy, goneBy, replacedIn } from './slot-primary.ts'
 
 describe('D8.gone: a primary whose pod was deleted by force', () => {
   const fence = {
@@ -21,6 +23,27 @@ describe('D8.gone: a primary whose pod was deleted by force', () => {
     const unarmed = makeLease(holder, { fence: { ...fence, isArmed: false } })
     expect(goneBy(unarmed, undefined, since)).toBeUndefined()
     expect(goneBy(makeLease(holder), undefined, since)).toBeUndefined()
+  })
+})
+
+describe('a called pod that is being deleted', () => {
+  const deps = {
+    ...{ clock: { ...systemClock, monotonic: () => 100_000 }, isDeleted: () => false },
+    reports: { silentFor: () => 90_000 },
+  }
+  const since = (key: string, isOpen: boolean) => (isOpen && key.startsWith('going') ? 50_000 : undefined)
+  const pod = makePodObject('h', {
+    metadata: { deletionTimestamp: '2030-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 },
+    spec: { nodeName: 'n' },
+  })
+  const by = (resuming: boolean) => goesBy(pod, stage({ understudy: true, resuming }), deps, since)
+
+  it('D7.ending: may run until it is gone, if its agent has told that it resumes and has been silent since', () => {
+    expect(by(true)).toBe(102_000)
+  })
+
+  it('has no app to stop otherwise', () => {
+    expect(by(false)).toBeUndefined()
   })
 })
 

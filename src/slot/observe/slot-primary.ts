@@ -76,10 +76,9 @@ export function goesBy(
   since: ReturnType<Since['pass']>,
 ): number | undefined {
   if (pod === undefined || stage === undefined || isFinished(pod) || stage.died) return undefined
-  // A pod that was called and never came on stage, such as a cold backup whose gate stayed silent, has no app to stop
-  // first.
-  const { understudy, serving } = stage
-  if (understudy && !serving && kindLabelOf(pod) !== 'primary') return undefined
+  // A pod that was called and does not resume, such as a cold backup whose gate stayed silent, has no app to stop first.
+  const { understudy, serving, resuming } = stage
+  if (understudy && !serving && !resuming && kindLabelOf(pod) !== 'primary') return undefined
   const { deletionTimestamp, deletionGracePeriodSeconds: grace = usualGrace, uid } = pod.metadata
   const node = pod.spec?.nodeName
   const now = clock.monotonic()
@@ -88,7 +87,8 @@ export function goesBy(
   if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
   const lastsMs = grace * 1000 + afterGraceMs
   const heardAt = since(`heard/${uid}/${grace}`, node !== undefined && reports.silentFor(node) < now - at)
-  if (!stage.selectable || node === undefined) return at + lastsMs
+  // An understudy that resumes has not been ready yet.
+  if ((!stage.selectable && !resuming) || node === undefined) return at + lastsMs
   return heardAt === undefined ? Math.max(at + lastsMs, now + afterGraceMs) : heardAt + lastsMs
 }
 

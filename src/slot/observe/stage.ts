@@ -25,13 +25,14 @@ export const restoreFailed = 'RestoreFailed'
 
 /** Returns what the conditions of a pod say. Agents write them, so no part of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
-  const { serving: isSaid, death } = servingOf(pod)
+  const { serving: isSaid, death, resuming } = servingOf(pod)
   const replaced = isSaid && isUnderstudy(pod) ? replacedIn(pod) : 'No'
   const serving = isSaid && replaced === 'No'
   // A restart of any other container costs no memory that is kept.
   const containers = savedContainersOf(pod)
   const understudy = conditionOf(pod, podConditions.understudy)
   const failed = understudy?.status === 'False' && understudy.reason === restoreFailed
+  const spoiled = understudy?.status === 'False' && understudy.reason === spoiledReason
   return {
     keeps: pod.metadata.annotations?.[memoryAnnotation] !== undefined,
     understudy: isUnderstudy(pod),
@@ -41,10 +42,12 @@ export function stageOf(pod: Pod): StageView {
     containers: containerIdsOf(pod),
     replaced,
     serving,
+    // A restore that failed has left nothing that runs.
+    resuming: resuming && !failed && !spoiled,
     unpublishedMs: undefined,
     selectable: conditionOf(pod, 'Ready')?.status === 'True',
     promoting: false,
-    spoiled: understudy?.status === 'False' && understudy.reason === spoiledReason,
+    spoiled,
     failed: failed && !serving ? (understudy.message ?? restoreFailed) : undefined,
     ip: pod.status?.podIP,
     handoverRequested: Boolean(pod.metadata.annotations?.[annotations.handoverRequested]),
@@ -67,16 +70,23 @@ function replacedIn(pod: Pod): StageView['replaced'] {
 
 /**
  * Returns what the agent reports in the condition `serving`. Its reason `Died` means that the app has ended and must
- * not answer any more.
+ * not answer any more. An app that resumes, or does not answer, may run.
  */
-export function servingOf(pod: Pod): { readonly serving: boolean; readonly death: string | undefined } {
+export function servingOf(pod: Pod): {
+  readonly serving: boolean
+  readonly resuming: boolean
+  readonly death: string | undefined
+} {
   const condition = conditionOf(pod, podConditions.serving)
   const died = condition?.status === 'False' && condition.reason === servingReasons.died
   return {
     serving: condition?.status === 'True',
+    resuming: condition?.status === 'False' && mayRunReasons.has(condition.reason ?? ''),
     death: died ? (condition.lastTransitionTime ?? 'unknown') : undefined,
   }
 }
+
+const mayRunReasons: ReadonlySet<string> = new Set([servingReasons.resuming, servingReasons.notAnswering])
 
 /** Returns the status of each container whose memory is saved. */
 function savedContainersOf({ metadata, status }: Pod) {

@@ -35,6 +35,7 @@ export const stage = (over: Partial<StageView> = {}): StageView => ({
   containers: undefined,
   replaced: 'No',
   serving: false,
+  resuming: false,
   unpublishedMs: undefined,
   selectable: false,
   promoting: false,

@@ -193,8 +193,8 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/takeovers.ts',
-        find: 'call(slot, successor, role, mayServe ? pod : undefined)',
-        replace: 'call(slot, successor, role, undefined)',
+        find: 'mayServe ? msUntilEnded(s, slot, pod) : 0',
+        replace: '0',
       },
     ],
     // The previous primary is not deleted until the called successor answers. Its agent sees late that the Lease

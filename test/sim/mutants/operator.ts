@@ -14,6 +14,7 @@ import {
   lag,
   latecomersRun,
   onEachNode,
+  resumingIsNothing,
   type Steps,
   slow,
   startingIsAbsent,
@@ -190,6 +191,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'a handover that comes to nothing leaves its primary no time to answer again',
     mutations: [
       startingIsAbsent,
+      resumingIsNothing,
       {
         file: 'src/backuppodset/decide/losses.ts',
         find: 'return overAt + limitMs',
@@ -296,7 +298,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'who was called and did not answer in time is not ended before another one is called',
     mutations: [latecomersRun],
     // It is thawed and slow to answer, and its node receives Leases late.
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([2, 5], {}, node => [
       ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
       [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_600, forMs: 30_000 }],
       [100, hangApp(30_000)],
@@ -307,12 +309,24 @@ export const ofOperator: readonly Mutant[] = [
     finding: 'fence',
     name: 'starting-is-absent',
     what: 'another pod is called at once where the agent of a called pod only starts, although the pod runs',
-    mutations: [startingIsAbsent],
+    mutations: [startingIsAbsent, resumingIsNothing],
     // The agent ends between the thaw and its report, and the next one starts just before the pod is late.
-    scenarios: atEach([24, 26, 28, 30], [1, 3], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
+    scenarios: atEach([32, 34, 36], [1, 3], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
       [3_000, endApp()],
       [ms, { type: 'endAgent', node: 1, how: 'stop', forMs: 9_500 }],
       [12_000, wait],
+    ]),
+  },
+  {
+    finding: 'fence',
+    name: 'late-is-gone',
+    what: 'another pod is called beside a pod that resumes because the agent of that stays away',
+    mutations: [resumingIsNothing],
+    // The agent ends between the thaw and its report.
+    scenarios: atEach([32, 34, 36], [1, 3], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
+      [3_000, endApp()],
+      [ms, { type: 'endAgent', node: 1, how: 'stop', forMs: 35_000 }],
+      [40_000, wait],
     ]),
   },
   {
@@ -395,6 +409,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'after a restart of its node, a backup counts as ready by the condition that its agent wrote before',
     mutations: [
       startingIsAbsent,
+      resumingIsNothing,
       {
         file: 'src/slot/observe/stage.ts',
         find: 'containers.every(({ state }) => state?.running !== undefined)',
@@ -412,7 +427,7 @@ export const ofOperator: readonly Mutant[] = [
         [4_620, { type: 'powerOff', node: 0, forMs: 16_581 }],
         [6_056, endApp(1, 'side')],
         [71, { type: 'endOperator', index: 3, how: 'stop', forMs: 26_830 }],
-        [166, endApp(2, 'app')],
+        [182, endApp(2, 'app')],
       ],
     ),
   },

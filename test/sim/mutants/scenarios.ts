@@ -44,8 +44,18 @@ export const atEach = (
  */
 export const latecomersRun: Mutation = {
   file: 'src/backuppodset/decide/takeovers.ts',
-  find: 'call(slot, successor, role, latecomerOf(s, slot))',
-  replace: 'call(slot, successor, role, undefined)',
+  find: 'if (latecomer === undefined) return call(slot, successor, 0)',
+  replace: 'if (latecomer !== null) return call(slot, successor, 0)',
+}
+
+/**
+ * A called pod counts as one that does not run although its agent has told that it resumes. Disables a safeguard that would
+ * mask the mutation beside it.
+ */
+export const resumingIsNothing: Mutation = {
+  file: 'src/slot/observe/stage.ts',
+  find: "resuming: condition?.status === 'False' &&",
+  replace: "resuming: condition?.status === 'Unknown' &&",
 }
 
 /**

@@ -1,0 +1,44 @@
+import { AgentError } from '../../api/agent-errors.ts'
+import { podConditions, servingReasons } from '../../api/pod-contract.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import { confirmAgainMs } from './lease-check.ts'
+import type { TaskContext } from './task-context.ts'
+
+/**
+ * Tells the API server that a called pod is about to run. The agent does this before it reads the Lease for the last time,
+ * and the operator reads the pod after it has written into the Lease that the pod is to end. So either the operator learns
+ * that the pod may run, or the agent learns that it must not, although each of them may be away for any time.
+ *
+ * A heir with an accepted grant runs without that: the operator calls no other pod before this agent has said that the
+ * grant is over.
+ *
+ * @throws AgentError NotCalled if the pod is gone; the signal's reason.
+ */
+export async function tellResuming(
+  { patch, grants, clock, log }: Pick<TaskContext, 'patch' | 'grants' | 'clock' | 'log'>,
+  pod: PodView,
+  lease: SlotLease,
+  signal: AbortSignal,
+): Promise<void> {
+  if (grants.isAccepted(lease)) return
+  const condition = {
+    type: podConditions.serving,
+    status: 'False',
+    reason: servingReasons.resuming,
+    message: `resumes as primary of slot ${lease.name} in epoch ${lease.epoch}`,
+  } as const
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      if (await patch(pod, condition, signal)) return
+      throw new AgentError('NotCalled', slotName(lease))
+    } catch (error) {
+      signal.throwIfAborted()
+      if (!isKubeError(error)) throw error
+      if (isFirst) log.warn({ err: error, pod: pod.name }, 'cannot tell that a pod resumes')
+      await clock.sleep(confirmAgainMs, signal)
+    }
+  }
+}
