@@ -143,6 +143,36 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect((await again.client.ask('unprimary', { name: 'pod' })).word).toBe('ok')
   })
 
+  test('D8.shut: what a former primary has answered while no packet passed does not leave when its guard ends', async () => {
+    await using network = await createNetwork(app)
+    await serve(network)
+    await using one = await startSentinel(program)
+    const a = await join(one)
+    const acknowledged = primary(a.client, api, network)
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
+    // The connection stands before; the server answers while its packets are dropped.
+    const script = `
+      const socket = require('node:net').connect(8081, process.argv[1])
+      socket.on('error', () => {}).on('data', data => console.log(String(data)))
+      setInterval(() => socket.write('more'), 50)`
+    const echo = `
+      require('node:net').createServer(socket => {
+        socket.on('error', () => {}).on('data', data => socket.write(data))
+      }).listen(8081, '::', () => console.log('ready'))`
+    const server = await network.pod.start([process.execPath, '-e', echo])
+    await eventually(() => expect(server.stdout()).toBe('ready\n'))
+    const client = await network.client.start([process.execPath, '-e', script, network.pod.address])
+    await eventually(() => expect(client.stdout()).toContain('more'))
+    await a.client.line(({ word }) => word === 'stops')
+    const before = client.stdout()
+    expect((await a.client.ask('unprimary', { name: 'pod', shut: 'yes' })).word).toBe('ok')
+    await new Promise(resolve => setTimeout(resolve, 4 * timeout))
+    expect(client.stdout()).toBe(before)
+    expect(ask(network)).toBe('- -')
+  })
+
   test('D8.freeze: without its sandbox, a pod stays frozen after a restart of the sentinel', async () => {
     await using network = await createNetwork(app)
     using cgroup = createCgroup()

@@ -136,7 +136,13 @@ void unprimary_verb(struct client *client, const struct request *request)
 
 	pending_end(voting, name, "ended");
 	if (primary) {
-		if (primary->deadman)
+		/*
+		 * Answers of its processes may wait in the kernel, from after its voters had let go of it. They would leave as soon
+		 * as the packets pass, although another pod has the slot.
+		 */
+		if (primary->deadman && request_value(request, "shut"))
+			deadman_free(primary->deadman);
+		else if (primary->deadman)
 			deadman_disarm(primary->deadman);
 		primary->deadman = NULL;
 		freeze_free(primary->freeze, primary->name);

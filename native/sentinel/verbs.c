@@ -45,7 +45,7 @@ static const struct verb {
 	{ "peer", "name! address! port! run! key!", peer_verb },
 	{ "unpeer", "name!", unpeer_verb },
 	{ "primary", "name! slot! epoch! version! timeout! voter+ next* netns? start? cgroup* gone?", primary_verb },
-	{ "unprimary", "name!", unprimary_verb },
+	{ "unprimary", "name! shut?", unprimary_verb },
 	{ "answered", "name! epoch! run! sent!", answered_verb },
 	{ "vote", "slot! epoch! node! run! timeout! deny? refused?", vote_verb },
 	{ "unvote", "slot!", unvote_verb },

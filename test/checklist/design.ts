@@ -449,6 +449,11 @@ export const design: readonly FeatureGroup[] = [
     features: [
       sentence('D8.rule', 'the sentinel has the rule that is searched', 'unit'),
       sentence('D8.answers', 'a primary serves while enough of its voters answer', 'unit'),
+      sentence(
+        'D8.shut',
+        'what a fenced pod has answered never leaves it once another pod has its slot',
+        'unit',
+      ),
       sentence('D8.statement', 'who has stated silence answers this epoch no more', 'unit'),
       sentence('D8.denied', 'an epoch that the operator has revoked gets no answers', 'unit'),
       sentence(

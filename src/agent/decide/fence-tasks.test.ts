@@ -146,6 +146,15 @@ describe('a guarded pod', () => {
     expect(task).toMatchObject({ type: 'unguard', pod: { uid: 'uid-p' }, of })
   })
 
+  it('D8.shut: that has lost its slot stays without network, and one that may serve again does not', () => {
+    const dead = new Map([['uid-p', nameOf()]])
+    const isLoser = (over: Partial<Snapshot>) =>
+      tasksOf(world(over, guarded('uid-p'))).flatMap(task => (task.type === 'unguard' ? [task.isLoser] : []))
+    expect(isLoser({ slots: [taken], dead })).toEqual([true])
+    expect(isLoser({ pods: [pod('p', { serving: died(nameOf()) })] })).toEqual([false])
+    expect(isLoser({ slots: [taken], pods: [understudy('p')] })).toEqual([false])
+  })
+
   it.each<[string, Partial<Snapshot>]>([
     ['whose slot went to another pod, until it has ended', { slots: [taken] }],
     ['that is not on stage for a moment', { pods: [understudy('p')] }],

@@ -56,10 +56,12 @@ export function ofLeftGuarded({ sentinel, dead, fence, pods, slots }: Snapshot):
     const held = slots.find(({ holder }) => holder.uid === pod.uid)
     // No app may run in a backup that no Lease names.
     const isBackup = held === undefined && pod.understudy && /^(hot|cold)backup$/.test(pod.kind)
-    if (isBackup || isDead({ dead }, pod, held && slotName(held)))
-      return [{ ...about, version: `${sentinel} over`, of: undefined }]
     // A pod stays as it is when its set keeps no memory any more; then its slot has no Lease.
-    const isAnothers = slots.some(lease => isFor(lease, pod) && lease.name === pod.slot)
+    const isAnothers = held === undefined && slots.some(lease => isFor(lease, pod) && lease.name === pod.slot)
+    if (isBackup || isDead({ dead }, pod, held && slotName(held))) {
+      const isLoser = !isBackup && (isAnothers || pod.kind === 'retired')
+      return [{ ...about, version: `${sentinel} over`, of: undefined, isLoser }]
+    }
     // Another pod has taken the place of a retired one.
     const isOver = isAnothers || pod.slot === undefined || pod.kind === 'retired'
     if (held === undefined ? isOver : hasVoters(held)) return []

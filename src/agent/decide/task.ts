@@ -114,6 +114,8 @@ type FenceTask = Common & { readonly lease?: undefined } & (
         readonly pod: PodView
         /** The slot of the pod. Undefined: no memory may run in the pod any more, so the agent ends its processes first. */
         readonly of: Pick<SlotKey, 'namespace' | 'name'> | undefined
+        /** Another pod has the slot, and this one never serves again. */
+        readonly isLoser?: boolean
       }
     /** Another node whose sentinel votes for a primary here, or is voted on here. */
     | { readonly type: 'addPeer'; readonly peer: PeerNode }

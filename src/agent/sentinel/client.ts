@@ -196,8 +196,12 @@ export interface SentinelClient {
    * @throws AgentError NoAnswers after `timeoutMs`: too few of the voters answer, and nothing has changed.
    */
   guard(request: GuardRequest, signal?: AbortSignal): Promise<void>
-  /** The pod serves without voters from now on, or is gone. A name that is not guarded is no error. */
-  unguard(name: string, signal?: AbortSignal): Promise<void>
+  /**
+   * The pod serves without voters from now on, or is gone. A name that is not guarded is no error.
+   *
+   * @param isShut no packet that its processes have left in the kernel may leave: its slot is another pod's.
+   */
+  unguard(name: string, signal?: AbortSignal, isShut?: boolean): Promise<void>
   /**
    * Tells that the API server has answered.
    *
@@ -437,8 +441,9 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
       // The sentinel waits for answers of the voters first.
       await ask('primary', fields, ['ok'], signal, promptMs + timeoutMs)
     },
-    async unguard(name, signal) {
-      await ask('unprimary', [['name', name]], ['ok'], signal)
+    async unguard(name, signal, isShut = false) {
+      const fields: Field[] = [['name', name], ...(isShut ? [['shut', 'yes'] satisfies Field] : [])]
+      await ask('unprimary', fields, ['ok'], signal)
     },
     async answered({ name, term, run, sentNs }, signal) {
       const fields: Field[] = [

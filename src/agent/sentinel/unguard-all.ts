@@ -43,7 +43,7 @@ export async function unguardAll(
         const fate = await fateOf(uid, signal)
         if (fate === 'Waits') continue
         if (fate === 'Ends' && isFenced) await end(uid)
-        await sentinel.unguard(uid, signal)
+        await sentinel.unguard(uid, signal, fate === 'Ends' && isFenced)
         guarded.delete(uid)
       }
       if (guarded.size === 0) return

@@ -111,7 +111,7 @@ describe('the agents of two nodes: fences', () => {
     cluster.setLease(fenced({ term: 2, ...unarmed }, called()))
     await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
     await untilUnguarded()
-    expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
+    expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false, isShut: true }])
   })
 
   it('nor does what a pod has left that was deleted without its grace, whichever agent asked for its guard', async () => {
@@ -123,7 +123,7 @@ describe('the agents of two nodes: fences', () => {
     const agentA = await startA()
     agentA.onVoting({ type: 'stops', name: 'uid-p', term: 1 })
     await untilUnguarded()
-    expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
+    expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false, isShut: true }])
   })
 
   it('a primary without voters resumes, unless the API server knows of some', async () => {
@@ -170,6 +170,21 @@ describe('the agents of two nodes: fences', () => {
     fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
     await unguard(work, task, AbortSignal.timeout(10_000))
     expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
+  })
+
+  it('D8.shut: what a fenced pod has answered does not leave when its guard ends after its slot went', async () => {
+    const fencing = createFencing({ changed: () => undefined, onFenced: () => undefined })
+    const work = {
+      ...{ sentinel: fakeSentinel(a), driver: fakeDriver(a), inquiry: fakeInquiry(cluster, 'a'), log },
+      fencing,
+    }
+    const about = { type: 'unguard', key: '', version: '', pod: pod('p'), of: undefined } as const
+    fencing.onNews({ type: 'serves', name: 'uid-p', term: 1 })
+    await unguard(work, { ...about, isLoser: true }, AbortSignal.timeout(10_000))
+    fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
+    await unguard(work, { ...about, isLoser: true }, AbortSignal.timeout(10_000))
+    const shut = a.voters.unguarded.map(({ isShut = false }) => isShut)
+    expect(shut).toEqual([false, true])
   })
 
   it('a primary whose Lease is gone resumes, unless it is being deleted: another pod may have had its slot at last', async () => {

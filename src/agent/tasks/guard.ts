@@ -41,10 +41,11 @@ export async function guard(
  */
 export async function unguard(
   work: GuardContext & Pick<TaskContext, 'inquiry'>,
-  { pod, of }: TaskOf<'unguard'>,
+  { pod, of, isLoser = false }: TaskOf<'unguard'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, fencing, inquiry, log } = work
+  const isShut = isLoser && fencing.isFenced(pod.uid)
   if (of === undefined) {
     await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
     // The kubelet may have started containers that are stopped as well, and that no sentinel watches.
@@ -57,7 +58,7 @@ export async function unguard(
     // The Lease may have named another pod at last, and went with its set. The kubelet ends both pods.
     if (now === undefined && fencing.isFenced(pod.uid) && !(await inquiry.isThere(pod, signal))) return
   }
-  await sentinel.unguard(pod.uid, signal)
+  await sentinel.unguard(pod.uid, signal, isShut)
   fencing.unguarded(pod.uid)
   log.info({ pod: pod.name }, 'primary not guarded any more')
 }

@@ -100,7 +100,7 @@ export async function endGone(
   } else for (const { name } of watches) await dropWatch(sentinel, name, signal)
   if (!fencing.view.guarded.has(uid)) return presence !== 'Here'
   // Only now: a fenced primary resumes.
-  await sentinel.unguard(uid, signal)
+  await sentinel.unguard(uid, signal, fencing.isFenced(uid))
   fencing.unguarded(uid)
   return presence !== 'Here'
 }

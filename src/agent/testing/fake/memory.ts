@@ -86,7 +86,7 @@ export interface FakeVoters {
   readonly asleep: Set<string>
   readonly guarded: Map<string, GuardRequest>
   /** Pods that are not guarded any more, and whether their app ran then. */
-  readonly unguarded: { readonly name: string; readonly isRunning: boolean }[]
+  readonly unguarded: { readonly name: string; readonly isRunning: boolean; readonly isShut?: boolean }[]
   readonly peers: Map<string, HeartbeatPeer>
   readonly votes: Map<string, VoteRequest>
 }

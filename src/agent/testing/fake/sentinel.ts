@@ -70,9 +70,9 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
       if (!memory.voters.answer) throw new AgentError('NoAnswers')
       memory.voters.guarded.set(request.name, request)
     },
-    unguard: async name => {
+    unguard: async (name, _, isShut = false) => {
       const isRunning = memory.running.has(name)
-      memory.voters.unguarded.push({ name, isRunning })
+      memory.voters.unguarded.push({ name, isRunning, ...(isShut && { isShut }) })
       memory.voters.guarded.delete(name)
     },
     answered: async () => false,
