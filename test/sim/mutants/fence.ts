@@ -147,12 +147,12 @@ export const ofFence: readonly Mutant[] = [
       },
     ],
     // The agent of the successor and the operators do not hear of the new set while the node of the old primary returns.
-    scenarios: bySeeds([0], { nodeTimeoutMs: 1_500 }, [
-      [0, cutOff(2_600)],
-      [1_387, { type: 'lagAgent', node: 0, resource: 'reports', lagMs: -1, forMs: 2_000 }],
-      [400, { type: 'deletePod', pod: 1, force: false }],
-      [1, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: true }],
-      [0, { type: 'cutOperator', index: 0, forMs: 2_000 }],
+    scenarios: bySeeds([155], { nodeTimeoutMs: 1_500 }, [
+      [0, cutOff(2_782)],
+      [1_387, { type: 'lagAgent', node: 3, resource: 'reports', lagMs: -1, forMs: 2_000 }],
+      [393, { type: 'deletePod', pod: 1, force: false }],
+      [100, { type: 'cutNode', node: 0, forMs: 1_855, apiOnly: true }],
+      [78, { type: 'cutOperator', index: 0, forMs: 2_000 }],
       [0, { type: 'cutOperator', index: 1, forMs: 2_000 }],
       [0, { type: 'recreateSet' }],
       [12_000, wait],
