@@ -129,7 +129,7 @@ describe('the agents of two nodes', () => {
     cluster.setLease(called())
     await vi.waitFor(() => expect(frozen()?.clone.stage).toBe('Thawed'))
     await stop(first)
-    expect(serving('b', 'h')).toBeUndefined()
+    expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'Resuming' })
     const { restores } = b.counts
     await start('b', b)
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True' }))
