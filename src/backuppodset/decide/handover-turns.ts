@@ -30,8 +30,8 @@ export function turnOf(s: Snapshot): Turn | undefined {
     ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
   )
   // A handover in progress comes first, then requested ones, then the lowest slot.
-  const rank = ({ slot, requested }: Turn) =>
-    (slot.lease.handover === undefined ? 2 : 0) + (requested ? 0 : 1)
+  const rank = ({ slot: { lease }, successor, requested }: Turn) =>
+    (lease.handover === undefined ? 4 : lease.handover === successor?.uid ? 0 : 2) + (requested ? 0 : 1)
   return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
 }
 

@@ -47,6 +47,13 @@ const arrivedOn =
       }),
     })
 
+/** The same, for pods that are made from now on; the hot backup `h0` stays. */
+const arrivedBeside = (s: Snapshot): Snapshot => {
+  const stays = s.pods.filter(({ name }) => name === 'h0')
+  const others = arrived({ ...s, pods: s.pods.filter(({ name }) => name !== 'h0') })
+  return staged({ ...s, pods: [...stays, ...others.pods] })
+}
+
 /** Node `far` has the memory already, as a holder. */
 const arrived = arrivedOn('far')
 
@@ -171,6 +178,36 @@ describe('a Migration moves the primary of a slot', () => {
     const failed = makeUnderstudy('m0', { node: 'far' }, { ...on, successorOf: 0, failed: 'torn' })
     const asked = { ...s, pods: [...s.pods, failed], moves: [moveOf('p0', ['far'])] }
     expect(made(actionsOf(decide(asked, random)))).toEqual([])
+  })
+
+  it('a hot backup that was made for the slot long ago, and is elsewhere, does not keep the move waiting', () => {
+    const s = world(1, 1)
+    const pods = s.pods.map(
+      (pod): PodView =>
+        pod.kind === 'hotbackup' && pod.stage ? { ...pod, stage: { ...pod.stage, successorOf: 0 } } : pod,
+    )
+    const { end } = rest({ ...s, pods, moves: [moveOf('p0', ['far'])] }, next =>
+      next.pods.some(({ node }) => node === 'n-h0') ? arrivedBeside(next) : next,
+    )
+    expect(primaryOf(end, 0)?.node).toBe('far')
+  })
+
+  it('a primary that is stopped for another pod is handed over to that one first', () => {
+    const s = world(1, 1)
+    const asked = s.pods.map(
+      (pod): PodView =>
+        pod.kind === 'primary' && pod.stage
+          ? { ...pod, stage: { ...pod.stage, handoverRequested: true } }
+          : pod,
+    )
+    const stopped = { ...s, pods: asked }
+    const standing = played(stopped, decide(stopped, random), { comes: () => true })
+    expect(standing.memory?.slots.get(0)?.lease.handover).toBe('uid-h0')
+    const ready = makeUnderstudy('t0', { node: 'far' }, { ...on, successorOf: 0, containers: 'app=1' })
+    for (const pods of [standing.pods, [...standing.pods, ready]])
+      expect(actionsOf(decide({ ...standing, pods, moves: [moveOf('p0', ['far'])] }, random))).toMatchObject([
+        { type: 'promote', pod: { name: 'h0' } },
+      ])
   })
 
   it('a paused set moves nothing, and a Migration of a pod that is no primary any more asks for nothing', () => {

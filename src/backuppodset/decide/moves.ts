@@ -37,27 +37,34 @@ export const targetFor = ({ pods, memory }: Facts, { lease }: SlotMemory, move: 
 
 /**
  * Returns the pod that is to take each moving slot, by the slot's number, as far as there is one whose containers run. It becomes the heir,
- * and so gets the memory.
+ * and so gets the memory. Not while the primary is stopped for another pod: that handover comes to its end first.
  */
 export const targetsOf = (facts: Facts): ReadonlyMap<number, PodView> =>
   new Map(
     [...movesOf(facts)].flatMap(([number, { slot, move }]) => {
       const target = targetFor(facts, slot, move)
       const runs = target?.node !== undefined && target.stage?.containers !== undefined
-      return runs ? [[number, target] as const] : []
+      const { handover = target?.uid } = slot.lease
+      return runs && handover === target.uid ? [[number, target] as const] : []
     }),
   )
 
-/**
- * Returns the move for which a pod is to be made now. A pod that was made for it and failed is not replaced: the next one would fail,
- * too, and the Migration tells why.
- */
+/** Returns the move for which a pod is to be made now. */
 export const withoutTarget = (facts: Facts): Moving | undefined =>
   [...movesOf(facts).values()]
     .filter(
-      ({ slot, move }) =>
-        mayStandStill(slot) &&
-        targetFor(facts, slot, move) === undefined &&
-        facts.pods.every(({ kind, stage }) => kind !== 'hotbackup' || stage?.successorOf !== slot.lease.slot),
+      moving =>
+        mayStandStill(moving.slot) &&
+        targetFor(facts, moving.slot, moving.move) === undefined &&
+        facts.pods.every(pod => !isMadeFor(pod, moving)),
     )
     .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)[0]
+
+/**
+ * True if the pod was made for this move. If it failed, it is not replaced: the next one would fail, too, and the Migration tells
+ * why. A pod elsewhere was made for the slot earlier, and has stayed as a hot backup.
+ */
+const isMadeFor = ({ kind, node, stage }: PodView, { slot, move }: Moving): boolean =>
+  kind === 'hotbackup' &&
+  stage?.successorOf === slot.lease.slot &&
+  (node === undefined || (node !== slot.lease.node && move.nodes.has(node)))

@@ -32,7 +32,8 @@ export function rolloutWithMemory(
   const turn = turnOf(s)
   // A requested handover comes first: a roll waits until it is done.
   if (turn?.requested) return handOver(s, memory, turn)
-  const target = makeTarget(s, random)
+  // Nothing delays the handover of a primary that is stopped.
+  const target = turn?.slot.lease.handover === undefined ? makeTarget(s, random) : []
   if (target.length > 0) return target
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
