@@ -4,8 +4,9 @@ import type { BackupPodSet, BackupPodSetSpec, PodTemplate } from '../../api/back
 import { gatePort } from '../../api/gate.ts'
 import type { PodKind } from '../../api/labels.ts'
 import { type ParsedSet, parseSet } from '../../api/parse.ts'
-import { isUnderstudy } from '../../api/pod-contract.ts'
+import { isUnderstudy, stageLabel, stageReady } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { mayRunOn } from '../memory/may-run-on.ts'
 import { renderPod } from './render.ts'
 import { signalNumber } from './stop-signal.ts'
 import { templateHash } from './template-hash.ts'
@@ -308,6 +309,20 @@ describe('a cold backup of a set that keeps memory', () => {
     ])
     expect(gate?.volumeMounts).toEqual([{ name: 'understudy-hold', mountPath: '/.understudy' }])
     expect(render(parsed({}), 'coldbackup').spec?.initContainers?.[0]?.command).not.toContain('--install')
+  })
+
+  it('made for a move runs on no node whose labels the template, or the move, does not select', () => {
+    const body = renderPod(
+      kept({ nodeSelector: { disk: 'small' } }),
+      {
+        ...{ type: 'create', kind: 'hotbackup', name: 'bps-1', strategy: 'random', role: undefined },
+        successorOf: { slot: 3, near: [], notOn: 'c', nodeSelector: { disk: 'big' } },
+      },
+      settings,
+    )
+    const runsOn = (disk: string) =>
+      mayRunOn(body.spec, { name: 'a', labels: { disk, [stageLabel]: stageReady }, taints: [] })
+    expect([runsOn('small'), runsOn('big')]).toEqual([false, false])
   })
 
   it("made for a slot that has none left goes to who has its memory, the newest first, and is no other slot's, nor on its primary's node", () => {

@@ -41,13 +41,7 @@ export function renderPod(
   const kindThere = successorOf ? 'primary' : kind
   const distant = withAntiAffinity(spec.affinity, set, kindThere, strategy, near?.besidePrimary)
   const affinity = withPlacement(distant, successorOf ?? { near: near?.nodes })
-  // The template has the last word: a move can only narrow the choice of nodes.
-  const nodeSelector = { ...successorOf?.nodeSelector, ...spec.nodeSelector }
-  const placed = {
-    ...{ ...spec, schedulerName: set.schedulerName },
-    ...(affinity ? { affinity } : {}),
-    ...(successorOf?.nodeSelector && { nodeSelector }),
-  }
+  const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)
   return {

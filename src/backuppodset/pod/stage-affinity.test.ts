@@ -30,6 +30,19 @@ describe('the placement of a pod that is made to take over', () => {
     )
   })
 
+  it('requires the labels of a move beside those that the pod selects itself: it never replaces them', () => {
+    const affinity = withPlacement(undefined, { notOn: 'b', nodeSelector: { disk: 'big', zone: 'a' } })
+    expect(terms(affinity)).toEqual([
+      {
+        matchExpressions: [
+          { key: 'disk', operator: 'In', values: ['big'] },
+          { key: 'zone', operator: 'In', values: ['a'] },
+        ],
+        matchFields: [named('NotIn', 'b')],
+      },
+    ])
+  })
+
   it('prefers nodes without requiring any', () => {
     const affinity = withPlacement(undefined, { near: ['a', 'b'] })
     expect(nodeAffinityOf(affinity)?.preferredDuringSchedulingIgnoredDuringExecution).toEqual([

@@ -20,14 +20,22 @@ export interface Placement {
   readonly on?: string | undefined
   /** The node that it must not run on. */
   readonly notOn?: string | undefined
+  /** Labels that its node must have. The template may ask for other values: then no node is right. */
+  readonly nodeSelector?: Readonly<Record<string, string>> | undefined
 }
 
 /** Adds a placement to what the affinity already prefers and requires. */
 export function withPlacement(
   affinity: Affinity | undefined,
-  { near, on, notOn }: Placement,
+  { near, on, notOn, nodeSelector = {} }: Placement,
 ): Affinity | undefined {
-  const preferred = near === undefined ? affinity : preferNodes(affinity, near)
+  const labelled = Object.entries(nodeSelector).map(([key, value]) => ({
+    key,
+    operator: 'In',
+    values: [value],
+  }))
+  const selected = labelled.length === 0 ? affinity : require(affinity, { matchExpressions: labelled })
+  const preferred = near === undefined ? selected : preferNodes(selected, near)
   const required = on === undefined ? preferred : require(preferred, named('In', on))
   return notOn === undefined ? required : require(required, named('NotIn', notOn))
 }
