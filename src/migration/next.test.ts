@@ -27,7 +27,7 @@ const target = (over: Partial<Target> = {}): Target => ({
 const passed = (over: Partial<Extract<Facts, { type: 'passed' }>> = {}): Facts => ({
   type: 'passed',
   to: { name: 'web-t', uid: 'uid-t', node: 'n2' },
-  ...{ serves: true, isLoss: false, downtimeMs: 120.4 },
+  ...{ serves: true, isLoss: false, isOutside: false, downtimeMs: 120.4 },
   ...over,
 })
 
@@ -121,6 +121,18 @@ describe('D16.phases: a Migration', () => {
       'SourceLost',
     ],
     [
+      'has not moved if another handover took the slot to a node that it does not allow',
+      view(passed({ isOutside: true }), 'Stopping'),
+      'Failed',
+      'MovedElsewhere',
+    ],
+    [
+      'does not wait for the stop of a set that was paused meanwhile',
+      view(held({ isStopping: true, isPaused: true, target: target() }), 'Stopping'),
+      'Preparing',
+      'SetPaused',
+    ],
+    [
       'ends when its slot is gone',
       view({ type: 'absent', seenForMs: settlesMs }, 'Preparing'),
       'Failed',
@@ -185,6 +197,25 @@ describe('D16.phases: a Migration', () => {
       'Stopping',
       'Stopping',
     ])
+  })
+
+  it('does not wait without end for a successor that does not serve', () => {
+    const since = (ms: number): Partial<MigrationView> => ({
+      status: {
+        phase: 'Switching',
+        phaseTimes: [{ phase: 'Switching', at: ago(ms) }],
+        source: held().source,
+      },
+    })
+    const coming = (ms: number) => view(passed({ serves: false }), undefined, since(ms))
+    expect(outcomeOf(coming(899_000))).toEqual(['Switching', 'Switching'])
+    expect(decide([coming(899_000)], now).againAfterMs).toBe(1_000)
+    expect(outcomeOf(coming(900_000))).toEqual(['Failed', 'NotServing'])
+  })
+
+  it('looks again when a cache must have caught up, although nothing happens', () => {
+    expect(decide([view({ type: 'absent', seenForMs: 4_000 })], now).againAfterMs).toBe(settlesMs - 4_000)
+    expect(decide([view({ type: 'unkept', seenForMs: 0 })], now).againAfterMs).toBe(settlesMs)
   })
 
   it('that has ended changes no more', () => {

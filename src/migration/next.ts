@@ -52,7 +52,7 @@ export function decide(views: readonly MigrationView[], now: number): Plan {
   return {
     statuses,
     deletions: outlived(views, now),
-    againAfterMs: soonest(views.flatMap(view => deadlinesOf(view).map(at => at - now))),
+    againAfterMs: soonest(views.flatMap(view => deadlinesOf(view, now).map(at => at - now))),
   }
 }
 
@@ -132,7 +132,7 @@ function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
     case 'held':
       return isAdmitted(view) ? underWay(view, wish.wish, facts, now) : toBegin(view, facts, admitted)
     case 'passed':
-      return afterSwitch(source.name, facts)
+      return afterSwitch(view, wish.wish, facts, now)
     default:
       return facts satisfies never
   }
@@ -153,7 +153,8 @@ function toBegin(view: MigrationView, facts: Held, admitted: Admissions): Word {
 }
 
 function underWay({ status }: MigrationView, wish: ParsedMigration, facts: Held, now: number): Word {
-  if (facts.isStopping)
+  // A paused set calls no stop off: the primary resumes by itself, and its Lease asks on.
+  if (facts.isStopping && !facts.isPaused)
     return { phase: 'Stopping', reason: 'Stopping', message: 'the pod is stopped, and saved once more' }
   if (facts.target?.failed !== undefined)
     return failed(
@@ -204,11 +205,26 @@ function preparing({ maxDowntimeMs }: ParsedMigration, target: Target): Omit<Wor
   return { reason: 'SetBusy', message: 'waits until each primary of its BackupPodSet is well' }
 }
 
-function afterSwitch(source: string, { to, serves, isLoss }: Passed): Word {
+function afterSwitch(
+  { status }: MigrationView,
+  { source, pendingMs }: ParsedMigration,
+  { to, serves, isLoss, isOutside }: Passed,
+  now: number,
+): Word {
   if (isLoss === true)
-    return failed('SourceLost', `${source} was lost before its move had ended; ${to.name} has taken over`)
+    return failed(
+      'SourceLost',
+      `${source.name} was lost before its move had ended; ${to.name} has taken over`,
+    )
   if (!serves || isLoss === undefined)
-    return { phase: 'Switching', reason: 'Switching', message: `${to.name} has the slot and resumes` }
+    return now - (beganAt(status, 'Switching') ?? now) >= pendingMs
+      ? failed('NotServing', `${to.name} has the slot, and has not served within pendingTimeoutSeconds`)
+      : { phase: 'Switching', reason: 'Switching', message: `${to.name} has the slot and resumes` }
+  if (isOutside)
+    return failed(
+      'MovedElsewhere',
+      `another handover came first: ${to.name} serves on node ${to.node}, without the labels of addedNodeSelector`,
+    )
   return { phase: 'Succeeded', reason: 'Moved', message: `${to.name} serves on node ${to.node}` }
 }
 
@@ -250,15 +266,30 @@ function targetIn(facts: MigrationView['facts']): MigrationStatus['target'] {
 }
 
 /** Returns the times at which the plan may change although nothing happens, ms since the epoch. */
-function deadlinesOf(view: MigrationView): readonly number[] {
+function deadlinesOf(view: MigrationView, now: number): readonly number[] {
   const { wish, status, facts } = view
   if (!wish.ok) return []
   const { ttlMs, pendingMs, unschedulableMs } = wish.wish
   const ended = finishedAt(status)
   if (ended !== undefined) return ttlMs === undefined ? [] : [ended + ttlMs]
-  const begun = beganAt(status, 'Reserving')
-  return begun === undefined || facts.type !== 'held' ? [] : [begun + pendingMs, begun + unschedulableMs]
+  switch (facts.type) {
+    case 'absent':
+    case 'unkept':
+      return [now + settlesMs - facts.seenForMs]
+    case 'held':
+      return timesAfter(beganAt(status, 'Reserving'), [pendingMs, unschedulableMs])
+    case 'passed':
+      return timesAfter(beganAt(status, 'Switching'), [pendingMs])
+    case 'another':
+    case 'backup':
+      return []
+    default:
+      return facts satisfies never
+  }
 }
+
+const timesAfter = (begun: number | undefined, spans: readonly number[]): readonly number[] =>
+  begun === undefined ? [] : spans.map(ms => begun + ms)
 
 function soonest(times: readonly number[]): number | undefined {
   const ahead = times.filter(ms => ms > 0)

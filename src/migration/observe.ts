@@ -137,7 +137,12 @@ function heldBy(
   const heirs = new Set(ofSet.map(({ heir }) => heir?.uid))
   const target =
     candidates.find(({ uid }) => uid === lease.handover) ??
-    targetOf({ pods: candidates, heirs }, lease, { nodes })
+    targetOf({ pods: candidates, heirs }, lease, { nodes }) ??
+    // It is not replaced: see `withoutTarget`.
+    candidates.find(
+      ({ kind, node = '', stage: { successorOf, failed } }) =>
+        kind === 'hotbackup' && successorOf === lease.slot && failed !== undefined && nodes.has(node),
+    )
   const copy = target?.node === undefined ? undefined : reportOf(deps, target.node, lease)
   return {
     type: 'held',
@@ -183,17 +188,19 @@ const savedIn = (report: SlotReport | undefined): Saved | undefined =>
 
 function passedTo(
   deps: ObserveDeps,
-  { source: { name } }: ParsedMigration,
+  { source: { name }, nodeSelector }: ParsedMigration,
   { set, slot }: Source,
   { namespace, holder }: NumberedSlotLease,
 ): Passed {
   const pod = deps.pods.get(keyOfRef({ namespace, name: holder.name }))
   const isIt = pod?.metadata.uid === holder.uid
+  const node = isIt ? deps.nodes.get(pod.spec?.nodeName ?? '') : undefined
   return {
     type: 'passed',
     to: { ...holder, node: isIt ? pod.spec?.nodeName : undefined },
     serves: isIt && kindLabelOf(pod) === 'primary' && stageOf(pod).serving,
     isLoss: isLossIn(deps.sets.get(keyOfRef({ namespace, name: set })), slot, holder.name, name),
+    isOutside: node !== undefined && !hasLabels(node, nodeSelector),
     downtimeMs: undefined,
   }
 }

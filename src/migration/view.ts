@@ -72,6 +72,8 @@ export interface Passed {
   readonly serves: boolean
   /** True: it took over after a loss. False: by a handover. Undefined: its set has not told yet. */
   readonly isLoss: boolean | undefined
+  /** Its node is known, and has not the labels that the Migration asks for. */
+  readonly isOutside: boolean
   /** Ms for which the pod was stopped; undefined: not measured. */
   readonly downtimeMs: number | undefined
 }
