@@ -42,16 +42,20 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
   )
   const { name, uid } = created.metadata
   return progress.step(move.title, async step => {
+    // One that has ended stays: it tells why.
+    let isOver = false
     try {
       for (;;) {
         const now = await read(session, created)
         const word = wordOf(now)
         step.detail([now.status?.phase ?? 'Pending', word?.message].filter(Boolean).join(': '))
-        if (isFinished(now)) return ended(now)
+        isOver = isFinished(now)
+        if (isOver) return ended(now)
         if (clock.monotonic() >= end) throw late(word?.message)
         await clock.sleep(pollMs, signal)
       }
     } catch (error) {
+      if (isOver) throw error
       // Not by the signal of the session, which may be why.
       await api
         .delete(migrations, { namespace, name }, { uid }, { timeoutMs: callOffMs })

@@ -125,6 +125,7 @@ test('a move that fails tells why, and one that does not end in time or is inter
     message: 'the move has failed: TargetFailed: about Failed',
     exitCode: 1,
   })
+  expect(failing.deleted, 'it stays, and tells why').toEqual([])
 
   const slow = scene()
   const late = move(slow.session, 'web', 0, { timeout: 1 }).catch((error: unknown) => error)
