@@ -3,7 +3,8 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { MigrationPhase, MigrationSpec, MigrationStatus } from '../api/migration.ts'
 import { parseMigration } from '../api/parse-migration.ts'
-import { budgets, decide, settlesMs } from './next.ts'
+import { budgets } from './budgets.ts'
+import { decide, mostWrites, settlesMs } from './next.ts'
 import { mostKept } from './retention.ts'
 import type { Facts, Held, MigrationView, Target } from './view.ts'
 
@@ -272,6 +273,29 @@ describe('D16.budgets: Migrations', () => {
       ...Array.from({ length: budgets.total }, () => 'Begins'),
       ...['TotalBudget', 'TotalBudget'],
     ])
+  })
+
+  it('that wait are written once, not for each generation of their pods', () => {
+    const settled = (generation: number) => {
+      const views = many(4, () => ({ set: 'web' }))
+      const phased = new Map(decide(views, now).statuses.map(({ view: { name }, status }) => [name, status]))
+      const saved = { generation, bytes: generation, obstacle: undefined }
+      return views.map(each => ({
+        ...each,
+        status: phased.get(each.name) ?? {},
+        facts: each.facts.type === 'held' ? { ...each.facts, saved } : each.facts,
+      }))
+    }
+    const waiting = decide(settled(8), now).statuses.filter(({ status }) => status.phase === 'Pending')
+    expect(waiting).toEqual([])
+  })
+
+  it('are written some at a time, those first that do not wait', () => {
+    const views = many(200, () => ({ set: 'web' }))
+    const { statuses, againAfterMs } = decide(views.toReversed(), now)
+    expect(statuses).toHaveLength(mostWrites)
+    expect(statuses[0]?.status.phase).toBe('Reserving')
+    expect(againAfterMs).toBe(1_000)
   })
 
   it('begin in the order of their priority, then of their age; what is under way stays so', () => {

@@ -9,15 +9,19 @@ import {
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { setCondition } from '../kube/conditions.ts'
 import { isEqual } from '../kube/equal.ts'
+import { Admissions, sourceIn } from './budgets.ts'
 import { outlived } from './retention.ts'
 import { beganAt, finishedAt } from './times.ts'
 import type { Held, MigrationView, Passed, Target } from './view.ts'
 
 /**
- * How many Migrations may be under way at once: away from one node, of one namespace, and in all. One namespace cannot
- * keep those of all others waiting.
+ * Statuses that one pass writes, and Migrations that it deletes: a namespace may have thousands, and the reason for which all of
+ * them wait may change at once.
  */
-export const budgets = { perNode: 2, perNamespace: 3, total: 8 } as const
+export const mostWrites = 50
+
+/** Time until the pass that writes the others, ms. */
+const nextWritesMs = 1_000
 
 /** Time for the caches to show a pod, its slot and the status of its set after a change, ms. */
 export const settlesMs = 10_000
@@ -49,12 +53,19 @@ export function decide(views: readonly MigrationView[], now: number): Plan {
     const status = statusAfter(view, word, now)
     return isEqual(status, view.status) ? [] : [{ view, status }]
   })
+  const deletions = outlived(views, now)
+  const isMore = statuses.length > mostWrites || deletions.length > mostWrites
   return {
-    statuses,
-    deletions: outlived(views, now),
-    againAfterMs: soonest(views.flatMap(view => deadlinesOf(view, now).map(at => at - now))),
+    statuses: statuses.sort((a, b) => Number(isWaiting(a)) - Number(isWaiting(b))).slice(0, mostWrites),
+    deletions: deletions.slice(0, mostWrites),
+    againAfterMs: soonest([
+      ...views.flatMap(view => deadlinesOf(view, now).map(at => at - now)),
+      ...(isMore ? [nextWritesMs] : []),
+    ]),
   }
 }
+
+const isWaiting = ({ status }: { readonly status: MigrationStatus }) => status.phase === 'Pending'
 
 /** Those under way first, then by priority, then the oldest. */
 function byTurn(a: MigrationView, b: MigrationView): number {
@@ -67,42 +78,6 @@ const keyOf = ({ namespace, name }: MigrationView) => `${namespace}/${name}`
 
 const isAdmitted = (view: MigrationView): boolean =>
   !isFinished(view) && view.status.phase !== undefined && view.status.phase !== 'Pending'
-
-/** The Migrations that are under way, with those that this plan lets begin. */
-class Admissions {
-  readonly #views: MigrationView[]
-
-  constructor(views: readonly MigrationView[]) {
-    this.#views = [...views]
-  }
-
-  add(view: MigrationView): void {
-    this.#views.push(view)
-  }
-
-  /** Returns why another one has to wait; undefined if it may begin. */
-  obstacleTo({ namespace }: MigrationView, { set, node }: Held['source']): Omit<Word, 'phase'> | undefined {
-    const ofSet = this.#views.find(
-      ({ namespace: other, status, facts }) =>
-        other === namespace && (status.source ?? sourceIn(facts))?.set === set,
-    )
-    if (ofSet !== undefined)
-      return { reason: 'SetBusy', message: `waits for Migration ${ofSet.name} of the same BackupPodSet` }
-    const fromNode = this.#views.filter(
-      ({ status, facts }) => (status.source ?? sourceIn(facts))?.node === node,
-    ).length
-    if (fromNode >= budgets.perNode)
-      return { reason: 'NodeBudget', message: `waits: ${fromNode} pods are moving away from node ${node}` }
-    const here = this.#views.filter(each => each.namespace === namespace).length
-    if (here >= budgets.perNamespace)
-      return { reason: 'NamespaceBudget', message: `waits: ${here} pods of this namespace are moving` }
-    if (this.#views.length >= budgets.total)
-      return { reason: 'TotalBudget', message: `waits: ${this.#views.length} Migrations are under way` }
-    return undefined
-  }
-}
-
-const sourceIn = (facts: MigrationView['facts']) => (facts.type === 'held' ? facts.source : undefined)
 
 function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
   const { wish, facts } = view
@@ -237,7 +212,8 @@ function statusAfter(view: MigrationView, { phase, reason, message }: Word, now:
   const { status, facts, generation } = view
   const source = status.source ?? sourceIn(facts)
   const target = targetIn(facts) ?? status.target
-  const saved = facts.type === 'held' ? facts.saved : undefined
+  // One that waits is not written for each generation: there may be many.
+  const saved = facts.type === 'held' && phase !== 'Pending' ? facts.saved : undefined
   const lastSaved = saved?.generation ?? status.generation
   const bytes = saved?.bytes ?? status.bytes
   const downtimeMs = facts.type === 'passed' && phase === 'Succeeded' ? facts.downtimeMs : undefined

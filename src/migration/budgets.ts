@@ -1,0 +1,51 @@
+/** Budgets of Migrations: which may be under way at once. */
+import type { Held, MigrationView } from './view.ts'
+
+/**
+ * How many Migrations may be under way at once: away from one node, of one namespace, and in all. One namespace cannot
+ * keep those of all others waiting.
+ */
+export const budgets = { perNode: 2, perNamespace: 3, total: 8 } as const
+
+/** Why a Migration has to wait. */
+export interface Obstacle {
+  readonly reason: string
+  readonly message: string
+}
+
+/** The Migrations that are under way, with those that this plan lets begin. */
+export class Admissions {
+  readonly #views: MigrationView[]
+
+  constructor(views: readonly MigrationView[]) {
+    this.#views = [...views]
+  }
+
+  add(view: MigrationView): void {
+    this.#views.push(view)
+  }
+
+  /** Returns why another one has to wait; undefined if it may begin. */
+  obstacleTo({ namespace }: MigrationView, { set, node }: Held['source']): Obstacle | undefined {
+    const ofSet = this.#views.find(
+      ({ namespace: other, status, facts }) =>
+        other === namespace && (status.source ?? sourceIn(facts))?.set === set,
+    )
+    if (ofSet !== undefined)
+      return { reason: 'SetBusy', message: `waits for Migration ${ofSet.name} of the same BackupPodSet` }
+    const fromNode = this.#views.filter(
+      ({ status, facts }) => (status.source ?? sourceIn(facts))?.node === node,
+    ).length
+    if (fromNode >= budgets.perNode)
+      return { reason: 'NodeBudget', message: `waits: ${fromNode} pods are moving away from node ${node}` }
+    const here = this.#views.filter(each => each.namespace === namespace).length
+    if (here >= budgets.perNamespace)
+      return { reason: 'NamespaceBudget', message: `waits: ${here} pods of this namespace are moving` }
+    if (this.#views.length >= budgets.total)
+      return { reason: 'TotalBudget', message: `waits: ${this.#views.length} Migrations are under way` }
+    return undefined
+  }
+}
+
+/** Returns the pod that moves, as the caches show it. */
+export const sourceIn = (facts: MigrationView['facts']) => (facts.type === 'held' ? facts.source : undefined)
