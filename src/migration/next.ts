@@ -156,7 +156,7 @@ function beforeStop(wish: ParsedMigration, { target, isPaused, saved, nodes }: H
       ? {
           phase,
           reason: 'NoNode',
-          message: 'no other node with an agent has the labels of addedNodeSelector',
+          message: 'no other node with an agent has the labels of addedNodeSelector and takes pods',
         }
       : { phase, reason: 'TargetComing', message: 'a pod that takes the slot is on its way' }
   if (target.node === undefined)

@@ -12,7 +12,7 @@ import type { Clock } from '../kube/clock.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { hasLabels, impliedDowntimeMs, targetOf } from '../slot/decide/move.ts'
+import { hasLabels, impliedDowntimeMs, takesMoves, targetOf } from '../slot/decide/move.ts'
 import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
 import type { Since } from '../slot/observe/since.ts'
 import { presentLeases } from '../slot/observe/slot-leases.ts'
@@ -124,7 +124,7 @@ function heldBy(
     deps.nodes.list().flatMap(node => {
       const { name } = node.metadata
       const isAble = deps.reports.get(name)?.status?.ready === true && name !== source.node
-      return isAble && hasLabels(node, nodeSelector) ? [name] : []
+      return isAble && takesMoves(node, nodeSelector) ? [name] : []
     }),
   )
   const candidates = deps.pods

@@ -3,7 +3,7 @@ import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
 import type { Node } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { hasLabels, type Move } from '../../slot/decide/move.ts'
+import { type Move, takesMoves } from '../../slot/decide/move.ts'
 
 /** Migrations that are under way, by the set of the pod that moves. */
 export const migrationIndexes: Readonly<Record<string, (migration: Migration) => readonly string[]>> = {
@@ -43,7 +43,7 @@ export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: Move
       return [
         {
           ...{ name: migration.metadata.name, source: uid, nodeSelector, maxDowntimeMs },
-          nodes: new Set(nodes().filter(name => hasLabels(nodeOf(name), nodeSelector))),
+          nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
         },
       ]
     })

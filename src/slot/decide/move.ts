@@ -13,7 +13,7 @@ export interface Move {
   readonly source: string
   /** Labels of the nodes that may have the successor. */
   readonly nodeSelector: Readonly<Record<string, string>>
-  /** Names of the nodes that have these labels. */
+  /** Names of the nodes that have these labels and take pods. */
   readonly nodes: ReadonlySet<string>
   /** The primary is not stopped if that would last longer, ms. Undefined: however long that takes. */
   readonly maxDowntimeMs: number | undefined
@@ -43,6 +43,16 @@ export function fitsDowntime(
 export const hasLabels = (node: Node | undefined, wanted: Move['nodeSelector']): boolean =>
   node !== undefined &&
   Object.entries(wanted).every(([name, value]) => node.metadata.labels?.[name] === value)
+
+/** Kubernetes keeps this taint on nodes that are cordoned. */
+const cordoned = 'node.kubernetes.io/unschedulable'
+
+/**
+ * True if a slot may move to the node: it has the labels, and takes pods. The hot backups of a cordoned node have to leave it
+ * soon, although they are heirs still.
+ */
+export const takesMoves = (node: Node | undefined, wanted: Move['nodeSelector']): boolean =>
+  hasLabels(node, wanted) && node?.spec?.taints?.some(({ key }) => key === cordoned) !== true
 
 interface Players<Pod> {
   readonly pods: readonly Pod[]
