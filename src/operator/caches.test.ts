@@ -132,3 +132,34 @@ describe('D6.caches: what sets with memory need', () => {
     await end()
   })
 })
+
+it('a process leads only when it knows which pods move: a leader without Migrations would call them off', async () => {
+  const known = Promise.withResolvers<void>()
+  const api = {
+    list: async () => ({ items: [], metadata: { resourceVersion: '1' } }),
+    async *watch<T extends KubeObject>(
+      { plural }: Resource<T>,
+      _: unknown,
+      options?: CallOptions,
+    ): AsyncIterable<WatchEvent<T>> {
+      if (plural === 'migrations') await known.promise
+      yield { type: 'BOOKMARK', resourceVersion: '1', initialEventsEnd: true } as const
+      for await (const _ of on(new EventEmitter(), 'never', options)) return
+    },
+  }
+  const set = createCacheSet({ api, clock, random: seededRandom(1), log: silentLog })
+  const { missingForMemory } = createCaches(set, { memoryNamespaces: 'all' })
+  const stop = new AbortController()
+  const running = set.run(stop.signal)
+  let mayLead = false
+  const leads = set.awaited(stop.signal).then(() => {
+    mayLead = true
+  })
+  await expect.poll(() => missingForMemory().length).toBe(0)
+  await clock.sleep(50, stop.signal)
+  expect(mayLead).toBe(false)
+  known.resolve()
+  await leads
+  stop.abort()
+  await running
+})

@@ -57,8 +57,9 @@ export function createCaches(
       : 'everywhere'
   // Without it, only older templates are unavailable.
   const revisions = cache(controllerRevisions, { ...labelled, indexes: revisionIndexes, awaited: 'not' })
-  // Without the kind, or the right to see it, no pod moves; all else works.
-  const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'not' })
+  // Without the kind, or the right to see it, no pod moves; all else works. A leader that does not know the Migrations yet
+  // calls off all moves, and deletes the pods that were made for them.
+  const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'briefly', isNeeded: () => false })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
     stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
