@@ -210,6 +210,39 @@ describe('a Migration moves the primary of a slot', () => {
       ])
   })
 
+  it('not to a hot backup on a machine where its memory cannot run, and its heir stays meanwhile', () => {
+    const s = world(1, 3)
+    if (s.memory === undefined) throw new Error('no memory')
+    const heir = s.memory.slots.get(0)?.lease.heir?.name
+    const [old = '', other = ''] = s.pods.flatMap(({ kind, name }) =>
+      kind === 'hotbackup' && name !== heir ? [name] : [],
+    )
+    const nodes = new Map(
+      s.pods.map(({ name, node = '' }) => {
+        const machine = { architecture: 'x86_64', kernel: name === old ? '5.15' : '6.12', criu: '4.2' }
+        return [node, { name: node, ready: true, problem: undefined, machine }] as const
+      }),
+    )
+    const heirsFor = (...to: readonly string[]) => {
+      const moves = [
+        moveOf(
+          'p0',
+          to.map(name => `n-${name}`),
+        ),
+      ]
+      const asked = {
+        ...s,
+        memory: { ...s.memory, slots: s.memory?.slots ?? new Map(), copies: 2, nodes },
+        moves,
+      }
+      return actionsOf(decide(asked, random)).flatMap(each =>
+        each.type === 'writeSlot' ? [each.lease.heir?.name] : [],
+      )
+    }
+    expect(heirsFor(old, other)).toEqual([other])
+    expect(heirsFor(old)).toEqual([heir])
+  })
+
   it('a paused set moves nothing, and a Migration of a pod that is no primary any more asks for nothing', () => {
     const s = world(1, 1)
     const moves = [moveOf('p0', ['far'])]

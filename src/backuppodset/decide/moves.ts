@@ -1,4 +1,5 @@
 /** Moves of slots to other nodes, as Migrations ask for them. */
+import { unfitNodes } from '../../slot/decide/assignments.ts'
 import { mayStandStill } from '../../slot/decide/handover.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { type Move, targetOf } from '../../slot/decide/move.ts'
@@ -27,13 +28,14 @@ export function movesOf(facts: Facts): ReadonlyMap<number, Moving> {
   )
 }
 
-/** Returns the pod that takes a moving slot; undefined: there is none yet. */
-export const targetFor = ({ pods, memory }: Facts, { lease }: SlotMemory, move: Move): PodView | undefined =>
-  targetOf(
-    { pods, heirs: new Set([...(memory?.slots.values() ?? [])].map(slot => slot.lease.heir?.uid)) },
-    lease,
-    move,
-  )
+/** Returns the pod that takes a moving slot; undefined: there is none yet on a node where its memory can run. */
+export function targetFor({ pods, memory }: Facts, { lease }: SlotMemory, move: Move): PodView | undefined {
+  if (memory === undefined) return undefined
+  const unfit = unfitNodes(memory, lease.node)
+  const nodes = new Set([...move.nodes].filter(name => !unfit.has(name)))
+  const heirs = new Set([...memory.slots.values()].map(slot => slot.lease.heir?.uid))
+  return targetOf({ pods, heirs }, lease, { nodes })
+}
 
 /**
  * Returns the pod that is to take each moving slot, by the slot's number, as far as there is one whose containers run. It becomes the heir,

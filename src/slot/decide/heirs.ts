@@ -102,8 +102,10 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
         undefined,
       )
   for (const slot of slots) {
-    const present = pods.find(pod => pod.uid === (slot.targetUid ?? slot.heirUid))
-    if (present !== undefined && mayInherit(present, slot)) give(slot, present, 1)
+    const able = pods.filter(pod => mayInherit(pod, slot))
+    const present =
+      able.find(({ uid }) => uid === slot.targetUid) ?? able.find(({ uid }) => uid === slot.heirUid)
+    if (present !== undefined) give(slot, present, 1)
   }
   for (const slot of slots) {
     if (heirs.has(slot.slot)) continue

@@ -37,6 +37,13 @@ describe('heirs and holders', () => {
     expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'x', undefined])
   })
 
+  it('a slot that is to move to a pod that cannot be its heir keeps the heir that it has', () => {
+    const moving = slot(0, { heirUid: 'uid-y', targetUid: 'uid-z' })
+    const pods = [pod('x', 'a'), pod('y', 'b'), pod('z', 'p')]
+    expect(assign([moving], pods, none).get(0)?.heir?.name).toBe('y')
+    expect(assign([{ ...moving, node: 'other' }], pods, none).get(0)?.heir?.name).toBe('z')
+  })
+
   it('D7.holders: a node whose agent is away keeps what it has and gets nothing new; what is left empties nobody', () => {
     const held = slot(0, { holders: ['a', 'b'], newestOn: ['a'], mayKeepOn: ['a', 'b'] })
     const away = {
