@@ -48,7 +48,7 @@ export interface MigrationSpec {
 
 export interface MigrationStatus {
   readonly phase?: MigrationPhase
-  /** When each phase began the last time. */
+  /** When each phase began the first time. */
   readonly phaseTimes?: readonly { readonly phase: MigrationPhase; readonly at: string }[]
   readonly source?: {
     readonly uid: string

@@ -101,7 +101,7 @@ function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
       return settling(
         facts.seenForMs,
         'NoMemory',
-        `no memory of ${source.name} is kept: add checkpoint to the spec of its BackupPodSet`,
+        `no memory of ${source.name} is kept: see the condition CheckpointReady of its BackupPodSet, which needs checkpoint in its spec`,
         view,
       )
     case 'held':

@@ -109,7 +109,9 @@ function sourceOf(deps: ObserveDeps, namespace: string, { source }: ParsedMigrat
   const lease = presentLeases(deps.leases.by(bySet, `${namespace}/${set}`)).find(
     each => each.lease.name === slotLeaseName(set, slot),
   )
-  return lease?.lease.holder.uid === uid ? { uid, node, set, slot } : { type: 'unkept' }
+  // Without permission the Lease stays, and nothing is saved.
+  const isKept = lease?.lease.holder.uid === uid && lease.lease.unsaved !== true
+  return isKept ? { uid, node, set, slot } : { type: 'unkept' }
 }
 
 function heldBy(

@@ -88,7 +88,7 @@ const status = (): SchemaOf<MigrationStatus> =>
         migrationPhases,
       ),
       phaseTimes: mapList(
-        'When each phase began the last time.',
+        'When each phase began the first time.',
         'phase',
         object(
           { phase: choice('The phase.', migrationPhases), at: time('Its beginning, RFC 3339.') },
