@@ -194,7 +194,7 @@ function healed(s: Snapshot, failed: boolean): Snapshot {
     if (made && failed && pod.stage?.failed !== undefined) return pod
     return {
       ...pod,
-      ready: pod.kind !== 'coldbackup',
+      ready: pod.kind !== 'coldbackup' && pod.node !== undefined,
       unreadySince: undefined,
       stage: { ...stageOf(pod), failed: undefined, containers: 'app=1' },
     }
