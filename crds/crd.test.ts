@@ -55,6 +55,9 @@ describe('the CRDs', () => {
       '.status.cpuFeatures 1024',
       '.status.checks 64',
       '.status.slots 800',
+      // As many entries as there are phases and types of conditions.
+      '.status.phaseTimes 7',
+      '.status.conditions 4',
     ])
   })
 

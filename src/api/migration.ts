@@ -85,8 +85,8 @@ export const migrationDefaults = Object.freeze({
 export const migrationLimits = Object.freeze({
   /** Milliseconds. */
   maxDowntime: { min: 10, max: 600_000 },
-  /** Seconds. */
-  timeout: { min: 1, max: 86_400 },
+  /** Seconds. A Migration that waits keeps its place in the budgets, which others share. */
+  timeout: { min: 1, max: 3_600 },
   /** Seconds: thirty days at most. */
   ttl: { min: 0, max: 2_592_000 },
   /** Labels in `addedNodeSelector`. */

@@ -45,6 +45,12 @@ const spec = (): SchemaOf<MigrationSpec> =>
           'Labels that the new node must have, beside those that the pod itself selects: it can only narrow the choice. To name a node, use kubernetes.io/hostname.',
         type: 'object',
         maxProperties: migrationLimits.labels,
+        'x-kubernetes-validations': [
+          rule(
+            "self.all(name, name.matches('^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$'))",
+            'use names of labels, such as kubernetes.io/hostname',
+          ),
+        ],
         additionalProperties: { type: 'string', maxLength: 63 },
       },
       priority: choice(
@@ -99,7 +105,7 @@ const status = (): SchemaOf<MigrationStatus> =>
       source: object(
         {
           uid: text('Uid of the pod that moves.'),
-          node: text('Its node.'),
+          node: text('Node of the pod.'),
           set: text('Name of its BackupPodSet.'),
           slot: count('Number of its slot.'),
         },
@@ -107,7 +113,7 @@ const status = (): SchemaOf<MigrationStatus> =>
         { description: 'The pod that moves, as the operator has found it.' },
       ),
       target: object<NonNullable<MigrationStatus['target']>>(
-        { name: text('Its name.'), uid: text('Its uid.'), node: text('Its node.') },
+        { name: text('Name of the pod.'), uid: text('Uid of the pod.'), node: text('Node of the pod.') },
         { name: true, uid: true },
         { description: 'The pod that takes the slot.' },
       ),

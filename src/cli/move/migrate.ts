@@ -89,6 +89,6 @@ function ended(now: Migration): Migration {
 
 const late = (why = 'the operator has not seen it'): CliError =>
   new CliError(`the move did not end within --timeout, and was called off: ${why}`, {
-    advice: 'nothing is lost: the pod runs where it was',
+    advice: 'nothing is lost: the pod runs where it was, or, if the slot was changing hands, on its new node',
     exitCode: exitCodes.late,
   })
