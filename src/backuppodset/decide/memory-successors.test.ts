@@ -49,20 +49,37 @@ describe('D7.newest: who cannot get the newest memory', () => {
     },
   )
 
-  it('is not called before the node of who has just died has said what it has', () => {
-    const saved = makeCopy(lease, h0, undefined, { role: 'source', epoch: 1, generation: 3 }).report
+  const called = (
+    copy: Copy,
+    generation: number,
+    monotonicNow = 9_000,
+    said: Partial<Copy['report']> = {},
+  ) => {
+    const saved = makeCopy(lease, h0, undefined, { role: 'source', epoch: 1, generation }).report
     const { usable: _, ...source } = saved
-    const called = (copy: Copy, monotonicNow = 9_000, said: Partial<Copy['report']> = {}) => {
-      const over = { vacantSince: 8_000, source: { ...source, ...said }, sourceSeenAt: 0 }
-      const s = { ...world([copy], over), monotonicNow }
-      return [ofType(s, 'promote').length, ofType(s, 'create').length, plan(s).requeueAfterMs]
-    }
+    const over = { vacantSince: 8_000, source: { ...source, ...said }, sourceSeenAt: 0 }
+    const s = { ...world([copy], over), monotonicNow }
+    return [ofType(s, 'promote').length, ofType(s, 'create').length, plan(s).requeueAfterMs]
+  }
+
+  it('is not called before the node of who has just died has said what it has', () => {
     const stuck = here({ reason: 'PeerUnreachable' })
-    expect(called(stuck)).toEqual([0, 0, 1_000])
-    expect(called(here())[0]).toBe(1)
-    expect(called(stuck, 10_000)[0]).toBe(1)
-    expect(called(stuck, 9_000, { usable: 'Cold' })[0]).toBe(1)
-    expect(called(stuck, 9_000, { generation: 0 })[0]).toBe(1)
+    expect(called(stuck, 3)).toEqual([0, 0, 1_000])
+    expect(called(here(), 3)[0]).toBe(1)
+    expect(called(stuck, 3, 10_000)[0]).toBe(1)
+    expect(called(stuck, 3, 9_000, { usable: 'Cold' })[0]).toBe(1)
+    expect(called(stuck, 3, 9_000, { generation: 0 })[0]).toBe(1)
+  })
+
+  it.each([
+    ['its agent was silent and could not say so', { ...here({ generation: 7 }), timely: false }],
+    ['the last reports say that it is behind', here({ generation: 5 })],
+  ])('is not called before that either if %s', (_, copy) => {
+    expect(called(copy, 7)).toEqual([0, 0, 1_000])
+    expect(called(copy, 7, 10_000)[0]).toBe(1)
+    expect(called(copy, 7, 9_000, { usable: 'Cold' })[0]).toBe(1)
+    // Generation 7 may be in transit.
+    expect(called(here({ generation: 6 }), 7)[0]).toBe(1)
   })
 
   it('goes on with what it has when two minutes have brought nobody else', () => {

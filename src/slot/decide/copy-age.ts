@@ -23,7 +23,7 @@ export function takenAt(
  * Returns the values by which copies are compared. An agent of an earlier version reports no epoch, and mostly means
  * the present one.
  */
-export const toldOf = ({ report }: Copy, { epoch }: Pick<SlotLease, 'epoch'>): Told => ({
+export const toldOf = ({ report }: Pick<Copy, 'report'>, { epoch }: Pick<SlotLease, 'epoch'>): Told => ({
   epoch: report.epoch ?? epoch,
   generation: report.generation,
   takenAt: Date.parse(report.takenAt ?? '') || 0,

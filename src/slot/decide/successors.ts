@@ -1,3 +1,4 @@
+import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
 import type { Origin, Role, SlotActionOf } from './actions.ts'
@@ -45,8 +46,9 @@ export function callable(
   const used = usedHeirOf(slot)
   if (used !== undefined) return pods.flatMap(({ uid }) => (uid === used.uid ? [{ uid, rank: 0 }] : []))
   const options = optionsOf(slot, pods).filter(({ uid }) => mayCall(slot, uid))
-  if (slot === undefined || leastFor(slot, s) === undefined) return options
+  if (slot === undefined) return options
   if (msUntilSourceSays(s, slot) > 0) return []
+  if (leastFor(slot, s) === undefined) return options
   return options.filter(({ rank }) => rank < ranks.stuck)
 }
 
@@ -58,16 +60,25 @@ const sourceSaysMs = 2_000
 
 /**
  * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
- * that node has not reported usable memory yet, and some other node has reported that nothing newer reaches it: that
- * node might be called. How much is missing there is not known: agents report progress every few seconds.
+ * that node has not reported usable memory yet, and some other node that might be called may lack some of it. Agents
+ * report progress every few seconds, so how much is missing there is not known.
  */
 export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
   const { source, sourceSeenAt, vacantSince } = slot
   if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
-  const isStuck = usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))
-  if (source.usable !== undefined || !isKept(source) || !isStuck) return 0
+  if (source.usable !== undefined || !isKept(source)) return 0
+  if (!usableOf(slot).some(copy => mayLack(source, copy, slot))) return 0
   return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
 }
+
+/**
+ * True if the node of the copy has reported that nothing newer reaches it, or could not have reported that lately, or is
+ * behind the source by their reports.
+ */
+const mayLack = (source: SlotReport, copy: Copy, { lease, intervalMs }: SlotMemory): boolean =>
+  stuckReasons.has(copy.report.reason ?? '') ||
+  !copy.timely ||
+  stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs) > 0
 
 /** Returns the pods that could take the slot with its memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate[]): Option[] {

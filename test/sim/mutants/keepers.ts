@@ -36,6 +36,14 @@ const leastAsCalled: Mutation = {
   replace: 'return atLeast',
 }
 
+/** Only a node that says that it cannot fetch makes the operator wait for the node of a dead primary. */
+const onlyStuck: Mutation = {
+  file: 'src/slot/decide/successors.ts',
+  find: `!copy.timely ||
+  stepsBehind(`,
+  replace: 'false && stepsBehind(',
+}
+
 export const ofKeepers: readonly Mutant[] = [
   {
     finding: 'kept 1',
@@ -322,8 +330,8 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/successors.ts',
-        find: "usableOf(slot).some(({ report }) => stuckReasons.has(report.reason ?? ''))",
-        replace: 'usableOf(slot).length < 0',
+        find: 'usableOf(slot).some(copy => mayLack(source, copy, slot))',
+        replace: 'false',
       },
       leastAsCalled,
     ],
@@ -336,10 +344,27 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'found 34',
+    name: 'silent-called',
+    what: 'a pod whose node was silent is called before the node of the dead primary says what it has',
+    mutations: [onlyStuck],
+    // While one holder is cut off and the set is paused, the other one loses its power, so that the primary is fenced.
+    scenarios: bySeeds(
+      [1_073_732_933],
+      { nodes: 4, hotBackups: 2, copies: 2, unreadySeconds: 4, nodeTimeoutMs: 1_500 },
+      [
+        [3_437, { type: 'cutNode', node: 2, forMs: 19_503, apiOnly: false }],
+        [86, { type: 'powerOff', node: 3, forMs: 5_541 }],
+        [8_675, { type: 'pauseSet', forMs: 32_025 }],
+        [788, { type: 'powerOff', node: 0, forMs: 13_133 }],
+      ],
+    ),
+  },
+  {
     finding: 'found 25',
     name: 'least-as-called',
     what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
-    mutations: [leastAsCalled],
+    mutations: [leastAsCalled, onlyStuck],
     scenarios: bySeeds([56], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
       [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
       [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
