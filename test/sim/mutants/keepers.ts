@@ -271,23 +271,6 @@ export const ofKeepers: readonly Mutant[] = [
     ]),
   },
   {
-    finding: 'found 21',
-    name: 'let-go-unseen',
-    what: 'a holder is let go in the moment in which it fetches, and is never asked',
-    mutations: [
-      {
-        file: 'src/slot/decide/knowledge.ts',
-        find: 'each => !holders.includes(each) && each !== node',
-        replace: "each => !holders.includes(each) && each === ''",
-      },
-    ],
-    scenarios: bySeeds([109, 532], { nodes: 4, hotBackups: 0, coldBackups: 1 }, [
-      [0, { type: 'powerOff', node: 0, forMs: 2_000 }],
-      [0, { type: 'powerOff', node: 5, forMs: 2_000 }],
-      [0, hangApp(2_000, 0)],
-    ]),
-  },
-  {
     finding: 'found 22',
     name: 'starts-unasked',
     what: 'a holder that was let go is forgotten while its agent starts',
