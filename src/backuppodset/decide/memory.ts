@@ -123,13 +123,17 @@ function planPrimaries(
   cast: PrimarySets,
   { hot, cold, called }: CastBackups,
 ): PrimaryPlan {
-  const over = Math.max(0, cast.primaries.length - s.set.replicas)
-  const failing = over > 0 ? [] : failures(s, memory, cast)
   const unheld = vacancies(s, memory, cast, [...hot, ...cold])
+  const places = s.set.replicas - unheld.waiting.length - unheld.vacant.length
+  const over = Math.max(0, cast.primaries.length - places)
+  const { replicasToUnallocated } = s.set.strategy
+  const leaving = tools.leaving(cast.primaries, over, replicasToUnallocated, pod => called.has(pod.uid))
+  // A promotion that is called off may take minutes to end. A primary that stays does not wait for that to be replaced.
+  const failing = leaving.every(({ uid }) => called.has(uid))
+    ? failures(s, memory, cast).filter(({ pod }) => !leaving.includes(pod))
+    : []
   const taken = takeovers(s, memory, tools, { hot, cold }, { failing, vacancies: unheld })
   const healthy = cast.primaries.filter(pod => !taken.replaced.has(pod))
-  const { replicasToUnallocated } = s.set.strategy
-  const leaving = tools.leaving(healthy, over, replicasToUnallocated, pod => called.has(pod.uid))
   const settled = healthy.filter(pod => !cast.slotless.includes(pod) && !goes(removed(leaving), pod))
   const { waiting, vacant, retained } = unheld
   const filled = cast.primaries.length + waiting.length + vacant.length + retained.length

@@ -136,6 +136,29 @@ describe('D7.called-off: a pod that is called and not on stage yet', () => {
     expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'h1' }, reason: 'Surplus' }])
   })
 
+  it('does not keep a primary that fails from being replaced until its promotion has ended', () => {
+    const lost = makePrimary('p1', 1, { ready: false }, { died: true })
+    for (const seed of seeds) {
+      const all = actionsOf(decide(at(two, [called(), lost, p2], off), seededRandom(seed)))
+      expect(all).toContainEqual(expect.objectContaining({ type: 'promote', pod: h0 }))
+      expect(all.filter(({ type }) => type === 'delete')).toEqual([])
+    }
+  })
+
+  it('takes no place of a slot that loses its primary either', () => {
+    const s = at(two, [called(), p2], off)
+    expect(ofType(s, 'promote')).toMatchObject([{ pod: { name: 'h0' }, role: { slot: 1 } }])
+    expect(ofType(s, 'writeSlot').filter(({ retention }) => retention !== undefined)).toEqual([])
+  })
+
+  it('goes before one that is marked and serves, if the set has become larger since', () => {
+    const serving = makeSlot({ ...lease2, retainedSince: since }, slot2.copies)
+    for (const seed of seeds) {
+      const s = makeMemorySnapshot(two, [called(), p2, h0], [off, slot1, serving])
+      expect(actionsOf(decide(s, seededRandom(seed))).filter(({ type }) => type === 'delete')).toEqual([])
+    }
+  })
+
   it('goes on as soon as there is a place for its slot again', () => {
     const [back, ...more] = ofType(at(three, [called(), p1, p2], off), 'writeSlot').filter(
       ({ lease }) => lease.slot === 0,

@@ -13,7 +13,10 @@ import { type Policies, type Purpose, rankForDeletion, readinessForConversion, t
 export interface Tools {
   /** Chooses pods to convert, except pods that are being woken. */
   converting(pods: readonly PodView[], count: number, policy: Strategy): PodView[]
-  /** Chooses surplus pods: first pods that leave in any case, then pods that are being woken and do not serve yet. */
+  /**
+   * Chooses surplus pods: first pods that leave in any case, those among them first that are not on stage, then pods that
+   * are being woken and do not serve yet.
+   */
   leaving(
     pods: readonly PodView[],
     count: number,
@@ -39,7 +42,12 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
     pick(
       pods,
       count,
-      pod => (isLeaving(pod) ? first : pod.waking && !pod.ready ? second : rankForDeletion(pod)),
+      pod =>
+        isLeaving(pod)
+          ? first - Number(pod.stage?.promoting === true)
+          : pod.waking && !pod.ready
+            ? second
+            : rankForDeletion(pod),
       policy,
       'delete',
     )

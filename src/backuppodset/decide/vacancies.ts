@@ -40,11 +40,21 @@ export function vacancies(
     slot => isRetained(slot) && isGone(slot),
   )
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
-  const room = Math.max(0, s.set.replicas - cast.primaries.length)
-  const [retained, wanted] = partition(left.slice(0, room), isRetained)
+  const [marked, open] = partition(left, isRetained)
+  const calledOff = cast.primaries.filter(pod => isCalledOff(slots.get(pod.slot ?? -1), pod))
+  const room = Math.max(0, s.set.replicas - cast.primaries.length + calledOff.length)
+  const wanted = open.slice(0, room)
+  const roomLeft = Math.max(0, s.set.replicas - cast.primaries.length - wanted.length)
   const [waiting, vacant] = partition(wanted, slot => isGoing(s, slot))
-  return { waiting, vacant, retained, needless: [...left.slice(room), ...lost] }
+  return {
+    ...{ waiting, vacant, retained: marked.slice(0, roomLeft) },
+    needless: [...open.slice(room), ...marked.slice(roomLeft), ...lost],
+  }
 }
+
+/** True for a pod that was called to a slot which has lost its place since: it takes no place of another slot. */
+const isCalledOff = (slot: SlotMemory | undefined, { uid, stage }: PodView): boolean =>
+  slot !== undefined && isRetained(slot) && slot.lease.holder.uid === uid && stage?.promoting === true
 
 /**
  * The agent is about to stop the primary, and then a successor continues with its memory. If no memory is left, the

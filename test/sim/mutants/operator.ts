@@ -293,6 +293,53 @@ export const ofOperator: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'found 35',
+    name: 'called-off-delays',
+    what: 'while a promotion that is called off has not ended, no primary is replaced',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/memory.ts',
+        find: 'leaving.every(({ uid }) => called.has(uid))',
+        replace: 'leaving.length === 0',
+      },
+    ],
+    // A cold backup is called when the set becomes smaller, and then the node of the other slot's primary is cut off.
+    scenarios: bySeeds(
+      [2],
+      {
+        ...{ nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1, copies: 2 },
+        ...{ memory: true, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
+      },
+      [
+        [0, { type: 'deletePod', pod: 0, force: false }],
+        [0, { type: 'lagAgent', node: 0, resource: 'pods', lagMs: -1, forMs: 3_203 }],
+        [3_846, { type: 'scale', replicas: 1 }],
+        [147, { type: 'cutPrimarysNode', primary: 3, forMs: 35_760, apiOnly: false }],
+        [268, { type: 'jumpClock', node: 3, byMs: 30_622 }],
+      ],
+    ),
+  },
+  {
+    finding: 'found 35',
+    name: 'called-off-takes',
+    what: 'a promotion that is called off takes the place of a slot that loses its primary',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/vacancies.ts',
+        find: 'cast.primaries.length + calledOff.length',
+        replace: 'cast.primaries.length + 0 * calledOff.length',
+      },
+    ],
+    scenarios: bySeeds([1, 2, 3], { nodes: 4, replicas: 3, hotBackups: 2 }, [
+      ...[0, 1, 2, 3].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 6_000 }, 30_000)] as const),
+      [100, { type: 'deletePod', pod: 0, force: true }],
+      [2_000, { type: 'scale', replicas: 2 }],
+      [1_000, { type: 'deletePod', pod: 1, force: true }],
+      [500, { type: 'deletePod', pod: 1, force: true }],
+      [15_000, wait],
+    ]),
+  },
+  {
     finding: 'sim 2',
     name: 'latecomer-runs',
     what: 'who was called and did not answer in time is not ended before another one is called',
