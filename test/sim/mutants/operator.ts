@@ -465,16 +465,16 @@ export const ofOperator: readonly Mutant[] = [
     ],
     // Its node is back, and the backup that was created meanwhile is ready before it.
     scenarios: bySeeds(
-      [140],
+      [356],
       {
         ...{ nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, containers: 'two' },
         ...{ memory: true, probes: false, unreadySeconds: 4, graves: true },
       },
       [
-        [4_620, { type: 'powerOff', node: 0, forMs: 16_581 }],
-        [6_056, endApp(1, 'side')],
-        [71, { type: 'endOperator', index: 3, how: 'stop', forMs: 26_830 }],
-        [182, endApp(2, 'app')],
+        [3_990, { type: 'powerOff', node: 0, forMs: 15_325 }],
+        [5_081, endApp(1, 'side')],
+        [170, { type: 'endOperator', index: 3, how: 'stop', forMs: 26_830 }],
+        [207, endApp(2, 'app')],
       ],
     ),
   },
