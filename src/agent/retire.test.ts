@@ -10,6 +10,7 @@ import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
 import { refOf, statusOf } from './container/process.ts'
 import { retire } from './retire.ts'
+import { unguardAll } from './sentinel/unguard-all.ts'
 import { cannotDump, hostFs, startTestNode } from './testing/node.ts'
 
 const isThere = (path: string) =>
@@ -105,8 +106,15 @@ test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
       ...{ voters: [`API/${run}`], netns: await refOf(hostFs, app.pid), cgroups: [cgroup.path] },
     })
     await vi.waitFor(async () => expect(await state()).toBe('T'))
-    sentinel.close()
 
+    await unguardAll(sentinel, {
+      fateOf: async () => 'GoesOn',
+      end: async () => undefined,
+      onWait: () => undefined,
+      clock: systemClock,
+      signal: AbortSignal.timeout(60_000),
+    })
+    sentinel.close()
     await retire(options)
     expect(await state()).toBe('S')
     expect(await isThere(node.directory)).toBe(false)

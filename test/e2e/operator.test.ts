@@ -6,6 +6,7 @@ import { describe, expect, inject, it } from 'vitest'
 import { pidsOf } from '../../playground/pids.ts'
 import { annotations, labels } from '../../src/api/labels.ts'
 import { memoryPermission } from '../../src/api/memory-permission.ts'
+import { migrations } from '../../src/api/migration.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
 import { leases, namespaces, type Pod, pods, services } from '../../src/kube/resources.ts'
@@ -141,9 +142,9 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await using standby = startOperator(join(dir, 'kubeconfig'), system)
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
-        // Sets, pods, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates, namespaces
-        // with memory.
-        expect(synced).toHaveLength(9)
+        // Sets, pods, Migrations, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates,
+        // namespaces with memory.
+        expect(synced).toHaveLength(10)
       })
     } finally {
       await proxy.close()
@@ -224,6 +225,21 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     })
   }
 
+  /** A Migration that fails, and is deleted soon after. */
+  async function provokeMigration({ api, namespace }: World) {
+    const spec = { source: { name: 'nobody' }, ttlSecondsAfterFinished: 0 }
+    const { group, version, kind } = migrations
+    const body = { apiVersion: `${group}/${version}`, kind, metadata: { namespace, name: 'nobody' }, spec }
+    await api.create(migrations, body, { namespace })
+    await eventually(async () => {
+      const isGone = await api.get(migrations, { namespace, name: 'nobody' }).then(
+        () => false,
+        (error: unknown) => isKubeError(error, 'NotFound'),
+      )
+      expect(isGone).toBe(true)
+    })
+  }
+
   it('F35: nothing it asked for was denied, and nothing it may do was left unused', async () => {
     await using world = await createWorld()
     const set = await world.createSet('privilege', { replicas: 2, hotBackups: 1, coldBackups: 1 })
@@ -232,6 +248,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await provoke(world)
     await provokeMemory(world)
     await provokeClaim(world)
+    await provokeMigration(world)
     await provokeRefusal(world)
     const { auditLogPath } = await playground()
     await eventually(async () => {
