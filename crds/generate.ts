@@ -5,8 +5,11 @@ import { backupPodSets } from '../src/api/backuppodset.ts'
 import { migrations } from '../src/api/migration.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
+import type { Schema } from '../src/api/schema/build.ts'
 import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
+import type { KubeObject } from '../src/kube/object.ts'
+import type { Resource } from '../src/kube/resources.ts'
 
 const column = (name: string, jsonPath: string, more: object = {}) => ({
   name,
@@ -16,116 +19,101 @@ const column = (name: string, jsonPath: string, more: object = {}) => ({
 })
 const age = { name: 'Age', type: 'date', jsonPath: '.metadata.creationTimestamp' }
 
-export function backupPodSetCrd() {
-  const { group, version, plural, kind } = backupPodSets
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: {
-        kind,
-        listKind: `${kind}List`,
-        plural,
-        singular: 'backuppodset',
-        shortNames: ['bps'],
-        categories: ['all'],
+interface Parts {
+  readonly scope: 'Namespaced' | 'Cluster'
+  /** Beside kind and plural. */
+  readonly names: { readonly singular: string; readonly [key: string]: unknown }
+  readonly columns: readonly object[]
+  readonly subresources: object
+  readonly schema: Schema
+}
+
+const crdOf = (
+  { group, version, plural, kind }: Resource<KubeObject>,
+  { scope, names, columns, subresources, schema }: Parts,
+) => ({
+  apiVersion: 'apiextensions.k8s.io/v1',
+  kind: 'CustomResourceDefinition',
+  metadata: { name: `${plural}.${group}` },
+  spec: {
+    group,
+    scope,
+    names: { kind, listKind: `${kind}List`, plural, ...names },
+    versions: [
+      {
+        name: version,
+        served: true,
+        storage: true,
+        additionalPrinterColumns: columns,
+        subresources,
+        schema: { openAPIV3Schema: schema },
       },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          additionalPrinterColumns: [
-            column('Namespace', '.metadata.namespace'),
-            column('Replicas', '.status.summary.replicas'),
-            column('Hotbackups', '.status.summary.hotbackups'),
-            column('Coldbackups', '.status.summary.coldbackups'),
-            age,
-            column('Ready', '.status.conditions[?(@.type=="Ready")].status', { priority: 1 }),
-            column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
-          ],
-          subresources: {
-            status: {},
-            scale: {
-              specReplicasPath: '.spec.replicas',
-              statusReplicasPath: '.status.replicas',
-              labelSelectorPath: '.status.selector',
-            },
-          },
-          schema: { openAPIV3Schema: backupPodSetSchema() },
-        },
-      ],
-    },
-  }
-}
+    ],
+  },
+})
 
-export function nodeReportCrd() {
-  const { group, version, plural, kind } = nodeReports
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Cluster',
-      names: { kind, listKind: `${kind}List`, plural, singular: 'nodereport' },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          additionalPrinterColumns: [
-            column('Ready', '.status.ready', { type: 'boolean' }),
-            column('CRIU', '.status.criu'),
-            column('Slots', '.status.slotCount', { type: 'integer' }),
-            age,
-            column('Updated', '.status.updatedAt', { type: 'date', priority: 1 }),
-            column('Kernel', '.status.kernel', { priority: 1 }),
-            column('Agent', '.status.version', { priority: 1 }),
-          ],
-          subresources: { status: {} },
-          schema: { openAPIV3Schema: nodeReportSchema() },
-        },
-      ],
+export const backupPodSetCrd = () =>
+  crdOf(backupPodSets, {
+    scope: 'Namespaced',
+    names: {
+      singular: 'backuppodset',
+      shortNames: ['bps'],
+      categories: ['all'],
     },
-  }
-}
+    columns: [
+      column('Namespace', '.metadata.namespace'),
+      column('Replicas', '.status.summary.replicas'),
+      column('Hotbackups', '.status.summary.hotbackups'),
+      column('Coldbackups', '.status.summary.coldbackups'),
+      age,
+      column('Ready', '.status.conditions[?(@.type=="Ready")].status', { priority: 1 }),
+      column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
+    ],
+    subresources: {
+      status: {},
+      scale: {
+        specReplicasPath: '.spec.replicas',
+        statusReplicasPath: '.status.replicas',
+        labelSelectorPath: '.status.selector',
+      },
+    },
+    schema: backupPodSetSchema(),
+  })
 
-export function migrationCrd() {
-  const { group, version, plural, kind } = migrations
-  return {
-    apiVersion: 'apiextensions.k8s.io/v1',
-    kind: 'CustomResourceDefinition',
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { kind, listKind: `${kind}List`, plural, singular: 'migration', categories: ['all'] },
-      versions: [
-        {
-          name: version,
-          served: true,
-          storage: true,
-          additionalPrinterColumns: [
-            column('Source', '.spec.source.name'),
-            column('From', '.status.source.node'),
-            column('To', '.status.target.node'),
-            column('Phase', '.status.phase'),
-            column('Downtime', '.status.downtimeMilliseconds', { type: 'integer' }),
-            age,
-            column('Reason', '.status.conditions[?(@.type=="Succeeded")].reason', { priority: 1 }),
-            column('Target', '.status.target.name', { priority: 1 }),
-          ],
-          subresources: { status: {} },
-          schema: { openAPIV3Schema: migrationSchema() },
-        },
-      ],
-    },
-  }
-}
+export const nodeReportCrd = () =>
+  crdOf(nodeReports, {
+    scope: 'Cluster',
+    names: { singular: 'nodereport' },
+    columns: [
+      column('Ready', '.status.ready', { type: 'boolean' }),
+      column('CRIU', '.status.criu'),
+      column('Slots', '.status.slotCount', { type: 'integer' }),
+      age,
+      column('Updated', '.status.updatedAt', { type: 'date', priority: 1 }),
+      column('Kernel', '.status.kernel', { priority: 1 }),
+      column('Agent', '.status.version', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: nodeReportSchema(),
+  })
+
+export const migrationCrd = () =>
+  crdOf(migrations, {
+    scope: 'Namespaced',
+    names: { singular: 'migration', categories: ['all'] },
+    columns: [
+      column('Source', '.spec.source.name'),
+      column('From', '.status.source.node'),
+      column('To', '.status.target.node'),
+      column('Phase', '.status.phase'),
+      column('Downtime', '.status.downtimeMilliseconds', { type: 'integer' }),
+      age,
+      column('Reason', '.status.conditions[?(@.type=="Succeeded")].reason', { priority: 1 }),
+      column('Target', '.status.target.name', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: migrationSchema(),
+  })
 
 const headerOf = (sources: string) => `# Made by \`npm run generate\` from ${sources}.\n`
 
