@@ -10,7 +10,7 @@ const row = (round: number): Row => ({
 const text = (...entries: readonly (Plan | Row)[]) =>
   entries.map(entry => `${JSON.stringify(entry)}\n`).join('')
 
-it('a drill goes on behind the last round of its record', () => {
+it('a drill continues with the round after the last one of its record', () => {
   const record = parseRecord(text(plan, row(1), row(2)), 'file')
   expect(record).toEqual({ plan, rows: [row(1), row(2)] })
   expect(roundsOf(record)).toEqual([3, 4, 5])

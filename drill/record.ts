@@ -39,7 +39,10 @@ const lineOf = (entry: Plan | Row): string => `${JSON.stringify(entry)}\n`
 
 export const addRow = (path: string, row: Row): Promise<void> => appendFile(path, lineOf(row))
 
-/** Also of one that is continued: the end of a drill may have cut its last line off. */
+/**
+ * Writes a record from its beginning, also when a drill continues it: the end of the drill before may have cut off the last
+ * line.
+ */
 export const writeRecord = (path: string, { plan, rows }: RunRecord): Promise<void> =>
   writeFile(path, [plan, ...rows].map(lineOf).join(''))
 

@@ -4,19 +4,19 @@ import type { Random } from '../random.ts'
 import { podsOn, primariesOf, type Stage, slotsOn } from '../stage.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 
-function against(stage: Stage, random: Random): Omit<Blow, 'strike' | 'heal' | 'holdMs'> {
-  const { node } = random.of(primariesOf(stage))
-  return {
-    ...plain,
-    target: node,
-    slots: slotsOn(stage, [node]),
-    pods: podsOn(stage, [node]),
-    mayPromote: true,
-    stopsSaving: true,
-    // The leading operator may be there.
-    outageMs: silenceMs + electionMs,
-  }
-}
+const against = (stage: Stage, random: Random) => againstNode(stage, random.of(primariesOf(stage)).node)
+
+/** Returns the facts about a fault that takes a node away for so long that its slots may change hands. */
+export const againstNode = (stage: Stage, node: string): Omit<Blow, 'strike' | 'heal' | 'holdMs'> => ({
+  ...plain,
+  target: node,
+  slots: slotsOn(stage, [node]),
+  pods: podsOn(stage, [node]),
+  mayPromote: true,
+  stopsSaving: true,
+  // The leading operator may be there.
+  outageMs: silenceMs + electionMs,
+})
 
 interface Kind {
   readonly name: string

@@ -12,6 +12,7 @@ import { electionMs, fencedMs, nodeTimeoutMs, silenceMs } from '../bounds.ts'
 import { type Fault, now, type Pause, type Resume } from '../history.ts'
 import { podsOn, primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
 import { type Nemesis, plain } from './nemesis.ts'
+import { againstNode } from './nodes.ts'
 
 const shortPauses = 10
 const shortMs = [0.2 * nodeTimeoutMs, 0.8 * nodeTimeoutMs] as const
@@ -82,14 +83,7 @@ export const pauseLong: Nemesis = {
     let pausedAt = 0
     const pauses: Pause[] = []
     return {
-      ...plain,
-      target: node,
-      slots: slotsOn(stage, [node]),
-      pods: podsOn(stage, [node]),
-      mayPromote: true,
-      stopsSaving: true,
-      // The leading operator may be there.
-      outageMs: silenceMs + electionMs,
+      ...againstNode(stage, node),
       holdMs: random.between(...longMs),
       strike: () => {
         pausedAt = now()
