@@ -22,6 +22,6 @@ it('a pod that has lost its slot, has died or is gone holds up nothing, and must
   expect(fate('uid-p', [], [held(1)])).toBe('Ends')
 })
 
-it('a pod whose set keeps no memory any more goes on', () => {
+it('a pod continues if its set keeps no memory any more', () => {
   expect(fate('uid-p', [pod('p')], [])).toBe('GoesOn')
 })

@@ -166,7 +166,7 @@ function addMove(root: Command, perform: Perform): void {
     .argument('<set>')
     .argument('<slot>', 'number of the slot', natural)
     .description(
-      'Move the primary of a slot to another node, with all its memory. It stands still only while its last changes ' +
+      'Move the primary of a slot to another node, with all its memory. It is stopped only while its last changes ' +
         'are saved and transferred. It creates a Migration and follows it; Ctrl-C calls the move off.',
     )
     .option('--to <node>', 'the node; default: any other one')

@@ -156,7 +156,7 @@ describe('a Migration moves the primary of a slot', () => {
     expect(kindsIn(end)).toEqual(['hotbackup', 'primary'])
   })
 
-  it('the primary is not stopped if it would stand still for longer than the Migration allows', () => {
+  it('the primary is not stopped if that would last longer than the Migration allows', () => {
     const s = world(1, 1)
     const slow = (each: Snapshot): Snapshot => withPipeline(each, 2)
     const move = moveOf('p0', ['n-h0'], { maxDowntimeMs: 300 })

@@ -14,7 +14,7 @@ const migration: Migration = {
   status: { phase: 'Reserving', source: { uid: 'uid-p', node: 'n1', set: 'web', slot: 0 } },
 }
 
-it('a slot may move to nodes with the labels that take pods: not to one that is cordoned, where its heir may still be', () => {
+it('a slot may move to nodes that have the labels and are not cordoned, even if its heir is on a cordoned one', () => {
   const nodes = [
     node('a', 'big'),
     node('b', 'small'),
