@@ -27,15 +27,10 @@ export class Admissions {
 
   /** Returns why another one has to wait; undefined if it may begin. */
   obstacleTo({ namespace }: MigrationView, { set, node }: Held['source']): Obstacle | undefined {
-    const ofSet = this.#views.find(
-      ({ namespace: other, status, facts }) =>
-        other === namespace && (status.source ?? sourceIn(facts))?.set === set,
-    )
+    const ofSet = this.#views.find(each => each.namespace === namespace && sourceOf(each)?.set === set)
     if (ofSet !== undefined)
       return { reason: 'SetBusy', message: `waits for Migration ${ofSet.name} of the same BackupPodSet` }
-    const fromNode = this.#views.filter(
-      ({ status, facts }) => (status.source ?? sourceIn(facts))?.node === node,
-    ).length
+    const fromNode = this.#views.filter(each => sourceOf(each)?.node === node).length
     if (fromNode >= budgets.perNode)
       return { reason: 'NodeBudget', message: `waits: ${fromNode} pods are moving away from node ${node}` }
     const here = this.#views.filter(each => each.namespace === namespace).length
@@ -47,5 +42,6 @@ export class Admissions {
   }
 }
 
-/** Returns the pod that moves, as the caches show it. */
-export const sourceIn = (facts: MigrationView['facts']) => (facts.type === 'held' ? facts.source : undefined)
+/** Returns the pod that moves: as it was found first, or else as the caches show it. */
+export const sourceOf = ({ status, facts }: Pick<MigrationView, 'status' | 'facts'>) =>
+  status.source ?? (facts.type === 'held' ? facts.source : undefined)

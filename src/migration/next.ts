@@ -9,7 +9,7 @@ import {
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { setCondition } from '../kube/conditions.ts'
 import { isEqual } from '../kube/equal.ts'
-import { Admissions, sourceIn } from './budgets.ts'
+import { Admissions, sourceOf } from './budgets.ts'
 import { outlived } from './retention.ts'
 import { beganAt, finishedAt } from './times.ts'
 import type { Held, MigrationView, Passed, Target } from './view.ts'
@@ -210,7 +210,7 @@ const outcomes: Readonly<Partial<Record<MigrationPhase, 'True' | 'False'>>> = {
 
 function statusAfter(view: MigrationView, { phase, reason, message }: Word, now: number): MigrationStatus {
   const { status, facts, generation } = view
-  const source = status.source ?? sourceIn(facts)
+  const source = sourceOf(view)
   const target = targetIn(facts) ?? status.target
   // One that waits is not written for each generation: there may be many.
   const saved = facts.type === 'held' && phase !== 'Pending' ? facts.saved : undefined

@@ -78,7 +78,7 @@ function factsOf(
   seenForMs: (key: string) => number,
 ): Facts {
   const { namespace = '', uid } = migration.metadata
-  const found = migration.status?.source ?? sourceOf(deps, namespace, wish)
+  const found = migration.status?.source ?? findSource(deps, namespace, wish)
   if ('type' in found) {
     // The times are only for those that may still be shown by a cache.
     return found.type === 'absent' || found.type === 'unkept'
@@ -96,7 +96,7 @@ function factsOf(
 type Unfound = { readonly type: 'absent' | 'another' | 'backup' | 'unkept' }
 
 /** Returns the pod that is to move with its slot, or why there is none. */
-function sourceOf(deps: ObserveDeps, namespace: string, { source }: ParsedMigration): Source | Unfound {
+function findSource(deps: ObserveDeps, namespace: string, { source }: ParsedMigration): Source | Unfound {
   const pod = deps.pods.get(keyOfRef({ namespace, name: source.name }))
   if (pod === undefined) return { type: 'absent' }
   const { uid } = pod.metadata

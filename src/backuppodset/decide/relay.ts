@@ -7,7 +7,7 @@ import { mayTake } from '../../slot/decide/errands.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { nodesWith } from '../../slot/decide/successors.ts'
 import type { PodView } from '../snapshot.ts'
-import { movesOf } from './moves.ts'
+import { isMadeFor, movesOf } from './moves.ts'
 import { isRetained } from './retention.ts'
 import { type Facts, isGivenUp, updateOf } from './update.ts'
 
@@ -31,16 +31,18 @@ export function inTurn(facts: Facts): ReadonlyMap<number, { slot: SlotMemory; pr
 export function relaysOf(facts: Facts): readonly PodView[] {
   const slots = inTurn(facts)
   const moves = movesOf(facts)
-  return facts.pods.filter(({ kind, templateHash, node, stage }) => {
+  return facts.pods.filter(pod => {
+    const { kind, templateHash, node, stage } = pod
     const number = stage?.successorOf ?? -1
     const moving = moves.get(number)
-    const slot = slots.get(number)?.slot ?? moving?.slot
+    // A move changes no template: its pod is of one that the memory fits.
+    if (moving !== undefined) return isMadeFor(pod, moving)
+    const slot = slots.get(number)?.slot
     return (
       kind === 'hotbackup' &&
-      // A move changes no template: its pod is of one that the memory fits.
-      (moving !== undefined || templateHash === facts.templateHash) &&
+      templateHash === facts.templateHash &&
       slot !== undefined &&
-      (node === undefined || (node !== slot.lease.node && moving?.move.nodes.has(node) !== false))
+      (node === undefined || node !== slot.lease.node)
     )
   })
 }

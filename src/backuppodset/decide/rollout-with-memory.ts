@@ -2,7 +2,7 @@ import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { grantedElsewhere, mayBeginAnew, mayCall } from '../../slot/decide/grant.ts'
 import { isHandedOver, standsUntil } from '../../slot/decide/handover.ts'
-import type { MemoryView } from '../../slot/decide/memory-view.ts'
+import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { promotion } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -73,32 +73,31 @@ export function rolloutWithMemory(
 function makeRelay(s: Snapshot, random: Random): Action[] {
   const slot = withoutSuccessor(s)
   if (slot === undefined) return []
-  const successorOf = { slot: slot.lease.slot, near: awayFrom(slot), notOn: slot.lease.node }
-  return [
-    {
-      ...{ type: 'create', kind: 'hotbackup', name: podNamer(s, random)(), role: undefined, successorOf },
-      strategy: s.set.strategy.unallocatedToHotbackup,
-    },
-  ]
+  return [madeAway(s, random, slot)]
 }
 
 /** Makes a hot backup for a move, on a node where the move may go. */
 function makeTarget(s: Snapshot, random: Random): Action[] {
   const moving = arePrimariesWell(s) ? withoutTarget(s) : undefined
   if (moving === undefined) return []
-  const { slot: number, node, restoreHash = '' } = moving.slot.lease
+  const { restoreHash = '' } = moving.slot.lease
   const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
   if (restoreHash !== s.restoreHash && revision === undefined) return []
   const { nodeSelector } = moving.move
-  const successorOf = { slot: number, near: awayFrom(moving.slot), notOn: node, nodeSelector }
-  return [
-    {
-      ...{ type: 'create', kind: 'hotbackup', name: podNamer(s, random)(), role: undefined, successorOf },
-      strategy: s.set.strategy.unallocatedToHotbackup,
-      ...(revision && { revision }),
-    },
-  ]
+  const made = madeAway(s, random, moving.slot)
+  return [{ ...made, successorOf: { ...made.successorOf, nodeSelector }, ...(revision && { revision }) }]
 }
+
+/** Returns the creation of a hot backup that can take this slot, off the node of its primary. */
+const madeAway = (s: Snapshot, random: Random, slot: SlotMemory) =>
+  ({
+    type: 'create',
+    kind: 'hotbackup',
+    name: podNamer(s, random)(),
+    role: undefined,
+    successorOf: { slot: slot.lease.slot, near: awayFrom(slot), notOn: slot.lease.node },
+    strategy: s.set.strategy.unallocatedToHotbackup,
+  }) as const
 
 /**
  * Returns the swap once the primary's last generation is on the successor's node. Until then the Lease asks the agent

@@ -1,9 +1,8 @@
-import { labels } from '../../api/labels.ts'
 import { isOutOfService, outOfService, type Taint } from '../../api/out-of-service.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { listAll } from '../../kube/list-all.ts'
-import { type Node, nodes, pods } from '../../kube/resources.ts'
+import { type Node, nodes, type Pod } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
+import { noSuchNode, primariesOn } from '../nodes.ts'
 import type { Session } from '../session.ts'
 
 export interface FenceOptions {
@@ -18,7 +17,7 @@ export interface FenceOptions {
  * @throws CliError with exit code 3 before any change, if the node is Ready.
  */
 export async function fence(session: Session, name: string, { force }: FenceOptions): Promise<void> {
-  const primaries = await primariesOn(session, name)
+  const primaries = namesOf(await primariesOn(session, name))
   const isChanged = await change(session, name, node => {
     if (isOutOfService(node.spec?.taints)) return undefined
     if (isReady(node) && force !== true)
@@ -59,7 +58,7 @@ async function change(
   for (;;) {
     const node = await api.get(nodes, { name }, call).catch((error: unknown) => {
       if (!isKubeError(error, 'NotFound')) throw error
-      throw new CliError(`there is no node ${name}`, { advice: 'kubectl get nodes lists them' })
+      throw noSuchNode(name)
     })
     const taints = taintsOf(node)
     if (taints === undefined) return false
@@ -77,11 +76,8 @@ async function change(
 const isReady = ({ status }: Node): boolean =>
   status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
 
-async function primariesOn({ api, call }: Session, node: string): Promise<readonly string[]> {
-  const query = { labelSelector: `${labels.role}=primary`, fieldSelector: `spec.nodeName=${node}` }
-  const { objects } = await listAll(api, pods, query, call)
-  return objects.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort()
-}
+const namesOf = (primaries: readonly Pod[]): readonly string[] =>
+  primaries.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort()
 
 const tell = ({ terminal, output }: Session, result: object, lines: readonly string[]): void =>
   terminal.out(output === 'json' ? JSON.stringify(result, undefined, 2) : lines.join('\n'))

@@ -2,9 +2,9 @@ import { labels } from '../../api/labels.ts'
 import type { Migration } from '../../api/migration.ts'
 import { memoryAnnotation } from '../../api/pod-contract.ts'
 import { isKubeError, messageOf } from '../../kube/errors.ts'
-import { listAll } from '../../kube/list-all.ts'
-import { nodes, type Pod, pods } from '../../kube/resources.ts'
+import { nodes, type Pod } from '../../kube/resources.ts'
 import { CliError } from '../failure.ts'
+import { noSuchNode, primariesOn } from '../nodes.ts'
 import type { Session } from '../session.ts'
 import { migrate } from './migrate.ts'
 import { movedLine } from './move.ts'
@@ -31,7 +31,9 @@ interface Evacuated {
 export async function evacuate(session: Session, node: string, { timeout }: EvacuateOptions): Promise<void> {
   const { terminal, output } = session
   await cordon(session, node)
-  const primaries = await primariesOn(session, node)
+  const primaries = (await primariesOn(session, node)).filter(
+    ({ metadata }) => metadata.annotations?.[memoryAnnotation] !== undefined,
+  )
   const results = await Promise.all(primaries.map(pod => evacuateOne(session, pod, timeout * 1000)))
   if (output === 'json') terminal.out(JSON.stringify({ node, primaries: results }, undefined, 2))
   else
@@ -72,14 +74,7 @@ async function evacuateOne(session: Session, { metadata }: Pod, timeoutMs: numbe
 async function cordon({ api, call }: Session, name: string): Promise<void> {
   const body = { spec: { unschedulable: true } }
   await api.patch(nodes, { name }, { type: 'merge', body }, call).catch((error: unknown) => {
-    if (isKubeError(error, 'NotFound'))
-      throw new CliError(`there is no node ${name}`, { advice: 'see `kubectl get nodes`' })
+    if (isKubeError(error, 'NotFound')) throw noSuchNode(name)
     throw error
   })
-}
-
-async function primariesOn({ api, call }: Session, node: string): Promise<readonly Pod[]> {
-  const query = { labelSelector: `${labels.role}=primary`, fieldSelector: `spec.nodeName=${node}` }
-  const { objects } = await listAll(api, pods, query, call)
-  return objects.filter(({ metadata }) => metadata.annotations?.[memoryAnnotation] !== undefined)
 }

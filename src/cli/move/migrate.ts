@@ -42,7 +42,7 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
   )
   const { name, uid } = created.metadata
   return progress.step(move.title, async step => {
-    // One that has ended stays: it tells why.
+    // A Migration that has ended stays, because it says why.
     let isOver = false
     try {
       for (;;) {

@@ -2,8 +2,8 @@ import type { Migration } from '../../api/migration.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { nodes } from '../../kube/resources.ts'
 import { slotOf } from '../checkpoint/slots.ts'
-import { CliError } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { noSuchNode } from '../nodes.ts'
 import { duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { migrate } from './migrate.ts'
@@ -60,8 +60,7 @@ async function selectorOf({ api, call }: Session, node: string): Promise<Record<
   const found = await api.get(nodes, { name: node }, call).catch((error: unknown) => {
     // Users of a namespace may not read nodes. There, the label has the name of the node.
     if (isKubeError(error, 'Forbidden')) return undefined
-    if (isKubeError(error, 'NotFound'))
-      throw new CliError(`there is no node ${node}`, { advice: 'see `kubectl get nodes`' })
+    if (isKubeError(error, 'NotFound')) throw noSuchNode(node)
     throw error
   })
   return { [label]: found?.metadata.labels?.[label] ?? node }
