@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { AgentError } from '../../api/agent-errors.ts'
 import { apiServerVoter, type Fence, nodeVoter } from '../../api/fence.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { silentLog as log } from '../../kube/log.ts'
@@ -10,7 +11,7 @@ import type { FakeMemory } from '../testing/fake/memory.ts'
 import { fakeSentinel } from '../testing/fake/sentinel.ts'
 import { nameOf, pod } from '../testing/fake/snapshots.ts'
 import { atFirst, called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
-import { unguard } from './guard.ts'
+import { guard, unguard } from './guard.ts'
 
 const runs = { a: 'aaaaaaaaaaaaaaaa', b: 'bbbbbbbbbbbbbbbb' } as const
 
@@ -170,6 +171,20 @@ describe('the agents of two nodes: fences', () => {
     fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
     await unguard(work, task, AbortSignal.timeout(10_000))
     expect(a.voters.unguarded).toEqual([{ name: 'uid-p', isRunning: false }])
+  })
+
+  it('a pod that was stopped for an earlier slot is not taken for stopped in the slot that it has begun since', async () => {
+    const fencing = createFencing({ changed: () => undefined, onFenced: () => undefined })
+    const sentinel = fakeSentinel(a)
+    const work = { sentinel, driver: fakeDriver(a), fencing, log }
+    vi.spyOn(sentinel, 'guard').mockRejectedValueOnce(
+      new AgentError('SentinelRefused', 'primary: refused another-slot'),
+    )
+    fencing.onNews({ type: 'stops', name: 'uid-p', term: 1 })
+    const about = { type: 'guard', key: '', version: '', pod: pod('p'), slot: nameOf() } as const
+    await guard(work, { ...about, fence: fence({ term: 7 }) }, AbortSignal.timeout(10_000))
+    expect([...a.voters.guarded.keys()]).toEqual(['uid-p'])
+    expect(fencing.isFenced('uid-p')).toBe(false)
   })
 
   it('D8.shut: what a fenced pod has answered does not leave when its guard ends after its slot went', async () => {

@@ -27,6 +27,7 @@ export async function guard(
       throw error
     // The memory of the earlier slot has ended here: the pod has begun another one since.
     await sentinel.unguard(pod.uid, signal)
+    fencing.unguarded(pod.uid)
     await sentinel.guard(request, signal)
   })
   fencing.acknowledged(pod.uid, slot, fence)

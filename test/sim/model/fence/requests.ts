@@ -158,7 +158,7 @@ async function begin(
   }
   const { promise, resolve: end } = Promise.withResolvers<string | undefined>()
   const primary: Primary = before ?? {
-    ...{ uid, slot, current: undefined, pending: undefined, serves: true, toldAloneAt: 0 },
+    ...{ uid, slot, current: undefined, pending: undefined, serves: false, toldAloneAt: 0 },
   }
   primary.pending = { claim, electorate, until: time.now() + timeoutMs, end }
   voting.primaries.set(uid, primary)
