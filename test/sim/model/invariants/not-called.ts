@@ -38,7 +38,8 @@ export function notCalled(ground: Ground): {
       list.unshift({ at: time.now(), uid: holder.uid, epoch })
     const named = grants.get(keyOf(object)) ?? []
     grants.set(keyOf(object), named)
-    const heir = type === 'DELETED' ? undefined : grant?.heir?.uid
+    // Once the Lease names the heir as its holder, it is a primary like any other.
+    const heir = type === 'DELETED' || grant?.heir?.uid === holder.uid ? undefined : grant?.heir?.uid
     const last = named.at(-1)
     const isSame = last?.uid === heir && before?.epoch === epoch && last?.until === Number.POSITIVE_INFINITY
     if (last !== undefined && !isSame) last.until = Math.min(last.until, time.now())
