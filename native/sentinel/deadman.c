@@ -5,7 +5,6 @@
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "clock.h"
 #include "expressions.h"
@@ -79,7 +78,7 @@ static void hook_chain(struct batch *batch, const char *name, uint32_t hook, uin
 	unnest(batch, rule_opened);
 }
 
-static int prepare(int netlink, int64_t until)
+static int prepare(struct committer *committer, int64_t until)
 {
 	uint8_t bytes[BYTES];
 	struct batch batch;
@@ -98,42 +97,43 @@ static int prepare(int netlink, int64_t until)
 	hook_chain(&batch, "output", NF_INET_LOCAL_OUT, NFT_META_OIF);
 	fill(&batch, until);
 	batch_end(&batch);
-	return batch_commit(netlink, &batch);
+	return committer_commit(committer, &batch, PATIENT_NS);
 }
 
-struct arming {
-	int64_t until;
-	bool kept;
-};
-
-static int arm_in(void *context, const struct network *network)
+static int open_in(void *context, const struct network *network)
 {
-	struct arming *arming = context;
-	int error, netlink = netlink_open(NETLINK_NETFILTER);
-
+	(void)context;
 	(void)network;
-	if (netlink < 0)
-		return -1;
-	error = arming->kept ? 0 : prepare(netlink, arming->until);
+	return netlink_open(NETLINK_NETFILTER);
+}
+
+/* Returns NULL with errno. */
+static struct committer *arm(struct process process, int64_t until, bool kept)
+{
+	int error, netlink = network_enter(process, open_in, NULL);
+	struct committer *committer = netlink < 0 ? NULL : committer_open(netlink);
+
+	if (!committer || kept)
+		return committer;
+	error = prepare(committer, until);
 	if (!error)
-		return netlink;
-	close(netlink);
+		return committer;
+	committer_free(committer);
 	errno = error;
-	return -1;
+	return NULL;
 }
 
 struct deadman *deadman_arm(struct process process, int64_t until, bool kept)
 {
 	struct deadman *deadman = calloc(1, sizeof *deadman);
-	struct arming arming = { .until = until, .kept = kept };
 	int error;
 
 	if (!deadman)
 		return NULL;
 	deadman->process = process;
 	deadman->until = until;
-	deadman->netlink = network_enter(process, arm_in, &arming);
-	if (deadman->netlink >= 0) {
+	deadman->committer = arm(process, until, kept);
+	if (deadman->committer) {
 		if (!kept && until > monotonic_ns())
 			deadman_renew(deadman, until);
 		return deadman;
@@ -152,7 +152,7 @@ static int commit(struct deadman *deadman, int64_t until)
 	begin(&batch, bytes);
 	fill(&batch, until);
 	batch_end(&batch);
-	return batch_commit(deadman->netlink, &batch);
+	return committer_commit(deadman->committer, &batch, PROMPT_NS);
 }
 
 void deadman_renew(struct deadman *deadman, int64_t until)
@@ -173,14 +173,23 @@ void deadman_renew(struct deadman *deadman, int64_t until)
 		if (!error)
 			deadman->until = took > SLOW_NS ? until + took : until;
 	}
-	if (error)
+	if (error == EINPROGRESS || error == EBUSY)
+		deadman->until = INT64_MAX;
+	else if (error)
 		log_failure("packets of a primary may not pass", error);
+	if (error && took < PROMPT_NS)
+		took = PROMPT_NS;
 	/* Transactions of the pod itself hold up ours. The other pods must not wait for them. */
-	if (took > SLOW_NS)
+	if (error || took > SLOW_NS)
 		deadman->again = began + (1 + PAUSES) * took;
 }
 
-void deadman_disarm(struct deadman *deadman)
+int64_t deadman_due(const struct deadman *deadman, int64_t end)
+{
+	return deadman->until > end ? deadman->again : INT64_MAX;
+}
+
+int deadman_disarm(struct deadman *deadman)
 {
 	uint8_t bytes[BYTES];
 	struct batch batch;
@@ -189,16 +198,19 @@ void deadman_disarm(struct deadman *deadman)
 	begin(&batch, bytes);
 	table_message(&batch, table, NFT_MSG_DELTABLE, BATCH_ACK);
 	batch_end(&batch);
-	error = batch_commit(deadman->netlink, &batch);
+	error = committer_commit(deadman->committer, &batch, PATIENT_NS);
+	if (error == EBUSY)
+		return error;
 	if (error && error != ENOENT)
 		log_failure("cannot remove the switch of a primary", error);
 	deadman_free(deadman);
+	return 0;
 }
 
 void deadman_free(struct deadman *deadman)
 {
 	if (!deadman)
 		return;
-	close(deadman->netlink);
+	committer_free(deadman->committer);
 	free(deadman);
 }

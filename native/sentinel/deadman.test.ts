@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { start, stateOf } from '../../init-waker/testing/process.ts'
@@ -210,6 +211,42 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await answered(a.client)
     const { word, values } = await acknowledged
     expect([word, values['reason']]).toEqual(['failed', expect.stringContaining('not permitted')])
+  })
+
+  test('D8.switch: a transaction that takes the pod seconds holds up no other pod, and packets pass again after it', async () => {
+    await using network = await createNetwork(app)
+    await serve(network)
+    await using one = await startSentinel(program)
+    const a = await join(one)
+    // A kernel without preemption keeps the processor while it has the transaction.
+    execFileSync('taskset', ['-a', '-c', '-p', '1', String(one.pid)])
+    const acknowledged = primary(a.client, api, network, { timeout: 1_200 })
+    await a.client.line(({ word }) => word === 'alone')
+    await answered(a.client)
+    expect((await acknowledged).word).toBe('ok')
+    const busy = await network.pod.start([
+      'taskset',
+      '-c',
+      '0',
+      await buildSanitized('harness'),
+      'tables',
+      '2000000',
+    ])
+    await eventually(() => expect(busy.stdout()).toBe('begins\n'))
+    let answers = 0
+    // Each answer is for a renewal of the switch, which waits for the transaction.
+    while (busy.stdout() === 'begins\n') {
+      await answered(a.client)
+      answers += 1
+      await new Promise(resolve => setTimeout(resolve, 5))
+    }
+    // A sentinel that waits as well answers only before its next renewal, which is a tenth of a second away.
+    expect(answers).toBeGreaterThan(80)
+    await eventually(async () => {
+      await answered(a.client)
+      expect(ask(network)).toBe('word word')
+    })
+    await eventually(async () => expect((await a.client.ask('unprimary', { name: 'pod' })).word).toBe('ok'))
   })
 
   test('D8.switch: a kernel that takes long for each renewal does not hold up the sentinel', async () => {

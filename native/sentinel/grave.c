@@ -50,23 +50,25 @@ static int no_redirects(void)
 	return error;
 }
 
-/* Call it inside the namespace. Returns the socket, or -1 with errno. */
-static int furnish(struct addresses *addresses, uint32_t heir)
+struct survey {
+	struct grave *grave;
+	bool (*closed)(void *context, const struct network *network);
+	void *context;
+};
+
+/* Returns a socket in the namespace, or -1 with errno. */
+static int look_around(void *context, const struct network *network)
 {
-	uint8_t bytes[RULES_BYTES];
-	struct batch batch;
+	struct survey *survey = context;
+	struct grave *grave = survey->grave;
 	int error, netlink = netlink_open(NETLINK_NETFILTER);
 
 	if (netlink < 0)
 		return -1;
-	addresses_read(addresses);
-	rules_prepare(&batch, bytes, sizeof bytes, heir);
+	grave->network = *network;
+	grave->state = survey->closed(survey->context, network) ? GRAVE_CLOSED : GRAVE_READY;
+	addresses_read(&grave->addresses);
 	error = no_redirects();
-	if (!error)
-		error = batch_commit(netlink, &batch);
-	/* Last: the pod must not forward before the rules exist. */
-	if (!error)
-		error = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
 	if (!error)
 		return netlink;
 	close(netlink);
@@ -74,41 +76,83 @@ static int furnish(struct addresses *addresses, uint32_t heir)
 	return -1;
 }
 
-struct furnishing {
-	struct grave *grave;
-	bool (*closed)(void *context, const struct network *network);
-	void *context;
-};
-
-static int furnish_for(void *context, const struct network *network)
+static int forward(void *context, const struct network *network)
 {
-	struct furnishing *furnishing = context;
-	struct grave *grave = furnishing->grave;
+	(void)context;
+	(void)network;
+	errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
+	return errno ? -1 : 0;
+}
 
-	grave->network = *network;
-	grave->state = furnishing->closed(furnishing->context, network) ? GRAVE_CLOSED : GRAVE_READY;
-	return furnish(&grave->addresses, grave->state == GRAVE_CLOSED ? grave->heir : 0);
+/* False with errno. */
+static bool furnish(struct grave *grave, struct process process, int netlink)
+{
+	uint8_t bytes[RULES_BYTES];
+	struct batch batch;
+	int error;
+
+	grave->committer = committer_open(netlink);
+	if (!grave->committer)
+		return false;
+	rules_prepare(&batch, bytes, sizeof bytes, grave->state == GRAVE_CLOSED ? grave->heir : 0);
+	error = committer_commit(grave->committer, &batch, PATIENT_NS);
+	/* Last: the pod must not forward before the rules exist. */
+	if (!error && network_enter(process, forward, NULL) == 0)
+		return true;
+	if (error)
+		errno = error;
+	return false;
 }
 
 struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
 			void *context)
 {
 	struct grave *grave = calloc(1, sizeof *grave);
-	struct furnishing furnishing = { .grave = grave, .closed = closed, .context = context };
-	int error;
+	struct survey survey = { .grave = grave, .closed = closed, .context = context };
+	int netlink, error;
 
 	if (!grave)
 		return NULL;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
 	grave->heir = heir;
-	grave->netlink = network_enter(process, furnish_for, &furnishing);
-	if (grave->netlink >= 0)
+	netlink = network_enter(process, look_around, &survey);
+	if (netlink >= 0 && furnish(grave, process, netlink))
 		return grave;
 	error = errno;
-	free(grave);
+	grave_free(grave);
 	errno = error;
 	return NULL;
+}
+
+/* Returns 0 or an errno. The state follows only if the kernel has done it, and becomes FAILED while that is not known. */
+static int change(struct grave *grave, const struct batch *batch, enum grave_state state)
+{
+	int error = committer_commit(grave->committer, batch, PATIENT_NS);
+
+	if (!error)
+		grave->state = state;
+	if (error == EINPROGRESS) {
+		grave->state = GRAVE_FAILED;
+		grave->later = state;
+		grave->late = true;
+	}
+	return error;
+}
+
+bool grave_settle(struct grave *grave)
+{
+	int result;
+
+	if (!grave->late)
+		return true;
+	result = committer_result(grave->committer);
+	if (result == EBUSY)
+		return false;
+	grave->late = false;
+	if (!result)
+		grave->state = grave->later;
+	return true;
 }
 
 int grave_aim(struct grave *grave, uint32_t heir)
@@ -116,8 +160,8 @@ int grave_aim(struct grave *grave, uint32_t heir)
 	int error;
 
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
-	error = grave->state == GRAVE_CLOSED ? batch_commit(grave->netlink, &grave->close) : 0;
-	if (error)
+	error = grave->state == GRAVE_CLOSED ? change(grave, &grave->close, GRAVE_CLOSED) : 0;
+	if (error && error != EINPROGRESS)
 		rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, grave->heir);
 	else
 		grave->heir = heir;
@@ -126,15 +170,17 @@ int grave_aim(struct grave *grave, uint32_t heir)
 
 int grave_close(struct grave *grave)
 {
-	int error = grave->state == GRAVE_CLOSED ? 0 : batch_commit(grave->netlink, &grave->close);
+	int error = grave->state == GRAVE_CLOSED ? 0 : change(grave, &grave->close, GRAVE_CLOSED);
 
-	grave->state = error ? GRAVE_FAILED : GRAVE_CLOSED;
+	if (error)
+		grave->state = GRAVE_FAILED;
 	return error;
 }
 
 void grave_sweep(const struct grave *grave)
 {
-	int count = grave->state == GRAVE_CLOSED ? conntrack_forget(grave->netlink, &grave->addresses) : 0;
+	int netlink = committer_netlink(grave->committer);
+	int count = grave->state == GRAVE_CLOSED && netlink >= 0 ? conntrack_forget(netlink, &grave->addresses) : 0;
 
 	if (count < 0)
 		log_failure("conversations from before a death may go on", errno);
@@ -142,18 +188,14 @@ void grave_sweep(const struct grave *grave)
 
 int grave_open(struct grave *grave)
 {
-	int error = grave->state == GRAVE_CLOSED ? batch_commit(grave->netlink, &grave->open) : 0;
-
-	if (!error)
-		grave->state = GRAVE_READY;
-	return error;
+	return grave->state == GRAVE_CLOSED ? change(grave, &grave->open, GRAVE_READY) : 0;
 }
 
 void grave_free(struct grave *grave)
 {
 	if (!grave)
 		return;
-	close(grave->netlink);
+	committer_free(grave->committer);
 	free(grave);
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "committer.h"
 #include "conntrack.h"
 #include "network.h"
 #include "process.h"
@@ -16,8 +17,9 @@
 enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
 
 struct grave {
-	enum grave_state state;
-	int netlink; /* keeps the namespace alive until grave_free() */
+	enum grave_state state, later; /* later: the state at the end of the change that is under way */
+	bool late; /* the kernel has not done it yet, or grave_settle() has not looked yet */
+	struct committer *committer; /* keeps the namespace alive until grave_free() */
 	struct network network;
 	struct addresses addresses; /* the pod's addresses */
 	uint32_t heir; /* network byte order */
@@ -35,11 +37,15 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 			void *context);
 
 /*
- * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno; on an error nothing has changed.
+ * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno; on an error nothing has changed, except on
+ * EINPROGRESS: see committer_commit(). Then the state is FAILED until grave_settle().
  */
 int grave_aim(struct grave *grave, uint32_t heir);
 
-/* Puts the redirect into effect. Returns 0 or an errno; the state becomes CLOSED or FAILED. */
+/*
+ * Puts the redirect into effect. Returns 0 or an errno; the state becomes CLOSED or FAILED. On EINPROGRESS it may become CLOSED at
+ * grave_settle().
+ */
 int grave_close(struct grave *grave);
 
 /* Also removes older connections from the connection tracking. Call it after grave_close(), when there is time. */
@@ -47,6 +53,9 @@ void grave_sweep(const struct grave *grave);
 
 /* Ends the redirect by removing the map's elements; the state becomes READY. Returns 0 or an errno. */
 int grave_open(struct grave *grave);
+
+/* Looks whether the kernel has done by now what took long. Returns false if it has not: look again. */
+bool grave_settle(struct grave *grave);
 
 /* Frees the grave; its rules and elements stay in the namespace. */
 void grave_free(struct grave *grave);

@@ -1,4 +1,5 @@
 // Long because every case needs the same network of a pod, an heir and a client.
+import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
@@ -38,6 +39,38 @@ describe.skipIf(cannotNetwork !== undefined).each([
   }
 
   const refused = 'error 111'
+
+  test('D7.grave: a redirect that waits for a transaction of the pod holds up nothing, and is known once it is in effect', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const dead = await serve(network.pod, 'dead')
+    await serve(network.heir, 'heir')
+    expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
+    const busy = await network.pod.start([
+      'taskset',
+      '-c',
+      '0',
+      await buildSanitized('harness'),
+      'tables',
+      '2000000',
+    ])
+    await eventually(() => expect(busy.stdout()).toBe('begins\n'))
+    // A kernel without preemption keeps the processor while it has the transaction.
+    execFileSync('taskset', ['-a', '-c', '-p', '1', String(sentinel.pid)])
+    await new Promise(resolve => setTimeout(resolve, 100))
+    process.kill(dead.pid, 'SIGKILL')
+    const event = await client.line(line => line.word === 'died')
+    expect(busy.stdout()).toBe('begins\n')
+    expect(event).toMatchObject({ values: { name: 'p', grave: 'failed' } })
+    await eventually(() => expect(busy.stdout()).toBe('begins\nended\n'))
+    await eventually(() => expect(ask(network, 'tcp')).toBe('heir 10.0.0.2'))
+    // It ends only a redirect of which it knows.
+    await eventually(async () => {
+      expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok')
+      expect(ask(network, 'tcp')).toBe(refused)
+    })
+  })
 
   test('D7.grave: before the death nothing is different, from it on every port is the heir’s', async () => {
     await using sentinel = await startSentinel(program)

@@ -135,7 +135,12 @@ void primaries_renew(struct voting *voting, int64_t now)
 			renew(primary, primary_until(primary), now);
 }
 
-/* Packets pass before the processes run; the processes stop after that. Returns until when it serves. */
+static int64_t earlier(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Packets pass before the processes run; the processes stop after that. Returns the time of the next call. */
 static int64_t enforce(struct primary *primary, int64_t now)
 {
 	struct deadman *deadman = primary->deadman;
@@ -145,12 +150,12 @@ static int64_t enforce(struct primary *primary, int64_t now)
 		renew(primary, end, now);
 		if (primary->freeze)
 			freeze_thaw(primary->freeze, primary->name);
-		return end;
+		return deadman ? earlier(end, deadman_due(deadman, end)) : end;
 	}
 	/* Other voters have to answer than when it was renewed. */
 	if (deadman && deadman->until > now)
 		deadman_renew(deadman, now);
-	return INT64_MAX;
+	return deadman ? deadman_due(deadman, now) : INT64_MAX;
 }
 
 int64_t primaries_due(struct voting *voting, int64_t now)

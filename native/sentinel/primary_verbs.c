@@ -133,6 +133,7 @@ void unprimary_verb(struct client *client, const struct request *request)
 	struct voting *voting = client->sentinel->voting;
 	const char *name = request_value(request, "name");
 	struct primary *primary = primary_of_pod(voting, name);
+	int error = 0;
 
 	pending_end(voting, name, "ended");
 	if (primary) {
@@ -143,7 +144,11 @@ void unprimary_verb(struct client *client, const struct request *request)
 		if (primary->deadman && request_value(request, "shut"))
 			deadman_free(primary->deadman);
 		else if (primary->deadman)
-			deadman_disarm(primary->deadman);
+			error = deadman_disarm(primary->deadman);
+		if (error) {
+			client_reply_error(client, request, "cannot remove the switch of a primary yet", error);
+			return;
+		}
 		primary->deadman = NULL;
 		freeze_free(primary->freeze, primary->name);
 		primary->freeze = NULL;

@@ -390,6 +390,8 @@ int64_t watches_due(struct sentinel *sentinel, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
+		if (watch->grave && !grave_settle(watch->grave) && now + PATIENT_NS < next)
+			next = now + PATIENT_NS;
 		if (is_closed_for_now(watch) && watch->opens <= now && !is_kept_closed(watch, now)) {
 			int error = open_pod(watch);
 

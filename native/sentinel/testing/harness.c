@@ -5,21 +5,27 @@
  *	harness frames INPUTS SEED           read random bytes with a right code as datagrams
  *	harness serves                       until when a primary serves: on each line of the standard input
  *	                                     TIMEOUT VOTERS TIME... SETS [COUNT VOTER...]..., in ns; `-` is no answer
+ *	harness tables COUNT                 one transaction of nftables with so many elements; prints `begins` and `ended`
  *
  * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
  * beyond it. check() tests the invariants of the result.
  */
 #include <arpa/inet.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "cgroup_procs.h"
+#include "expressions.h"
 #include "fuzz.h"
 #include "heartbeat.h"
 #include "line.h"
 #include "message.h"
+#include "netlink.h"
 #include "number.h"
 #include "quorum.h"
 
@@ -183,14 +189,60 @@ static int serves(void)
 	return 0;
 }
 
+/* A container with NET_ADMIN may do this in its pod. The namespace's other transactions wait for this one. */
+static int tables(uint32_t count)
+{
+	enum { ELEMENT_BYTES = 64, IN_A_MESSAGE = 1000 };
+	int netlink = netlink_open(NETLINK_NETFILTER), room = (int)(count * ELEMENT_BYTES) + 4096, error;
+	uint8_t *bytes = malloc((size_t)room);
+	struct batch batch;
+	size_t list = 0;
+
+	setsockopt(netlink, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof room);
+	batch_begin(&batch, bytes, (size_t)room);
+	batch.family = NFPROTO_INET;
+	table_replace(&batch, "busy");
+	batch_message(&batch, NFT_MSG_NEWSET, BATCH_CREATE);
+	put_text(&batch, NFTA_SET_TABLE, "busy");
+	put_text(&batch, NFTA_SET_NAME, "many");
+	put_u32(&batch, NFTA_SET_KEY_TYPE, 7);
+	put_u32(&batch, NFTA_SET_KEY_LEN, sizeof count);
+	put_u32(&batch, NFTA_SET_ID, 1);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t element;
+
+		if (i % IN_A_MESSAGE == 0) {
+			bool last = count - i <= IN_A_MESSAGE;
+
+			elements_message(&batch, "busy", "many", NFT_MSG_NEWSETELEM, BATCH_CREATE | (last ? BATCH_ACK : 0));
+			list = nest(&batch, NFTA_SET_ELEM_LIST_ELEMENTS);
+		}
+		element = nest(&batch, NFTA_LIST_ELEM);
+		put_data(&batch, NFTA_SET_ELEM_KEY, &i, sizeof i);
+		unnest(&batch, element);
+		if (i % IN_A_MESSAGE == IN_A_MESSAGE - 1 || i == count - 1)
+			unnest(&batch, list);
+	}
+	batch_end(&batch);
+	puts("begins");
+	fflush(stdout);
+	error = batch_commit(netlink, &batch);
+	puts(error ? strerror(error) : "ended");
+	fflush(stdout);
+	free(bytes);
+	return error != 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 3 && strcmp(argv[1], "tables") == 0)
+		return tables((uint32_t)strtoul(argv[2], NULL, 10));
 	if (argc == 4 && strcmp(argv[1], "frames") == 0)
 		return frames(strtoul(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	if (argc == 2 && strcmp(argv[1], "serves") == 0)
 		return serves();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
 		return fuzz_all(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves\n", stderr);
+	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves | tables COUNT\n", stderr);
 	return 2;
 }
