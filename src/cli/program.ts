@@ -6,6 +6,7 @@ import { type DrillOptions, drill } from './drill/drill.ts'
 import { exitCodes, explain } from './failure.ts'
 import { type FenceOptions, fence, unfence } from './fence/fence.ts'
 import { type EvacuateOptions, evacuate } from './move/evacuate.ts'
+import { type MigrationsOptions, showMigrations } from './move/migrations.ts'
 import { type MoveOptions, move } from './move/move.ts'
 import { type PromoteOptions, promote } from './promote/promote.ts'
 import { type CommonOptions, openSession, type Session } from './session.ts'
@@ -85,6 +86,7 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     addPromote,
     addMove,
     addEvacuate,
+    addMigrations,
     addDrill,
     addFence,
     addUninstall,
@@ -191,6 +193,20 @@ function addEvacuate(root: Command, perform: Perform): void {
     .action(async (node: string, options: EvacuateOptions, command: Command) =>
       perform(command, async session => {
         await evacuate(session, node, options)
+        return undefined
+      }),
+    )
+}
+
+function addMigrations(root: Command, perform: Perform): void {
+  root
+    .command('migrations')
+    .description('Show the moves of pods: those that are under way, what they wait for, and the last ones.')
+    .option('-A, --all-namespaces', 'show the Migrations of all namespaces')
+    .option('-w, --watch', 'watch, and show each change, until Ctrl-C')
+    .action(async (options: MigrationsOptions, command: Command) =>
+      perform(command, async session => {
+        await showMigrations(session, options)
         return undefined
       }),
     )
