@@ -186,11 +186,16 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'controller of Migrations: lets them begin, and tells how far they are',
     uses: ['src/api', 'src/kube', 'src/slot', 'src/slot/decide'],
   },
+  'src/drain': {
+    is: 'controllers of drains: disruption budgets of sets, and Migrations away from drained nodes',
+    uses: ['src/api', 'src/kube', 'src/migration', 'src/slot', 'src/slot/decide'],
+  },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
     uses: [
       'src/api',
       'src/backuppodset',
+      'src/drain',
       'src/kube',
       'src/migration',
       'src/slot',

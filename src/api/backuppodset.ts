@@ -68,6 +68,10 @@ export const diskUses = ['Encrypted', 'None'] as const
  * Nodes that may keep memory in addition to the nodes of the set's own pods: those where the template may run, or all.
  */
 export const holderChoices = ['Matching', 'Any'] as const
+/** How primaries leave a node that is drained: with their memory, or as Kubernetes evicts them. */
+export const drainModes = ['Move', 'Evict'] as const
+export type DrainMode = (typeof drainModes)[number]
+
 export type HotBackupMode = (typeof hotBackupModes)[number]
 
 /** Source of saved states: the memory of processes, or state that the app itself returns. */
@@ -164,6 +168,7 @@ export interface CheckpointSpec {
   readonly retain?: string
   /** Whether these nodes may also write generations to their disks, encrypted. */
   readonly disk?: DiskUse
+  readonly drain?: DrainMode
 }
 
 export type DiskUse = (typeof diskUses)[number]
@@ -238,6 +243,7 @@ export const defaults = Object.freeze({
     giveUpAfterSeconds: 0,
     retain: '10m',
     disk: 'Encrypted',
+    drain: 'Move',
     volumes: Object.freeze({ maxSize: '1Gi' }),
     source: 'criu',
   }),

@@ -54,6 +54,13 @@ export const annotations = {
    * `annotated`, the highest is converted first and the lowest is deleted first; without it a pod counts as 0.
    */
   preferenceRequested: 'backup.example.com/preference-requested',
+  /**
+   * An administrator sets this on a node whose primaries are to stay although it is cordoned. Any value but an empty one; it has no
+   * effect on evictions.
+   */
+  stayRequested: 'backup.example.com/stay-requested',
+  /** The node that a Migration empties; the operator writes it on the Migrations that it makes. */
+  drainedNode: 'backup.example.com/drained-node',
   /** A user sets this on a set to `allowed`: `kubectl understudy drill` may delete one of its primaries. */
   drill: 'backup.example.com/drill',
 } as const

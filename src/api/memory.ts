@@ -17,6 +17,8 @@ export interface ParsedMemory {
   readonly retainMs: number
   /** Generations may be written to disks, encrypted. */
   readonly disk: boolean
+  /** Its primaries leave a node that is drained with their memory. */
+  readonly movesOnDrain: boolean
   /** Limit in bytes for emptyDirs and writable layers together. */
   readonly volumeBytes: number
 }

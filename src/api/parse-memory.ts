@@ -1,4 +1,12 @@
-import { defaults, diskUses, holderChoices, hotBackupModes, limits, protocols } from './backuppodset.ts'
+import {
+  defaults,
+  diskUses,
+  drainModes,
+  holderChoices,
+  hotBackupModes,
+  limits,
+  protocols,
+} from './backuppodset.ts'
 import {
   type ParsedLiveness,
   type ParsedMemory,
@@ -49,6 +57,9 @@ export function parseMemory(read: Reader, spec: Readonly<Record<string, unknown>
     ),
     disk:
       read.oneOf('spec.checkpoint.disk', checkpoint['disk'], diskUses, defaults.checkpoint.disk) !== 'None',
+    movesOnDrain:
+      read.oneOf('spec.checkpoint.drain', checkpoint['drain'], drainModes, defaults.checkpoint.drain) ===
+      'Move',
     volumeBytes: read.measure(
       'spec.checkpoint.volumes.maxSize',
       volumes['maxSize'] ?? defaults.checkpoint.volumes.maxSize,

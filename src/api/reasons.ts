@@ -92,4 +92,10 @@ export const eventReasons = {
   promotionFailed: 'PromotionFailed',
   retired: 'PodsRetired',
   served: 'ServicesChanged',
+  /** Primaries are moved away from a node that is drained. */
+  draining: 'Draining',
+  /** A primary has not left a node that is drained, and why. */
+  drainWaits: 'DrainWaits',
+  /** The set's own disruption budget is not there, and why. */
+  budgetAbsent: 'BudgetAbsent',
 } as const

@@ -186,10 +186,11 @@ function addEvacuate(root: Command, perform: Perform): void {
   root
     .command('evacuate <node>')
     .description(
-      'Cordon a node and move all primaries whose memory is kept to other nodes, with their memory. `kubectl drain` ' +
-        'then finds only pods that may be replaced. Ctrl-C calls the moves off that have not been made.',
+      'Cordon a node, and show how the operator moves all primaries whose memory is kept to other nodes. `kubectl drain` ' +
+        'does the same and evicts the other pods, too. Ctrl-C ends only this command: `kubectl uncordon` calls off the ' +
+        'moves that have not been made.',
     )
-    .option('--timeout <seconds>', 'maximum wait for each pod; then its move is called off', natural, 900)
+    .option('--timeout <seconds>', 'maximum wait for all pods; the operator goes on afterwards', natural, 900)
     .action(async (node: string, options: EvacuateOptions, command: Command) =>
       perform(command, async session => {
         await evacuate(session, node, options)

@@ -13,6 +13,7 @@ import type {
   V1Node,
   V1PersistentVolumeClaim,
   V1Pod,
+  V1PodDisruptionBudget,
   V1Secret,
   V1Service,
   V1ServiceAccount,
@@ -46,6 +47,7 @@ export type Namespace = Stored<V1Namespace>
 export type Node = Stored<V1Node>
 export type PersistentVolumeClaim = Stored<V1PersistentVolumeClaim>
 export type Pod = Stored<V1Pod>
+export type PodDisruptionBudget = Stored<V1PodDisruptionBudget>
 export type Secret = Stored<V1Secret>
 export type Service = Stored<V1Service>
 export type ServiceAccount = Stored<V1ServiceAccount>
@@ -92,6 +94,12 @@ export const persistentVolumeClaims = resource<PersistentVolumeClaim>(
   'v1',
   'persistentvolumeclaims',
   'PersistentVolumeClaim',
+)
+export const podDisruptionBudgets = resource<PodDisruptionBudget>(
+  'policy',
+  'v1',
+  'poddisruptionbudgets',
+  'PodDisruptionBudget',
 )
 export const pods = resource<Pod>('', 'v1', 'pods', 'Pod')
 export const secrets = resource<Secret>('', 'v1', 'secrets', 'Secret')

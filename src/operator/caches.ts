@@ -1,6 +1,7 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { drainCondition } from '../api/drain.ts'
 import { gateContainerName } from '../api/gate.ts'
-import { labels } from '../api/labels.ts'
+import { annotations, labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
 import { migrations } from '../api/migration.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
@@ -9,6 +10,7 @@ import { isPermitted } from '../backuppodset/memory/permission.ts'
 import type { Missing } from '../backuppodset/missing.ts'
 import { podIndexes } from '../backuppodset/pod-indexes.ts'
 import { revisionIndexes } from '../backuppodset/revisions/observe.ts'
+import { budgetIndexes } from '../drain/budget-observe.ts'
 import type { Cache, CacheSet } from '../kube/cache-set.ts'
 import {
   controllerRevisions,
@@ -19,6 +21,8 @@ import {
   namespaces as namespaceResource,
   nodes as nodeResource,
   type Pod,
+  type PodDisruptionBudget,
+  podDisruptionBudgets,
   pods as podResource,
   services as serviceResource,
 } from '../kube/resources.ts'
@@ -60,9 +64,14 @@ export function createCaches(
   // Without the kind, or the right to see it, no pod moves; all else works. A leader that does not know the Migrations yet
   // calls off all moves, and deletes the pods that were made for them.
   const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'briefly', isNeeded: () => false })
+  // A set makes its own disruption budget only where it knows those of others: two on one pod make every eviction fail.
+  const budgets = cache(podDisruptionBudgets, {
+    ...{ indexes: budgetIndexes, awaited: 'not' },
+    transform: withoutStatus,
+  })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
+    stores: { ...always, ...forMemory, revisions, permitted, budgets, migrations: moves },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       needed
@@ -91,14 +100,31 @@ const nameOnly = ({ metadata: { name, uid, resourceVersion } }: Namespace): Name
   metadata: { name, uid, resourceVersion },
 })
 
-/** With labels and taints, an administrator controls which pods a node may run. The other fields are not needed. */
+/**
+ * With labels and taints, an administrator controls which pods a node may run, and empties it. The other fields are not
+ * needed.
+ */
 const labelsAndTaints = ({
-  metadata: { name, uid, resourceVersion, labels: all = {} },
+  metadata: { name, uid, resourceVersion, labels: all = {}, annotations: notes },
   spec,
-}: Node): Node => ({
-  metadata: { name, uid, resourceVersion, labels: all },
-  spec: { taints: spec?.taints ?? [] },
-})
+  status,
+}: Node): Node => {
+  const stays = notes?.[annotations.stayRequested]
+  const draining = status?.conditions?.filter(({ type }) => type === drainCondition) ?? []
+  return {
+    metadata: {
+      ...{ name, uid, resourceVersion, labels: all },
+      ...(stays && { annotations: { [annotations.stayRequested]: stays } }),
+    },
+    spec: { taints: spec?.taints ?? [], ...(spec?.unschedulable && { unschedulable: true }) },
+    ...(draining.length > 0 && { status: { conditions: draining } }),
+  }
+}
+
+const withoutStatus = ({ metadata, spec }: PodDisruptionBudget): PodDisruptionBudget => {
+  const { managedFields: _, ...kept } = metadata
+  return { metadata: kept, ...(spec && { spec }) }
+}
 
 /** Drops the fields of a pod that no rule reads; they take up most of its size. */
 export function withoutBallast(pod: Pod): Pod {

@@ -5,6 +5,8 @@ import { failurePauses } from '../backuppodset/action-retries.ts'
 import { createSetController } from '../backuppodset/controller.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { laneOf, seriesOf } from '../backuppodset/set-events.ts'
+import { createBudgetController } from '../drain/budget-controller.ts'
+import { createDrainController } from '../drain/controller.ts'
 import type { Api } from '../kube/api.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
@@ -65,6 +67,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   const { sets, nodes, reports } = caches.stores
   leadSets(manager, options, { wakeKeys, stateStore, urgentApi, caches })
   leadMigrations(manager, caches)
+  leadDrains(manager, caches)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },
@@ -121,6 +124,33 @@ function leadMigrations(
     ...{ clock, random, log },
   })
   manager.leading(controller.run)
+}
+
+/** Adds the controllers of drains to the work of the leader. */
+function leadDrains(
+  manager: Manager,
+  { stores, missingForMemory }: Pick<ReturnType<typeof createCaches>, 'stores' | 'missingForMemory'>,
+): void {
+  const { clock, random, log, metrics } = manager
+  const shared = {
+    ...stores,
+    api: manager.leaderApi,
+    recorder: manager.recorder(),
+    controllerMetrics: metrics.controller,
+    ...{ clock, random, log },
+  }
+  const drains = createDrainController({
+    ...shared,
+    isMissing: () => missingForMemory().length > 0 || !stores.migrations.hasSynced(),
+    queue: manager.queue({ name: 'drain' }),
+  })
+  manager.leading(drains.run)
+  const budgets = createBudgetController({
+    ...shared,
+    isMissing: () => missingForMemory().length > 0 || !stores.budgets.hasSynced(),
+    queue: manager.queue({ name: 'budget' }),
+  })
+  manager.leading(budgets.run)
 }
 
 /** Adds the controller of sets to the work of the leader. */

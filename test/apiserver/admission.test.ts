@@ -209,6 +209,13 @@ const setOwner = {
   controller: true,
 }
 
+const movesPath = '/apis/backup.example.com/v1alpha1/namespaces/shop/migrations'
+const ofSet = { labels: { 'backup.example.com/backuppodset': 'web' } }
+const move = (priority: string, metadata: object = {}) => ({
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { name: 'm', ...metadata } },
+  spec: { source: { name: 'web-n1' }, priority },
+})
+
 const binding = (metadata: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Binding', metadata: { name: 'waiting', ...metadata } },
   target: { kind: 'Node', name: 'n1' },
@@ -379,6 +386,7 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     'a user makes the Lease of a slot',
     create('edit', leasesPath, { ...lease, metadata: { ...lease.metadata, name: 'web-1' } }),
   ],
+  ['a user lets a Migration come before all others', create('edit', movesPath, move('SystemCritical'))],
   ['a user deletes the Lease of a slot', { as: 'edit', method: 'DELETE', path: leasePath }],
 ]
 
@@ -475,6 +483,9 @@ const allowed: readonly (readonly [string, Attempt])[] = [
     'a user makes a Lease',
     create('edit', leasesPath, { ...lease, metadata: { name: 'mine', namespace: 'shop' } }),
   ],
+  ['a user moves a pod', create('edit', movesPath, move('UserTriggered'))],
+  ['an administrator lets a Migration come first', create('admin', movesPath, move('SystemCritical'))],
+  ['the operator empties a node', create('operator', movesPath, move('SystemCritical', ofSet))],
   ['a template makes pods', create('replicaset', podsPath, newPod({ labels: { app: 'web' } }))],
   [
     'a kubelet says how its pod is',

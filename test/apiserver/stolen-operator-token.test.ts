@@ -47,6 +47,14 @@ const revision = (metadata: object) => ({
   ...{ apiVersion: 'apps/v1', kind: 'ControllerRevision', metadata: { name: 'web-1', ...metadata } },
   ...{ revision: 1, data: {} },
 })
+const budget = (metadata: object, selector: object = { matchLabels: owned.labels }) => ({
+  ...{ apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'new', ...metadata } },
+  spec: { minAvailable: 9, selector },
+})
+const migration = (metadata: object) => ({
+  ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { name: 'new', ...metadata } },
+  spec: { source: { name: 'of-set' }, priority: 'SystemCritical' },
+})
 const secret = (name: string, type: string, annotations: object = {}) => ({
   ...{ apiVersion: 'v1', kind: 'Secret', metadata: { name, annotations }, type },
 })
@@ -81,6 +89,8 @@ beforeAll(async () => {
     ['kube-system', slice({ name: 'kube-dns-x', labels: { 'kubernetes.io/service-name': 'kube-dns' } })],
     ['shop', revision({ name: 'of-set', ...owned })],
     ['shop', revision({ name: 'of-others' })],
+    ['shop', budget({ name: 'of-set', ...owned })],
+    ['shop', budget({ name: 'of-others' })],
     ['shop', { ...event('kubelet', 'Pod'), metadata: { name: 'of-others' } }],
   ]
   for (const namespace of ['shop', 'open'])
@@ -139,7 +149,8 @@ async function attempt({ method, path, body }: Attempt): Promise<unknown> {
 const groups = {
   ...{ pods: '/api/v1', services: '/api/v1', secrets: '/api/v1', leases: '/apis/coordination.k8s.io/v1' },
   ...{ endpointslices: '/apis/discovery.k8s.io/v1', controllerrevisions: '/apis/apps/v1' },
-  events: '/apis/events.k8s.io/v1',
+  ...{ events: '/apis/events.k8s.io/v1', poddisruptionbudgets: '/apis/policy/v1' },
+  migrations: '/apis/backup.example.com/v1alpha1',
 } as const
 type Plural = keyof typeof groups
 
@@ -268,6 +279,14 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     ),
   ],
   ['a Secret of another name', create(secret('other', 'Opaque'), 'understudy-agents')],
+  ['a disruption budget of no set', create(budget({}))],
+  [
+    'a disruption budget that keeps pods of others',
+    create(budget({ labels: owned.labels }, { matchLabels: { app: 'db' } })),
+  ],
+  ['a disruption budget of the cluster', create(budget(owned), 'kube-system')],
+  ['the end of a disruption budget of others', remove('poddisruptionbudgets/of-others')],
+  ['a Migration of no set', create(migration({}))],
   ['an event of the kubelet', create(event('kubelet', 'Pod'))],
   ['an event about a pod of others', create(event('understudy-operator', 'Pod'))],
 ]
@@ -318,6 +337,9 @@ const allowed: readonly (readonly [string, Attempt])[] = [
   ['the end of a slot', remove('leases/of-set')],
   ['an earlier template of a set', create(revision(owned))],
   ['the end of an earlier template of a set', remove('controllerrevisions/of-set')],
+  ['a disruption budget of a set', create(budget(owned))],
+  ['the end of a disruption budget of a set', remove('poddisruptionbudgets/of-set')],
+  ['a Migration of a set', create(migration(owned))],
   ['its own key', create(secret('understudy-wake-key', 'Opaque'), 'understudy-system')],
   ["the agents' key", create(secret('understudy-generations-key', 'Opaque'), 'understudy-agents')],
   ['an event about a set', create(event('understudy-operator', 'BackupPodSet'))],

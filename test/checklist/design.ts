@@ -543,9 +543,20 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.abort', 'a Migration that is deleted leaves the primary where it is', 'unit'),
       sentence('D16.phases', 'each phase of a Migration and each reason', 'unit'),
       sentence('D16.budgets', 'no budget of Migrations is exceeded, and none waits for nothing', 'unit'),
+      sentence('D16.again', 'a Migration does not fail for a pod of an earlier one', 'unit'),
       sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
       sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
       sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),
+    ],
+  },
+  {
+    name: 'Drains',
+    features: [
+      sentence('D17.rule', 'which Migrations a drain makes, repeats and calls off', 'unit'),
+      sentence('D17.budget', 'which disruption budgets a set has, and beside those of users', 'unit'),
+      sentence('D17.away', 'evictions of primaries are refused while the operator is away', 'apiserver'),
+      sentence('D17.drains', 'kubectl drain ends by itself, and no counted answer is lost', 'e2e'),
+      sentence('D17.refuses', 'a primary may not be evicted, and its hot backup may', 'e2e'),
     ],
   },
   {

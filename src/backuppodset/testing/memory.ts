@@ -19,6 +19,7 @@ export const parsedMemory: ParsedMemory = {
   retainMs: 600_000,
   volumeBytes: 0,
   disk: true,
+  movesOnDrain: true,
 }
 
 /** @throws Error if the pod's set keeps no memory. */

@@ -1,12 +1,13 @@
+import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
-import type { Migration } from '../../api/migration.ts'
+import { isFinished, type Migration, migrationSucceeded, migrations } from '../../api/migration.ts'
 import { memoryAnnotation } from '../../api/pod-contract.ts'
-import { isKubeError, messageOf } from '../../kube/errors.ts'
+import { isKubeError } from '../../kube/errors.ts'
+import { listAll } from '../../kube/list-all.ts'
 import { nodes, type Pod } from '../../kube/resources.ts'
-import { CliError } from '../failure.ts'
+import { CliError, exitCodes } from '../failure.ts'
 import { noSuchNode, primariesOn } from '../nodes.ts'
 import type { Session } from '../session.ts'
-import { migrate } from './migrate.ts'
 import { movedLine } from './move.ts'
 
 export interface EvacuateOptions {
@@ -14,61 +15,111 @@ export interface EvacuateOptions {
   readonly timeout: number
 }
 
-/** The end of the move of one primary. */
+/** How often to look at the primaries of the node, ms. */
+const pollMs = 1_000
+
+/** One primary that was on the node, and its last Migration. */
 interface Evacuated {
   readonly pod: string
-  readonly moved?: Migration
-  /** Why it has stayed. */
-  readonly why?: string
+  readonly migration: Migration | undefined
+  /** Its Migration has not ended, or it is still on the node. */
+  readonly isThere: boolean
 }
 
 /**
- * Cordons a node, and moves every primary whose memory is kept to other nodes. Migrations wait for each other as their budgets ask.
- * Primaries without memory stay: `kubectl drain` replaces them like any pod.
+ * Cordons a node, and waits until every primary whose memory is kept has left it: the operator moves them away from each cordoned
+ * node. Primaries without memory stay, and so do those of sets that let them be evicted: `kubectl drain` replaces them like any pod.
+ * The operator continues when this command ends, until the node is uncordoned.
  *
- * @throws CliError if a primary has stayed; KubeError.
+ * @throws CliError with exit code 4 if a primary is still there in the end; KubeError.
  */
 export async function evacuate(session: Session, node: string, { timeout }: EvacuateOptions): Promise<void> {
-  const { terminal, output } = session
+  const { terminal, output, progress, clock, signal } = session
   await cordon(session, node)
-  const primaries = (await primariesOn(session, node)).filter(
-    ({ metadata }) => metadata.annotations?.[memoryAnnotation] !== undefined,
-  )
-  const results = await Promise.all(primaries.map(pod => evacuateOne(session, pod, timeout * 1000)))
-  if (output === 'json') terminal.out(JSON.stringify({ node, primaries: results }, undefined, 2))
+  const end = clock.monotonic() + timeout * 1000
+  const seen = new Map<string, Pod>()
+  const all = await progress.step(`evacuate node ${node}`, async step => {
+    for (;;) {
+      const now = await look(session, node, seen)
+      const left = now.filter(({ isThere }) => isThere)
+      step.detail(left.length === 0 ? '' : `${left.length} of ${now.length} left; ${wordOf(left[0])}`)
+      if (left.length === 0 || clock.monotonic() >= end) return now
+      await clock.sleep(pollMs, signal)
+    }
+  })
+  const stayed = all.filter(({ isThere }) => isThere)
+  if (output === 'json') terminal.out(JSON.stringify({ node, primaries: all }, undefined, 2))
   else
     for (const line of [
-      ...results.map(({ pod, moved, why }) =>
-        moved ? `${pod}: ${movedLine(moved)}` : `${pod}: stays: ${why}`,
-      ),
-      `${results.filter(({ moved }) => moved).length} of ${results.length} primaries with memory have left node ${node}; it is cordoned`,
+      ...all.map(lineOf),
+      `${all.length - stayed.length} of ${all.length} primaries with memory have left node ${node}; it is cordoned`,
     ])
       terminal.out(line)
-  const stayed = results.filter(({ moved }) => moved === undefined)
   if (stayed.length > 0)
-    throw new CliError(`${stayed.length} primaries have stayed on node ${node}`, {
-      advice: 'remove the reason and run the command again; `kubectl uncordon` lets pods go there again',
+    throw new CliError(`${stayed.length} primaries have not left node ${node} within --timeout`, {
+      advice:
+        'remove the reason; the operator goes on trying until the node is uncordoned, and "kubectl delete pod" gives a slot to another pod without waiting',
+      exitCode: exitCodes.late,
     })
 }
 
-async function evacuateOne(session: Session, { metadata }: Pod, timeoutMs: number): Promise<Evacuated> {
-  const { namespace = '', name, uid } = metadata
-  const pod = `${namespace}/${name}`
-  const set = metadata.labels?.[labels.set] ?? 'pod'
-  try {
-    const moved = await migrate(
-      session,
-      {
-        ...{ namespace, pod: { name, uid }, prefix: `${set}-evacuate-`, title: `move ${pod}` },
-        spec: { priority: 'SystemCritical' },
-      },
-      timeoutMs,
-    )
-    return { pod, moved }
-  } catch (error) {
-    session.signal.throwIfAborted()
-    return { pod, why: messageOf(error) }
+/** Returns all primaries that have been seen on the node, with their Migrations. */
+async function look(session: Session, node: string, seen: Map<string, Pod>): Promise<readonly Evacuated[]> {
+  const { api, call } = session
+  const [pods, sets, moves] = await Promise.all([
+    primariesOn(session, node),
+    listAll(api, backupPodSets, {}, call),
+    listAll(api, migrations, {}, call),
+  ])
+  const there = new Set<string>()
+  for (const pod of pods) {
+    if (!leaves(pod, sets.objects)) continue
+    seen.set(pod.metadata.uid, pod)
+    there.add(pod.metadata.uid)
   }
+  return [...seen.values()].map(({ metadata: { namespace = '', name, uid } }) => {
+    const migration = lastOf(moves.objects, namespace, uid)
+    const isMoving = migration !== undefined && !isFinished(migration)
+    return { pod: `${namespace}/${name}`, migration, isThere: there.has(uid) || isMoving }
+  })
+}
+
+/** True if the operator moves the pod: its memory is kept, and its set does not let it be evicted. */
+function leaves({ metadata }: Pod, sets: readonly BackupPodSet[]): boolean {
+  if (metadata.annotations?.[memoryAnnotation] === undefined || metadata.deletionTimestamp !== undefined)
+    return false
+  const set = sets.find(
+    each =>
+      each.metadata.namespace === metadata.namespace && each.metadata.name === metadata.labels?.[labels.set],
+  )
+  return set !== undefined && set.spec.checkpoint?.drain !== 'Evict'
+}
+
+/** Returns the Migration of the pod that has not ended, or else the latest. */
+function lastOf(all: readonly Migration[], namespace: string, uid: string): Migration | undefined {
+  const its = all.filter(
+    ({ metadata, spec, status }) =>
+      metadata.namespace === namespace && (status?.source?.uid ?? spec.source.uid) === uid,
+  )
+  const created = ({ metadata }: Migration) => metadata.creationTimestamp ?? ''
+  return [...its].sort(
+    (a, b) => Number(isFinished(a)) - Number(isFinished(b)) || (created(a) < created(b) ? 1 : -1),
+  )[0]
+}
+
+function wordOf(about: Evacuated | undefined): string {
+  if (about === undefined) return ''
+  const { status } = about.migration ?? {}
+  if (about.migration === undefined) return `${about.pod}: the operator has not made its Migration yet`
+  const word = status?.conditions?.find(({ type }) => type === migrationSucceeded)
+  return `${about.pod}: ${[status?.phase ?? 'Pending', word?.reason, word?.message].filter(Boolean).join(': ')}`
+}
+
+function lineOf(about: Evacuated): string {
+  if (about.isThere) return `${wordOf(about)}: stays`
+  return about.migration?.status?.phase === 'Succeeded'
+    ? `${about.pod}: ${movedLine(about.migration)}`
+    : `${about.pod}: is gone, and not by a Migration`
 }
 
 async function cordon({ api, call }: Session, name: string): Promise<void> {

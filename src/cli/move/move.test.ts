@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { DrainMode } from '../../api/backuppodset.ts'
 import type { Migration, MigrationPhase, MigrationStatus } from '../../api/migration.ts'
 import { memoryAnnotation } from '../../api/pod-contract.ts'
 import { createFakeClock } from '../../kube/clock.ts'
@@ -11,13 +12,19 @@ import { evacuate } from './evacuate.ts'
 import { move } from './move.ts'
 
 /** An API server with Migrations, whose phases a test sets. */
-function scene({ mayReadNodes = true } = {}) {
+interface Start {
+  readonly mayReadNodes?: boolean
+  readonly drain?: DrainMode
+}
+
+function scene({ mayReadNodes = true, drain = 'Move' }: Start = {}) {
   const clock = createFakeClock()
   const terminal = recordingTerminal()
   const stop = new AbortController()
   const stored = new Map<string, Migration>()
   const deleted: string[] = []
   const cordoned: string[] = []
+  const gone = new Set<string>()
   let version = 0
   const api = fakeApi({
     async create(_, body) {
@@ -47,13 +54,22 @@ function scene({ mayReadNodes = true } = {}) {
       if (found === undefined) throw new KubeError('NotFound', `no ${name}`)
       return found
     },
-    async list() {
+    async list({ plural }) {
+      const metadata = { resourceVersion: '1' }
+      if (plural === 'migrations') return { items: [...stored.values()], metadata }
+      if (plural === 'backuppodsets') {
+        const one = set()
+        return { items: [{ ...one, spec: { ...one.spec, checkpoint: { drain } } }], metadata }
+      }
       const marked = pod('web-p', 'primary')
       const kept = {
         ...marked,
         metadata: { ...marked.metadata, annotations: { [memoryAnnotation]: 'kept' } },
       }
-      return { items: [kept, pod('plain-p', 'primary')], metadata: { resourceVersion: '1' } }
+      return {
+        items: [kept, pod('plain-p', 'primary')].filter(each => !gone.has(each.metadata.name)),
+        metadata,
+      }
     },
     async patch(_, { name }) {
       cordoned.push(name)
@@ -65,25 +81,35 @@ function scene({ mayReadNodes = true } = {}) {
     },
   })
   const session = makeSession({ api, clock, terminal, signal: stop.signal })
+  const statusOf = (
+    phase: MigrationPhase,
+    over: Partial<MigrationStatus>,
+    reason: string,
+  ): MigrationStatus => ({
+    ...{ phase, source: { uid: 'u', node: 'n1', set: 'web', slot: 0 } },
+    target: { name: 'web-t', uid: 't', node: 'n3' },
+    conditions: [
+      {
+        ...{ type: 'Succeeded', status: 'Unknown', reason, message: `about ${phase}` },
+        ...{ lastTransitionTime: '2030-01-01T00:00:00Z', observedGeneration: 1 },
+      },
+    ],
+    ...over,
+  })
+  /** A Migration of the operator. */
+  const put = (name: string, phase: MigrationPhase, uid: string, reason = 'Moved') =>
+    stored.set(name, {
+      metadata: { name, namespace: 'shop', uid: `uid-${name}`, resourceVersion: '9' },
+      spec: { source: { name: 'web-p', uid } },
+      status: statusOf(phase, { source: { uid, node: 'n1', set: 'web', slot: 0 } }, reason),
+    })
   const goes = (phase: MigrationPhase, over: Partial<MigrationStatus> = {}, reason = 'Moved') => {
     for (const [name, migration] of stored)
-      stored.set(name, {
-        ...migration,
-        status: {
-          ...{ phase, source: { uid: 'u', node: 'n1', set: 'web', slot: 0 } },
-          target: { name: 'web-t', uid: 't', node: 'n3' },
-          conditions: [
-            {
-              ...{ type: 'Succeeded', status: 'Unknown', reason, message: `about ${phase}` },
-              ...{ lastTransitionTime: '2030-01-01T00:00:00Z', observedGeneration: 1 },
-            },
-          ],
-          ...over,
-        },
-      })
+      stored.set(name, { ...migration, status: statusOf(phase, over, reason) })
   }
   const created = () => [...stored.values()].map(({ spec }) => spec)
-  return { clock, terminal, session, stop, deleted, cordoned, goes, created }
+  const leave = (name: string) => void gone.add(name)
+  return { clock, terminal, session, stop, deleted, cordoned, goes, created, put, leave }
 }
 
 test('a move creates a Migration to the node by its host name, and tells for how long the pod was stopped', async () => {
@@ -143,24 +169,39 @@ test('a move that fails tells why, and one that does not end in time or is inter
   expect(left.deleted).toHaveLength(1)
 })
 
-test('an evacuation cordons the node, and moves the primaries with memory and no others', async () => {
-  const { clock, terminal, session, cordoned, goes, created } = scene()
+test('an evacuation cordons the node, and waits for the Migrations of the operator, and for no other pods', async () => {
+  const { clock, terminal, session, cordoned, put, leave } = scene()
   const done = evacuate(session, 'n1', { timeout: 60 })
   await clock.untilSleepers(1)
   expect(cordoned).toEqual(['n1'])
-  expect(created()).toEqual([{ source: { name: 'web-p', uid: 'uid-web-p' }, priority: 'SystemCritical' }])
-  goes('Succeeded')
-  await clock.advance(200)
+  put('web-p-drain-1', 'Switching', 'uid-web-p')
+  leave('web-p')
+  await clock.advance(1_000)
+  put('web-p-drain-1', 'Succeeded', 'uid-web-p')
+  await clock.advance(1_000)
   await done
-  expect(terminal.written.at(-1)).toBe('1 of 1 primaries with memory have left node n1; it is cordoned')
+  expect(terminal.written).toEqual([
+    expect.stringContaining('web-p on n1 → web-t on n3, with all its memory'),
+    '1 of 1 primaries with memory have left node n1; it is cordoned',
+  ])
 })
 
-test('an evacuation in which a primary stays tells which and why, and fails', async () => {
-  const { clock, terminal, session, goes } = scene()
-  const done = evacuate(session, 'n1', { timeout: 60 }).catch((error: unknown) => error)
+test('an evacuation in which a primary stays tells which and why, and the operator goes on', async () => {
+  const { clock, terminal, session, put, deleted } = scene()
+  const done = evacuate(session, 'n1', { timeout: 2 }).catch((error: unknown) => error)
   await clock.untilSleepers(1)
-  goes('Failed', {}, 'Unschedulable')
-  await clock.advance(200)
-  expect(await done).toMatchObject({ exitCode: 1, message: '1 primaries have stayed on node n1' })
-  expect(terminal.written[0]).toContain('stays: the move has failed: Unschedulable')
+  put('web-p-drain-1', 'Failed', 'uid-web-p', 'Unschedulable')
+  await clock.advance(1_000)
+  await clock.advance(1_000)
+  expect(await done).toMatchObject({
+    ...{ exitCode: 4, message: '1 primaries have not left node n1 within --timeout' },
+  })
+  expect(terminal.written[0]).toContain('Failed: Unschedulable: about Failed: stays')
+  expect(deleted).toEqual([])
+})
+
+test('an evacuation does not wait for a set that lets its primaries be evicted', async () => {
+  const { session, terminal } = scene({ drain: 'Evict' })
+  await evacuate(session, 'n1', { timeout: 60 })
+  expect(terminal.written).toEqual(['0 of 0 primaries with memory have left node n1; it is cordoned'])
 })

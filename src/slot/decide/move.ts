@@ -3,6 +3,7 @@ import type { SlotReport } from '../../api/node-report.ts'
 import type { Node } from '../../kube/resources.ts'
 import { mayTake } from './errands.ts'
 import { fitsMemory } from './kinds.ts'
+import { leavingOf } from './leaving.ts'
 import type { SlotMemory } from './memory-view.ts'
 import type { Candidate } from './snapshot.ts'
 
@@ -44,15 +45,12 @@ export const hasLabels = (node: Node | undefined, wanted: Move['nodeSelector']):
   node !== undefined &&
   Object.entries(wanted).every(([name, value]) => node.metadata.labels?.[name] === value)
 
-/** Kubernetes keeps this taint on nodes that are cordoned. */
-const cordoned = 'node.kubernetes.io/unschedulable'
-
 /**
- * True if a slot may move to the node: it has the labels, and takes pods. The hot backups of a cordoned node have to leave it
- * soon, although they are heirs still.
+ * True if a slot may move to the node: it has the labels, and takes pods. The hot backups of a node that is being emptied have to
+ * leave it soon, although they are heirs still.
  */
 export const takesMoves = (node: Node | undefined, wanted: Move['nodeSelector']): boolean =>
-  hasLabels(node, wanted) && node?.spec?.taints?.some(({ key }) => key === cordoned) !== true
+  hasLabels(node, wanted) && leavingOf(node) === undefined
 
 interface Players<Pod> {
   readonly pods: readonly Pod[]

@@ -34,6 +34,11 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       only: 'the server cannot stream the initial list',
     },
     'backup.example.com/migrations watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/migrations create': {
+      file: 'src/drain/controller.ts',
+      code: /api\.create\(migrationResource/,
+      only: 'a node with primaries is drained',
+    },
     'backup.example.com/migrations delete': {
       file: 'src/migration/controller.ts',
       code: /api\.delete\(\s*migrationResource/,
@@ -185,6 +190,27 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       file: 'src/slot/endpoints/write.ts',
       code: /urgentApi\.delete\(endpointSlices/,
       only: 'a set has a service',
+    },
+    'policy/poddisruptionbudgets list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'policy/poddisruptionbudgets watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'policy/poddisruptionbudgets create': {
+      file: 'src/drain/budget-controller.ts',
+      code: /api\.create\(podDisruptionBudgets/,
+      only: 'a set keeps memory',
+    },
+    'policy/poddisruptionbudgets update': {
+      file: 'src/drain/budget-controller.ts',
+      code: /api\.replace\(\s*podDisruptionBudgets/,
+      only: 'a set that keeps memory changes its number of hot backups',
+    },
+    'policy/poddisruptionbudgets delete': {
+      file: 'src/drain/budget-controller.ts',
+      code: /api\.delete\(\s*podDisruptionBudgets/,
+      only: 'a set that kept memory does not any more',
     },
     'events.k8s.io/events create': { file: 'src/kube/recorder.ts', code: /api\.create\(\s*resource/ },
     'events.k8s.io/events patch': {

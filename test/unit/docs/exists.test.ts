@@ -39,7 +39,14 @@ const foreignFlags = new Set([
     '--build-arg',
     '--help',
   ],
-  ...['--metric-labels-allowlist', '--profile', '--field-selector', '--ignore-daemonsets'],
+  ...[
+    '--metric-labels-allowlist',
+    '--profile',
+    '--field-selector',
+    '--ignore-daemonsets',
+    '--delete-emptydir-data',
+  ],
+  '--disable-eviction',
 ])
 /** Words of Kubernetes. */
 const foreignWords = new Set(['ReadWriteOnce', 'ReadWriteOncePod'])

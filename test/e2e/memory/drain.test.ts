@@ -1,0 +1,209 @@
+/** Drains on real kubelets: `kubectl drain` with nothing else, while clients count. */
+import { describe, expect, it } from 'vitest'
+import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { annotations } from '../../../src/api/labels.ts'
+import { type Migration, migrations } from '../../../src/api/migration.ts'
+import { events, nodes, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
+import {
+  addressOf,
+  type CounterSet,
+  counter,
+  holderOf,
+  restartsOf,
+  saved,
+  slotsOf,
+} from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
+import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { alone, createWorld, type World } from '../lib/world.ts'
+
+const hostname = 'kubernetes.io/hostname'
+
+/** A client that counts on, whichever pod has the slot. */
+async function counting(set: CounterSet) {
+  let [answered, failed, gapMs] = [0, 0, 0]
+  let isOver = false
+  const addressNow = async (): Promise<string> => {
+    const [lease] = await slotsOf(set)
+    if (lease === undefined) throw new Error('no slot')
+    return addressOf(await holderOf(set, lease))
+  }
+  const run = async (): Promise<void> => {
+    let ip = await addressNow()
+    let last = Date.now()
+    while (!isOver) {
+      try {
+        await counter.add(ip)
+        answered += 1
+        gapMs = Math.max(gapMs, Date.now() - last)
+        last = Date.now()
+      } catch {
+        failed += 1
+        ip = await addressNow().catch(() => ip)
+      }
+      await new Promise(resolve => setTimeout(resolve, 20))
+    }
+  }
+  const running = run()
+  return {
+    async end() {
+      isOver = true
+      await running
+      const value = await counter.read(await addressNow())
+      return { value, answered, failed, gapMs }
+    },
+  }
+}
+
+const drained = async ({ api, namespace }: World, node: string): Promise<readonly Migration[]> =>
+  (await api.list(migrations, { namespace })).items.filter(
+    ({ metadata }) => metadata.annotations?.[annotations.drainedNode] === node,
+  )
+
+const drain = (node: string) =>
+  kubectl('drain', node, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=300s')
+
+async function nodeOf(set: CounterSet): Promise<string> {
+  const [lease] = await slotsOf(set)
+  return lease?.node ?? ''
+}
+
+/** A set of a counter with one hot backup. */
+async function counterSet(world: World, name: string): Promise<CounterSet> {
+  const set: CounterSet = { api: world.api, namespace: world.namespace, name }
+  await world.createSet(name, {
+    ...{ replicas: 1, hotBackups: 1, checkpoint: { interval: '1s' } },
+    // A busy machine must not look like a lost node: then the successor continues from the last saved state.
+    failover: { nodeTimeout: '60s', fencing: 'None' },
+  })
+  await eventually(async () => {
+    const [one] = await slotsOf(set)
+    if (one?.heir === undefined) throw new Error(`no heir of ${name} yet`)
+  })
+  await saved(set)
+  return set
+}
+
+/** Moves the primary of a set to a node, unless it is there. */
+async function bring({ api, namespace }: World, set: CounterSet, node: string): Promise<void> {
+  const [lease] = await slotsOf(set)
+  if (lease === undefined || lease.node === node) return
+  const { metadata } = await api.get(nodes, { name: node })
+  await api.create(
+    migrations,
+    {
+      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration' },
+      metadata: { namespace, name: `bring-${set.name}` },
+      spec: {
+        source: { name: lease.holder.name },
+        addedNodeSelector: { [hostname]: metadata.labels?.[hostname] ?? '' },
+      },
+    },
+    { namespace },
+  )
+  await eventually(async () => {
+    const { status } = await api.get(migrations, { namespace, name: `bring-${set.name}` })
+    expect(status?.phase, JSON.stringify(status)).toBe('Succeeded')
+  })
+}
+
+/** Returns the events, Migrations and slots of the namespace, for errors. */
+async function historyOf({ api, namespace }: World): Promise<string> {
+  const told = (await api.list(events, { namespace })).items.map(each =>
+    [each.eventTime, each.regarding?.name, each.reason, each.note].join(' '),
+  )
+  const moves = (await api.list(migrations, { namespace })).items.map(
+    ({ metadata, status }) => `${metadata.name} ${JSON.stringify(status)}`,
+  )
+  const { items } = await api.list(backupPodSets, { namespace })
+  const slots = items.map(({ metadata, status }) => `${metadata.name} ${JSON.stringify(status?.slots)}`)
+  return [...told.sort(), ...moves, ...slots].join('\n')
+}
+
+const evict = ({ api, namespace }: World, name: string) =>
+  api.request('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+    body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } },
+  })
+
+async function drainThereAndBack(world: World): Promise<void> {
+  await alone(world)
+  const workers = (await world.api.list(nodes, {})).items.filter(
+    ({ spec }) => !spec?.unschedulable && !spec?.taints?.length,
+  )
+  const sets = [await counterSet(world, 'one'), await counterSet(world, 'two')] as const
+  const node = await nodeOf(sets[0])
+  await bring(world, sets[1], node)
+  await Promise.all(sets.map(set => saved(set)))
+  const lives = await Promise.all(sets.map(async set => (await slotsOf(set))[0]?.incarnation))
+  for (const set of sets) expect(await nodeOf(set)).toBe(node)
+  const clients = await Promise.all(sets.map(counting))
+  try {
+    const begun = Date.now()
+    await drain(node)
+    console.log(`drained ${node} in ${Date.now() - begun} ms`)
+    for (const set of sets) expect(await nodeOf(set)).not.toBe(node)
+    const moves = await drained(world, node)
+    expect(moves.map(({ status }) => status?.phase).sort()).toEqual(['Succeeded', 'Succeeded'])
+    await kubectl('uncordon', node)
+
+    // And back: another node, under the same clients.
+    await Promise.all(sets.map(set => saved(set)))
+    const second = await nodeOf(sets[0])
+    const again = Date.now()
+    await drain(second)
+    console.log(`drained ${second} in ${Date.now() - again} ms`)
+    for (const set of sets) expect(await nodeOf(set)).not.toBe(second)
+    await kubectl('uncordon', second)
+  } finally {
+    for (const { metadata } of workers) await kubectl('uncordon', metadata.name)
+  }
+  for (const [index, client] of clients.entries()) {
+    const { value, answered, failed, gapMs } = await client.end()
+    console.log(
+      `${sets[index]?.name}: ${answered} answered, ${failed} failed, counts ${value}, gap ${gapMs} ms`,
+    )
+    expect(value).toBeGreaterThanOrEqual(answered)
+    expect(value).toBeLessThanOrEqual(answered + failed)
+  }
+  for (const [index, set] of sets.entries()) {
+    expect((await slotsOf(set))[0]?.incarnation).toBe(lives[index])
+    expect(await restartsOf(set)).toEqual({})
+  }
+  const told = (await world.api.list(events, { namespace: world.namespace })).items
+  expect(told.map(({ reason }) => reason)).toContain('Draining')
+}
+
+describe.skipIf(needsNodes())('drains', () => {
+  it('D17.drains: kubectl drain of a node with primaries of two sets ends, every counted answer is in the state, and back again', async () => {
+    await using world = await createWorld()
+    try {
+      await drainThereAndBack(world)
+    } catch (error) {
+      throw new Error(await historyOf(world), { cause: error })
+    }
+  })
+
+  it('D17.refuses: the eviction of a primary is refused with 429, and of its hot backup is not', async () => {
+    await using world = await createWorld()
+    const set = await counterSet(world, 'kept')
+    const [lease] = await slotsOf(set)
+    await eventually(async () => {
+      const { items } = await world.api.list(podDisruptionBudgets, { namespace: world.namespace })
+      expect(items.map(({ status }) => [status?.expectedPods, status?.disruptionsAllowed])).toEqual([[1, 0]])
+    })
+    await expect(evict(world, lease?.holder.name ?? '')).rejects.toMatchObject({
+      ...{ code: 'Throttled', status: 429 },
+      message: expect.stringContaining('disruption budget'),
+    })
+    const hot = lease?.heir?.name ?? ''
+    expect((await evict(world, hot)).status).toBe(201)
+    await eventually(async () => {
+      const again = (await slotsOf(set))[0]
+      expect(again?.heir?.name).not.toBe(hot)
+      expect(again?.heir).toBeDefined()
+      expect(again?.holder.uid).toBe(lease?.holder.uid)
+    })
+    const pod = await world.api.get(pods, { namespace: world.namespace, name: lease?.holder.name ?? '' })
+    expect(pod.metadata.deletionTimestamp).toBeUndefined()
+  })
+})
