@@ -89,6 +89,9 @@ export function isUnderstudy({ spec }: Pod): boolean {
  */
 export const successorAnnotation = `${prefix}successor-of`
 
+/** On a hot backup that was created for a move: the uid of the Migration. */
+export const migrationAnnotation = `${prefix}migration-uid`
+
 /** Socket on which the gate of a cold backup takes wake messages from its node's agent. */
 export const gateSocket = `${holdPath}/gate.sock`
 /** Order that an agent passes to the pod's gate: `KIND TOKEN`. The token opens only this gate. */

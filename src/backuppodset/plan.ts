@@ -51,6 +51,8 @@ export type Action =
         readonly notOn?: string | undefined
         /** Labels that its node must have, beside those that the template asks for. */
         readonly nodeSelector?: Readonly<Record<string, string>>
+        /** Uid of the Migration that it is made for. */
+        readonly migration?: string
       }
       /** Where a hot backup could be the heir of slots that have none. */
       readonly near?: Near

@@ -187,6 +187,9 @@ describe('D16.phases: a Migration', () => {
       'Failed',
       'Unschedulable',
     ])
+    const nowhere = held({ nodes: 0 })
+    expect(outcomeOf(view(nowhere, undefined, begun('Reserving', 299_000)))).toEqual(['Reserving', 'NoNode'])
+    expect(outcomeOf(view(nowhere, undefined, begun('Reserving', 300_000)))).toEqual(['Failed', 'NoNode'])
     const slow = held({ target: target({ hasMemory: false }) })
     expect(outcomeOf(view(slow, undefined, begun('Preparing', 899_000)))).toEqual([
       'Preparing',

@@ -140,8 +140,9 @@ function underWay({ status }: MigrationView, wish: ParsedMigration, facts: Held,
   const begun = beganAt(status, 'Reserving') ?? now
   if (now - begun >= wish.pendingMs)
     return failed(word.reason, `after pendingTimeoutSeconds: ${word.message}`)
-  const { unschedulable } = facts.target ?? {}
-  if (unschedulable !== undefined && now - begun >= wish.unschedulableMs)
+  const { target, nodes } = facts
+  const isHomeless = target === undefined ? nodes === 0 : target.unschedulable !== undefined
+  if (isHomeless && now - begun >= wish.unschedulableMs)
     return failed(word.reason, `after unschedulableTimeoutSeconds: ${word.message}`)
   return word
 }

@@ -4,17 +4,25 @@ import { labels } from '../api/labels.ts'
 import type { Migration } from '../api/migration.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../api/numbered-slot.ts'
+import { migrationAnnotation, podConditions, successorAnnotation } from '../api/pod-contract.ts'
 import { kindLabels } from '../api/pod-kind.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import { createStore } from '../kube/store.ts'
 import { createSince } from '../slot/observe/since.ts'
 import { leaseIndexes } from '../slot/observe/slot-leases.ts'
+import { restoreFailed } from '../slot/observe/stage.ts'
+import { makeReport } from '../slot/testing/objects.ts'
 import { makeHolder, makeLease } from '../slot/testing/slots.ts'
 import { observe } from './observe.ts'
 import { createStops } from './stops.ts'
 
-function factsWith(over: Partial<NumberedSlotLease>) {
+interface More {
+  /** Uid of the Migration that made the hot backup of node `n2`, whose restore has failed. Absent: there is no such pod. */
+  readonly failedOf?: string
+}
+
+function factsWith(over: Partial<NumberedSlotLease>, { failedOf }: More = {}) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
   const { metadata, spec } = numberedSlotLeaseBody(
@@ -29,6 +37,25 @@ function factsWith(over: Partial<NumberedSlotLease>) {
     },
     spec: { nodeName: 'n-p', containers: [] },
   })
+  const reports = createStore<NodeReport>()
+  const nodes = createStore<Node>()
+  if (failedOf !== undefined) {
+    reports.upsert(makeReport('n2', { ready: true }))
+    nodes.upsert({ metadata: { name: 'n2', uid: 'n2', resourceVersion: '1' } })
+    pods.upsert({
+      metadata: {
+        ...{ namespace: 'default', name: 'h', uid: 'uid-h', resourceVersion: '1' },
+        labels: { ...kindLabels('hotbackup'), [labels.set]: 'bps' },
+        annotations: { [successorAnnotation]: '0', [migrationAnnotation]: failedOf },
+      },
+      spec: { nodeName: 'n2', containers: [], readinessGates: [] },
+      status: {
+        conditions: [
+          { type: podConditions.understudy, status: 'False', reason: restoreFailed, message: 'torn' },
+        ],
+      },
+    })
+  }
   const migrations = createStore<Migration>()
   migrations.upsert({
     metadata: { namespace: 'default', name: 'm', uid: 'm', resourceVersion: '1' },
@@ -36,7 +63,7 @@ function factsWith(over: Partial<NumberedSlotLease>) {
   })
   const [view] = observe({
     ...{ clock, leases, pods, migrations, since: createSince(clock), stops: createStops(clock) },
-    ...{ sets: createStore<BackupPodSet>(), reports: createStore<NodeReport>(), nodes: createStore<Node>() },
+    ...{ sets: createStore<BackupPodSet>(), reports, nodes },
   })
   return view?.facts
 }
@@ -44,4 +71,9 @@ function factsWith(over: Partial<NumberedSlotLease>) {
 it('a primary whose memory may not be saved has none that could move, although its slot has a Lease', () => {
   expect(factsWith({})).toMatchObject({ type: 'held', source: { uid: 'uid-p', set: 'bps', slot: 0 } })
   expect(factsWith({ unsaved: true })).toMatchObject({ type: 'unkept' })
+})
+
+it('D16.again: a pod whose restore has failed is the end of the Migration that made it, and of no other', () => {
+  expect(factsWith({}, { failedOf: 'm' })).toMatchObject({ target: { name: 'h', failed: 'torn' } })
+  expect(factsWith({}, { failedOf: 'earlier' })).toMatchObject({ type: 'held', target: undefined })
 })

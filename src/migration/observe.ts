@@ -90,7 +90,7 @@ function factsOf(
   if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
   if (lease.holder.uid !== found.uid) return passedTo(deps, wish, found, lease)
   deps.stops.noteStopping(uid, lease.handover !== undefined)
-  return heldBy(deps, wish, found, lease, leases)
+  return heldBy(deps, migration, wish, found, lease, leases)
 }
 
 type Unfound = { readonly type: 'absent' | 'another' | 'backup' | 'unkept' }
@@ -116,6 +116,7 @@ function findSource(deps: ObserveDeps, namespace: string, { source }: ParsedMigr
 
 function heldBy(
   deps: ObserveDeps,
+  { metadata: { uid: migration } }: Migration,
   { nodeSelector }: ParsedMigration,
   source: Source,
   lease: NumberedSlotLease,
@@ -142,8 +143,8 @@ function heldBy(
     targetOf({ pods: candidates, heirs }, lease, { nodes }) ??
     // It is not replaced: see `withoutTarget`.
     candidates.find(
-      ({ kind, node = '', stage: { successorOf, failed } }) =>
-        kind === 'hotbackup' && successorOf === lease.slot && failed !== undefined && nodes.has(node),
+      ({ kind, node = '', stage: { madeFor, failed } }) =>
+        kind === 'hotbackup' && madeFor === migration && failed !== undefined && nodes.has(node),
     )
   const copy = target?.node === undefined ? undefined : reportOf(deps, target.node, lease)
   return {

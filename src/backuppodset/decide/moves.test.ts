@@ -28,7 +28,13 @@ function world(replicas: number, hotBackups: number, over: Partial<Snapshot> = {
 }
 
 const moveOf = (source: string, nodes: readonly string[], over: Partial<Move> = {}): Move => ({
-  ...{ name: 'm', source: `uid-${source}`, nodeSelector: { disk: 'big' }, maxDowntimeMs: undefined },
+  ...{
+    name: 'm',
+    uid: 'm',
+    source: `uid-${source}`,
+    nodeSelector: { disk: 'big' },
+    maxDowntimeMs: undefined,
+  },
   nodes: new Set(nodes),
   ...over,
 })
@@ -47,10 +53,10 @@ const arrivedOn =
       }),
     })
 
-/** The same, for pods that are made from now on; the hot backup `h0` stays. */
+/** The same, for pods that are made from now on; those of before stay. */
 const arrivedBeside = (s: Snapshot): Snapshot => {
-  const stays = s.pods.filter(({ name }) => name === 'h0')
-  const others = arrived({ ...s, pods: s.pods.filter(({ name }) => name !== 'h0') })
+  const stays = s.pods.filter(({ name }) => name === 'h0' || name === 'm0')
+  const others = arrived({ ...s, pods: s.pods.filter(({ name }) => name !== 'h0' && name !== 'm0') })
   return staged({ ...s, pods: [...stays, ...others.pods] })
 }
 
@@ -175,9 +181,30 @@ describe('a Migration moves the primary of a slot', () => {
 
   it('a pod that was made for it and could not be given the memory is not made again and again', () => {
     const s = world(1, 1)
-    const failed = makeUnderstudy('m0', { node: 'far' }, { ...on, successorOf: 0, failed: 'torn' })
+    const failed = makeUnderstudy(
+      'm0',
+      { node: 'far' },
+      { ...on, successorOf: 0, madeFor: 'm', failed: 'torn' },
+    )
     const asked = { ...s, pods: [...s.pods, failed], moves: [moveOf('p0', ['far'])] }
     expect(made(actionsOf(decide(asked, random)))).toEqual([])
+  })
+
+  it('D16.again: a pod that an earlier Migration has left, and that could not be given the memory, does not keep the next from its own', () => {
+    const s = world(1, 1)
+    const failed = makeUnderstudy(
+      'm0',
+      { node: 'far' },
+      { ...on, successorOf: 0, madeFor: 'earlier', failed: 'torn' },
+    )
+    const asked = {
+      ...s,
+      pods: [...s.pods.filter(({ name }) => name !== 'h0'), failed],
+      moves: [moveOf('p0', ['far'])],
+    }
+    const { end, actions } = rest(asked, arrivedBeside)
+    expect(made(actions)).toMatchObject([{ kind: 'hotbackup', successorOf: { slot: 0, migration: 'm' } }])
+    expect(primaryOf(end, 0)?.node).toBe('far')
   })
 
   it('a hot backup that was made for the slot long ago, and is elsewhere, does not keep the move waiting', () => {
@@ -203,7 +230,11 @@ describe('a Migration moves the primary of a slot', () => {
     const stopped = { ...s, pods: asked }
     const standing = played(stopped, decide(stopped, random), { comes: () => true })
     expect(standing.memory?.slots.get(0)?.lease.handover).toBe('uid-h0')
-    const ready = makeUnderstudy('t0', { node: 'far' }, { ...on, successorOf: 0, containers: 'app=1' })
+    const ready = makeUnderstudy(
+      't0',
+      { node: 'far' },
+      { ...on, successorOf: 0, madeFor: 'm', containers: 'app=1' },
+    )
     for (const pods of [standing.pods, [...standing.pods, ready]])
       expect(actionsOf(decide({ ...standing, pods, moves: [moveOf('p0', ['far'])] }, random))).toMatchObject([
         { type: 'promote', pod: { name: 'h0' } },

@@ -64,9 +64,10 @@ export const withoutTarget = (facts: Facts): Moving | undefined =>
 
 /**
  * True if the pod was made for this move. If it failed, it is not replaced: the next one would fail, too, and the Migration tells
- * why. A pod elsewhere was made for the slot earlier, and has stayed as a hot backup.
+ * why. A pod elsewhere, or of an earlier Migration of the slot, has stayed as a hot backup.
  */
 export const isMadeFor = ({ kind, node, stage }: PodView, { slot, move }: Moving): boolean =>
   kind === 'hotbackup' &&
   stage?.successorOf === slot.lease.slot &&
+  stage.madeFor === move.uid &&
   (node === undefined || (node !== slot.lease.node && move.nodes.has(node)))

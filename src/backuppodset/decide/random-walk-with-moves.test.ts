@@ -72,7 +72,13 @@ function happens(s: Snapshot, event: Event): Snapshot {
       const primary = one(primaries)
       if (primary === undefined) return s
       const move: Move = {
-        ...{ name: 'm', source: primary.uid, nodeSelector: { a: 'b' }, nodes: nodesFor(s, event.to) },
+        ...{
+          name: 'm',
+          uid: `m-${primary.uid}`,
+          source: primary.uid,
+          nodeSelector: { a: 'b' },
+          nodes: nodesFor(s, event.to),
+        },
         maxDowntimeMs: event.slow ? 100 : undefined,
       }
       return { ...s, moves: [move, ...(s.moves ?? []).filter(({ source }) => source !== primary.uid)] }

@@ -83,9 +83,11 @@ function makeTarget(s: Snapshot, random: Random): Action[] {
   const { restoreHash = '' } = moving.slot.lease
   const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
   if (restoreHash !== s.restoreHash && revision === undefined) return []
-  const { nodeSelector } = moving.move
+  const { nodeSelector, uid: migration } = moving.move
   const made = madeAway(s, random, moving.slot)
-  return [{ ...made, successorOf: { ...made.successorOf, nodeSelector }, ...(revision && { revision }) }]
+  return [
+    { ...made, successorOf: { ...made.successorOf, nodeSelector, migration }, ...(revision && { revision }) },
+  ]
 }
 
 /** Returns the creation of a hot backup that can take this slot, off the node of its primary. */

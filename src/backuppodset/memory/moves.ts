@@ -42,7 +42,8 @@ export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: Move
       const { nodeSelector, maxDowntimeMs } = parsed.wish
       return [
         {
-          ...{ name: migration.metadata.name, source: uid, nodeSelector, maxDowntimeMs },
+          ...{ name: migration.metadata.name, uid: migration.metadata.uid },
+          ...{ source: uid, nodeSelector, maxDowntimeMs },
           nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
         },
       ]

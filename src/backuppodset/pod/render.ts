@@ -3,7 +3,7 @@ import { type InjectedResources, injectedResources } from '../../api/injected-re
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { successorAnnotation } from '../../api/pod-contract.ts'
+import { migrationAnnotation, successorAnnotation } from '../../api/pod-contract.ts'
 import { kindLabels } from '../../api/pod-kind.ts'
 import type { Wire } from '../../kube/object.ts'
 import { controllerReference } from '../../slot/decide/owner.ts'
@@ -65,6 +65,7 @@ export function renderPod(
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
         ...marks?.annotations,
         ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
+        ...(successorOf?.migration ? { [migrationAnnotation]: successorOf.migration } : {}),
       },
       ownerReferences: [controllerReference(ownerOf(set))],
     },

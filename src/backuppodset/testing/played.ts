@@ -127,7 +127,12 @@ function created(s: Snapshot, { name, kind, role, revision, successorOf, near }:
       stage: stage({ understudy: true, restoreHash }),
     })
   const node = near?.nodes[0] ?? `n-${name}`
-  const made = makeUnderstudy(name, { templateHash, node }, { restoreHash, successorOf: successorOf?.slot })
+  const madeFor = successorOf?.migration
+  const made = makeUnderstudy(
+    name,
+    { templateHash, node },
+    { restoreHash, successorOf: successorOf?.slot, ...(madeFor !== undefined && { madeFor }) },
+  )
   return successorOf ? { ...made, ready: false, createdAt: s.now } : made
 }
 

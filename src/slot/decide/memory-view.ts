@@ -16,6 +16,8 @@ export interface StageView {
    * primary.
    */
   readonly successorOf: number | undefined
+  /** Uid of the Migration that it was made for. */
+  readonly madeFor?: string
   /** That slot has its primary, or the set has no place for the slot: it needs this pod no more. */
   readonly errandOver?: boolean
   /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */

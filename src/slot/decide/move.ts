@@ -8,8 +8,9 @@ import type { SlotMemory } from './memory-view.ts'
 import type { Candidate } from './snapshot.ts'
 
 export interface Move {
-  /** Name of the Migration. */
+  /** Name and uid of the Migration. */
   readonly name: string
+  readonly uid: string
   /** Uid of the primary that is to be replaced. */
   readonly source: string
   /** Labels of the nodes that may have the successor. */

@@ -4,6 +4,7 @@ import {
   containerIdsOf,
   isUnderstudy,
   memoryAnnotation,
+  migrationAnnotation,
   podConditions,
   savedAnnotation,
   servingReasons,
@@ -37,6 +38,9 @@ export function stageOf(pod: Pod): StageView {
     keeps: pod.metadata.annotations?.[memoryAnnotation] !== undefined,
     understudy: isUnderstudy(pod),
     successorOf: natural(pod.metadata.annotations?.[successorAnnotation]),
+    ...(pod.metadata.annotations?.[migrationAnnotation] && {
+      madeFor: pod.metadata.annotations[migrationAnnotation],
+    }),
     died: death !== undefined,
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
     containers: containerIdsOf(pod),
