@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { annotations } from '../../src/api/labels.ts'
 import { nodeReports, parseReport } from '../../src/api/node-report.ts'
 import { nodes } from '../../src/kube/resources.ts'
 import { agentPods } from '../../zoo/slots.ts'
@@ -49,6 +50,12 @@ export const rest: Bench = {
   },
 }
 
+/** The operator moves no primary away from the node. */
+const cordoning = (unschedulable: boolean) => ({
+  metadata: { annotations: { [annotations.stayRequested]: unschedulable ? 'yes' : null } },
+  spec: { unschedulable },
+})
+
 async function measure(context: BenchContext, namespace: string, samples: Sampler): Promise<void> {
   const { api, signal } = context
   const playground = demand(context.playground, 'a playground')
@@ -68,7 +75,7 @@ async function measure(context: BenchContext, namespace: string, samples: Sample
         api.patch(
           nodes,
           { name: node },
-          { type: 'merge', body: { spec: { unschedulable: !able.includes(node) } } },
+          { type: 'merge', body: cordoning(!able.includes(node)) },
           { signal },
         ),
       ),

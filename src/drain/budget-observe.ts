@@ -10,7 +10,7 @@ import type { Lease, Pod, PodDisruptionBudget } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Since } from '../slot/observe/since.ts'
 import type { BudgetView, Existing } from './budget.ts'
-import { type BudgetKind, budgetName, ruleIn } from './budget-names.ts'
+import { type BudgetKind, budgetKinds, budgetName, ruleIn } from './budget-names.ts'
 import { protectedSet } from './protected-set.ts'
 
 export interface BudgetStores {
@@ -53,32 +53,45 @@ const isReadyHotBackup = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
 
 function existing(deps: BudgetDeps, set: BackupPodSet, kind: BudgetKind): Existing {
-  const { namespace = '', name, uid } = set.metadata
+  const { namespace = '', name } = set.metadata
   const budget = deps.budgets.get(keyOfRef({ namespace, name: budgetName(name, kind) }))
-  const candidates = deps.pods
+  const present = deps.pods
     .by(bySet, keyOf(set))
     .filter(pod => kindLabelOf(pod) === kind)
     .map(({ metadata }) => metadata.labels)
-  // A pod that is still to be made, so that the first one has its budget from the start.
+  // Also a pod that is still to be made, so that the first one has its budget from the start.
   const coming = { ...set.spec.template.metadata?.labels, ...kindLabels(kind), [labels.set]: name }
   const other = deps.budgets
     .by(byNamespace, namespace)
     .find(
-      each => !isOfSets(each) && [...candidates, coming].some(pod => isSelected(each.spec?.selector, pod)),
+      each =>
+        !isOfSet(each, name) && [...present, coming].some(marks => isSelected(each.spec?.selector, marks)),
     )
-  return { own: ownIn(budget, { name, uid }, kind), other: other?.metadata.name }
+  return { own: ownIn(budget, set, kind), other: other?.metadata.name }
 }
 
 function ownIn(
   budget: PodDisruptionBudget | undefined,
-  { name, uid: setUid }: { readonly name: string; readonly uid: string },
+  set: BackupPodSet,
   kind: BudgetKind,
 ): Existing['own'] {
+  const { name, uid: setUid } = set.metadata
   if (budget === undefined) return { type: 'absent' }
-  if (!isOfSets(budget)) return { type: 'taken' }
-  if (controllerOf(budget)?.uid !== setUid) return { type: 'leftover' }
+  if (!isOfSet(budget, name)) return { type: 'taken' }
+  const owner = controllerOf(budget)
+  if (owner !== undefined && owner.uid !== setUid) return { type: 'leftover' }
   const { uid, resourceVersion } = budget.metadata
-  return { type: 'present', uid, resourceVersion, rule: ruleIn(budget.spec, name, kind) }
+  // One without an owner was orphaned with the pods of an earlier set of this name. It gets an owner again.
+  const rule = owner && ruleIn(budget.spec, name, kind)
+  return { type: 'present', uid, resourceVersion, rule }
 }
 
-const isOfSets = (budget: PodDisruptionBudget): boolean => controllerOf(budget)?.kind === backupPodSets.kind
+/** True if the operator has made the budget for a set of this name. A budget with another name is never one of those. */
+function isOfSet(budget: PodDisruptionBudget, set: string): boolean {
+  const { name, labels: marks } = budget.metadata
+  const owner = controllerOf(budget)
+  return (
+    budgetKinds.some(kind => budgetName(set, kind) === name) &&
+    (owner === undefined ? marks?.[labels.set] === set : owner.kind === backupPodSets.kind)
+  )
+}

@@ -29,7 +29,7 @@ export interface DrainControllerOptions extends DrainStores {
   readonly log: Log
 }
 
-/** One pass looks at all nodes: most of the time none is drained. */
+/** One pass looks at all nodes: their primaries share the budgets of Migrations. */
 const all = 'all'
 
 /** Changes of pods come in bursts, ms. */
@@ -47,13 +47,18 @@ const limits = { unschedulableTimeoutSeconds: 180, ttlSecondsAfterFinished: 3_60
 /** Makes Migrations for the primaries of nodes that are drained, until none of them is left there. */
 export function createDrainController(options: DrainControllerOptions): Controller {
   const { migrations, sets, pods, leases, nodes, queue, clock } = options
+  // Pods change all the time, and most of the time no node is drained.
+  let isBusy = false
   const look = () => {
-    if (drainedNodes(nodes).size > 0 || openDrains(migrations).length > 0)
-      queue.add(all, { afterMs: burstMs })
+    if (isBusy) queue.add(all, { afterMs: burstMs })
   }
-  // The last primary of a node may have a Migration that its uncordoning calls off.
-  nodes.subscribe(look)
-  for (const store of [migrations, sets, pods, leases]) store.subscribe(look)
+  const judge = () => {
+    // The uncordoning of a node calls off its Migrations.
+    isBusy = drainedNodes(nodes).size > 0 || openDrains(migrations).length > 0
+    look()
+  }
+  for (const store of [nodes, migrations]) store.subscribe(judge)
+  for (const store of [sets, pods, leases]) store.subscribe(look)
   const reconcile = async (_: string, { signal }: ReconcileContext): Promise<Result> => {
     if (options.isMissing()) throw new RetryLater('backoff', 'a list that drains need is not complete yet')
     const plan = decideDrain(observeDrain(options), clock.now())

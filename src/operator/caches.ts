@@ -64,14 +64,9 @@ export function createCaches(
   // Without the kind, or the right to see it, no pod moves; all else works. A leader that does not know the Migrations yet
   // calls off all moves, and deletes the pods that were made for them.
   const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'briefly', isNeeded: () => false })
-  // A set makes its own disruption budget only where it knows those of others: two on one pod make every eviction fail.
-  const budgets = cache(podDisruptionBudgets, {
-    ...{ indexes: budgetIndexes, awaited: 'not' },
-    transform: withoutStatus,
-  })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: { ...always, ...forMemory, revisions, permitted, budgets, migrations: moves },
+    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       needed
@@ -79,6 +74,10 @@ export function createCaches(
         .map(each => ({ resource: `${each.resource.kind}s`, why: each.problem() })),
   }
 }
+
+/** The operator makes its own budgets only where it knows those of others: two on one pod make every eviction fail. */
+export const createBudgetCache = ({ cache }: Pick<CacheSet, 'cache'>): Cache<PodDisruptionBudget> =>
+  cache(podDisruptionBudgets, { indexes: budgetIndexes, awaited: 'not', transform: withoutStatus })
 
 /**
  * Ignores sets whose namespace does not allow memory: otherwise any tenant could make the operator depend on these

@@ -19,7 +19,7 @@ import { createNamedSets } from '../slot/report/named-sets.ts'
 import { createStateStoreMetrics } from '../state-store/metrics.ts'
 import { openStateStore } from '../state-store/open.ts'
 import { createWriteBehind, type WriteBehind } from '../state-store/write-behind.ts'
-import { createCaches } from './caches.ts'
+import { createBudgetCache, createCaches } from './caches.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { createStageController } from './stage-label.ts'
@@ -132,8 +132,10 @@ function leadDrains(
   { stores, missingForMemory }: Pick<ReturnType<typeof createCaches>, 'stores' | 'missingForMemory'>,
 ): void {
   const { clock, random, log, metrics } = manager
+  const budgets = createBudgetCache(manager)
   const shared = {
     ...stores,
+    budgets,
     api: manager.leaderApi,
     recorder: manager.recorder(),
     controllerMetrics: metrics.controller,
@@ -145,12 +147,12 @@ function leadDrains(
     queue: manager.queue({ name: 'drain' }),
   })
   manager.leading(drains.run)
-  const budgets = createBudgetController({
+  const protects = createBudgetController({
     ...shared,
-    isMissing: () => missingForMemory().length > 0 || !stores.budgets.hasSynced(),
+    isMissing: () => missingForMemory().length > 0 || !budgets.hasSynced(),
     queue: manager.queue({ name: 'budget' }),
   })
-  manager.leading(budgets.run)
+  manager.leading(protects.run)
 }
 
 /** Adds the controller of sets to the work of the leader. */

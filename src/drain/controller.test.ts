@@ -1,0 +1,85 @@
+import { describe, expect, test } from 'vitest'
+import { annotations } from '../api/labels.ts'
+import { scene } from './testing/scene.ts'
+
+describe('D17.rule', () => {
+  test('a cordon makes a Migration for each primary with memory of the node, and for nothing else', async () => {
+    await using at = scene()
+    at.usual()
+    at.pod('p9', 'primary', 'n1', 9)
+    await at.clock.advance(2_000)
+    expect(at.names()).toEqual([])
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    expect(at.names().sort()).toEqual(['p0-drain-1', 'p1-drain-1'])
+    expect(at.migrations.get('default/p0-drain-1')).toMatchObject({
+      metadata: {
+        annotations: { [annotations.drainedNode]: 'n1' },
+        ownerReferences: [{ kind: 'BackupPodSet', name: 'bps', uid: 'set-uid' }],
+      },
+      spec: { source: { name: 'p0', uid: 'uid-p0' }, priority: 'SystemCritical' },
+    })
+    expect(at.told.map(({ reason }) => reason)).toEqual(['Draining', 'Draining'])
+    at.node('n2', true)
+    await at.clock.advance(2_000)
+    expect(at.names()).toHaveLength(2)
+  })
+
+  test('one that fails is repeated after a pause, and the event says why', async () => {
+    await using at = scene()
+    at.usual()
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    at.phase('p0-drain-1', 'Failed')
+    await at.clock.advance(14_000)
+    expect(at.names()).not.toContain('p0-drain-2')
+    await at.clock.advance(2_000)
+    expect(at.names()).toContain('p0-drain-2')
+    expect(at.told.at(-1)).toMatchObject({
+      ...{ type: 'Warning', reason: 'DrainWaits' },
+      note: expect.stringContaining('NoNode: no other node'),
+    })
+  })
+
+  test('a node that is uncordoned calls off those whose pod still runs, and no other', async () => {
+    await using at = scene()
+    at.usual()
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    at.phase('p1-drain-1', 'Stopping')
+    at.node('n1', false)
+    await at.clock.advance(2_000)
+    expect(at.names()).toEqual(['p1-drain-1'])
+  })
+
+  test.each<readonly [string, (at: ReturnType<typeof scene>) => void]>([
+    ['its set lets it be evicted', at => at.set('Evict')],
+    ['nothing of it is saved', at => at.lease('p0', 0, { unsaved: true })],
+    ['its slot is kept for later only', at => at.lease('p0', 0, { retainedSince: '2030-01-01T00:00:00Z' })],
+    ['another pod has its slot', at => at.lease('other', 0)],
+    ['the Lease is of an earlier set', at => at.lease('p0', 0, { owner: 'earlier' })],
+    [
+      'a user moves it already',
+      at => at.migrations.upsert({ metadata: at.meta('mine'), spec: { source: { name: 'p0' } } }),
+    ],
+  ])('no Migration is made for a primary if %s', async (_, given) => {
+    await using at = scene()
+    at.usual()
+    given(at)
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    expect(at.names()).not.toContain('p0-drain-1')
+  })
+
+  test('names that a user has taken are left, and a Migration of an earlier pod counts for nothing', async () => {
+    await using at = scene()
+    at.usual()
+    at.migrations.upsert({
+      ...{ metadata: at.meta('p0-drain-1'), spec: { source: { name: 'p0', uid: 'another' } } },
+      status: { phase: 'Failed' },
+    })
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    expect(at.names()).toContain('p0-drain-2')
+  })
+})
