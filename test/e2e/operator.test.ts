@@ -16,6 +16,7 @@ import { eventually } from '../support/eventually.ts'
 import { rights } from '../unit/deploy/rights.ts'
 import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
+import { provokeDrain } from './lib/provoke-drain.ts'
 import {
   counterTemplate,
   counterWith,
@@ -143,8 +144,8 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
         // Sets, pods, Migrations, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates,
-        // namespaces with memory.
-        expect(synced).toHaveLength(10)
+        // namespaces with memory, disruption budgets.
+        expect(synced).toHaveLength(11)
       })
     } finally {
       await proxy.close()
@@ -249,6 +250,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await provokeMemory(world)
     await provokeClaim(world)
     await provokeMigration(world)
+    await provokeDrain(world)
     await provokeRefusal(world)
     const { auditLogPath } = await playground()
     await eventually(async () => {
