@@ -58,6 +58,8 @@ describe('the CRDs', () => {
       // As many entries as there are phases and types of conditions.
       '.status.phaseTimes 7',
       '.status.conditions 4',
+      '.status.conditions 8',
+      '.status.conditions 8',
     ])
   })
 

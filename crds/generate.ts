@@ -4,10 +4,17 @@ import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
 import { migrations } from '../src/api/migration.ts'
 import { nodeReports } from '../src/api/node-report.ts'
+import {
+  koordinatorJobs,
+  koordinatorMark,
+  type PodMigrationJob,
+  podMigrationJobs,
+} from '../src/api/pod-migration-job.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
 import type { Schema } from '../src/api/schema/build.ts'
 import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
+import { podMigrationJobSchema } from '../src/api/schema/pod-migration-job.ts'
 import type { KubeObject } from '../src/kube/object.ts'
 import type { Resource } from '../src/kube/resources.ts'
 
@@ -26,15 +33,16 @@ interface Parts {
   readonly columns: readonly object[]
   readonly subresources: object
   readonly schema: Schema
+  readonly labels?: Readonly<Record<string, string>>
 }
 
 const crdOf = (
   { group, version, plural, kind }: Resource<KubeObject>,
-  { scope, names, columns, subresources, schema }: Parts,
+  { scope, names, columns, subresources, schema, labels }: Parts,
 ) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
-  metadata: { name: `${plural}.${group}` },
+  metadata: { name: `${plural}.${group}`, ...(labels && { labels }) },
   spec: {
     group,
     scope,
@@ -115,6 +123,30 @@ export const migrationCrd = () =>
     schema: migrationSchema(),
   })
 
+export const podMigrationJobCrd = (resource: Resource<PodMigrationJob>) =>
+  crdOf(resource, {
+    scope: 'Cluster',
+    // Koordinator's short name, so that its users find the kind.
+    names: { singular: 'podmigrationjob', shortNames: ['pmj'], categories: ['all'] },
+    columns: [
+      column('Phase', '.status.phase'),
+      column('Status', '.status.status'),
+      age,
+      column('Node', '.status.nodeName'),
+      column('Reason', '.status.reason'),
+      column('PodNamespace', '.spec.podRef.namespace'),
+      column('Pod', '.spec.podRef.name'),
+      column('NewPod', '.status.podRef.name'),
+      column('TTL', '.spec.ttl', { priority: 1 }),
+      column('Mode', '.spec.mode', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: podMigrationJobSchema(resource.group),
+    ...(resource.group === koordinatorJobs.group && {
+      labels: { [koordinatorMark.label]: koordinatorMark.value },
+    }),
+  })
+
 const headerOf = (sources: string) => `# Made by \`npm run generate\` from ${sources}.\n`
 
 const yaml = (header: string, crd: object): string =>
@@ -133,6 +165,14 @@ export const crdFiles: readonly { readonly file: URL; readonly yaml: () => strin
   {
     file: new URL('backup.example.com_migrations.yaml', import.meta.url),
     yaml: () => yaml(headerOf('src/api/schema/'), migrationCrd()),
+  },
+  {
+    file: new URL('pod-migration-jobs/backup.example.com_podmigrationjobs.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), podMigrationJobCrd(podMigrationJobs)),
+  },
+  {
+    file: new URL('koordinator/scheduling.koordinator.sh_podmigrationjobs.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), podMigrationJobCrd(koordinatorJobs)),
   },
 ]
 

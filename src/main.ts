@@ -87,6 +87,11 @@ program
       .choices(memoryNamespaces)
       .default(defaults.memoryNamespaces),
   )
+  .option(
+    '--pod-migration-jobs',
+    'carry out PodMigrationJobs; deploy/pod-migration-jobs has their kind and the rights for them',
+    defaults.podMigrationJobs,
+  )
   .option('--waker-image <image>', 'image of the gate in cold backups', `understudy.invalid/waker:${version}`)
   .option(
     '--injected-resources <cpu=…,memory=…>',

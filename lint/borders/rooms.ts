@@ -190,6 +190,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'controllers of drains: disruption budgets of sets, and Migrations away from drained nodes',
     uses: ['src/api', 'src/kube', 'src/migration', 'src/slot', 'src/slot/decide'],
   },
+  'src/podmigrationjob': {
+    is: 'controller of PodMigrationJobs: arbitration, evictions, Migrations',
+    uses: ['src/api', 'src/kube', 'src/slot'],
+  },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
     uses: [
@@ -198,6 +202,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/drain',
       'src/kube',
       'src/migration',
+      'src/podmigrationjob',
       'src/slot',
       'src/slot/http-state',
       'src/state-store',

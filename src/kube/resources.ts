@@ -14,9 +14,11 @@ import type {
   V1PersistentVolumeClaim,
   V1Pod,
   V1PodDisruptionBudget,
+  V1ReplicaSet,
   V1Secret,
   V1Service,
   V1ServiceAccount,
+  V1StatefulSet,
 } from '@kubernetes/client-node'
 import type { KubeObject, Stored } from './object.ts'
 
@@ -48,9 +50,11 @@ export type Node = Stored<V1Node>
 export type PersistentVolumeClaim = Stored<V1PersistentVolumeClaim>
 export type Pod = Stored<V1Pod>
 export type PodDisruptionBudget = Stored<V1PodDisruptionBudget>
+export type ReplicaSet = Stored<V1ReplicaSet>
 export type Secret = Stored<V1Secret>
 export type Service = Stored<V1Service>
 export type ServiceAccount = Stored<V1ServiceAccount>
+export type StatefulSet = Stored<V1StatefulSet>
 
 function resource<T extends KubeObject>(
   group: string,
@@ -102,9 +106,11 @@ export const podDisruptionBudgets = resource<PodDisruptionBudget>(
   'PodDisruptionBudget',
 )
 export const pods = resource<Pod>('', 'v1', 'pods', 'Pod')
+export const replicaSets = resource<ReplicaSet>('apps', 'v1', 'replicasets', 'ReplicaSet')
 export const secrets = resource<Secret>('', 'v1', 'secrets', 'Secret')
 export const services = resource<Service>('', 'v1', 'services', 'Service')
 export const serviceAccounts = resource<ServiceAccount>('', 'v1', 'serviceaccounts', 'ServiceAccount')
+export const statefulSets = resource<StatefulSet>('apps', 'v1', 'statefulsets', 'StatefulSet')
 
 /** `apiVersion` of a resource's objects: `v1`, `apps/v1`. */
 export function apiVersionOf({ group, version }: Resource<KubeObject>): string {

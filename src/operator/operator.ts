@@ -22,6 +22,7 @@ import { createWriteBehind, type WriteBehind } from '../state-store/write-behind
 import { createBudgetCache, createCaches } from './caches.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
+import { leadJobs } from './pod-migration-jobs.ts'
 import { createStageController } from './stage-label.ts'
 
 /** Longer than any pass: a pass ends after some batches, does not wait for wakeupTimeout, and its requests have deadlines. */
@@ -68,6 +69,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   leadSets(manager, options, { wakeKeys, stateStore, urgentApi, caches })
   leadMigrations(manager, caches)
   leadDrains(manager, caches)
+  leadJobs(manager, options, caches.stores)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },

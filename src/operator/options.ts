@@ -11,6 +11,8 @@ export interface OperatorOptions {
   readonly agentNamespace: string
   /** Namespaces in which sets may ask for memory. */
   readonly memoryNamespaces: MemoryNamespaces
+  /** Carry out PodMigrationJobs: they need rights of their own. */
+  readonly podMigrationJobs: boolean
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** Requests and limits of the containers that the operator adds to pods. */
@@ -37,6 +39,7 @@ export interface OperatorOptions {
 export const defaults = {
   agentNamespace: generationsKey.namespace,
   memoryNamespaces: 'labelled',
+  podMigrationJobs: false,
   workers: 8,
   connections: 24,
   stateStore: 'memory',

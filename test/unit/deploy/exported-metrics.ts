@@ -3,6 +3,7 @@ import { createAgentMetrics } from '../../../src/agent/report/metrics.ts'
 import { createBudgetMetrics } from '../../../src/agent/storage/metrics.ts'
 import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
+import { createJobMetrics } from '../../../src/podmigrationjob/report/metrics.ts'
 import { createPullMetrics } from '../../../src/slot/http-state/metrics.ts'
 import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
 import { labelNamesOf } from '../../support/label-names.ts'
@@ -12,6 +13,7 @@ export async function exported(): Promise<Map<string, { type: string; labels: re
   const registries = [createMetrics().registry, new Registry()]
   createSetMetrics(registries[0] as Registry)
   createPullMetrics(registries[0] as Registry)
+  createJobMetrics(registries[0] as Registry)
   createStateStoreMetrics(registries[0] as Registry)
   createAgentMetrics(registries[1] as Registry, () => 0)
   createBudgetMetrics(registries[1] as Registry, { bytes: 0, budget: 0 }, undefined, () => undefined)

@@ -1,0 +1,214 @@
+/** The configuration of the controller of PodMigrationJobs: MigrationControllerArgs, in a ConfigMap beside the operator. */
+import { deleteOptionsIn } from './delete-options.ts'
+import type { Refusal } from './errors.ts'
+import { parseDuration } from './memory.ts'
+import { type JobDeleteOptions, type JobMode, jobLimits, jobModes } from './pod-migration-job.ts'
+import { type Reader, reader } from './reader.ts'
+import { isSet, isText, objectIn, textsIn } from './unknown.ts'
+
+/** The ConfigMap in the operator's namespace, and its key. */
+export const argsConfigMap = { name: 'understudy-migration-controller', key: 'args.yaml' } as const
+
+/** A number of pods, or a part of the pods that a workload wants, in percent. */
+export type IntOrPercent =
+  | { readonly type: 'number'; readonly value: number }
+  | { readonly type: 'percent'; readonly value: number }
+
+export interface LabelSelector {
+  readonly matchLabels: Readonly<Record<string, string>>
+  readonly matchExpressions: readonly {
+    readonly key: string
+    readonly operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
+    readonly values: readonly string[]
+  }[]
+}
+
+/** `Up`: as Koordinator's design says. `Down`: as Koordinator does since, with at least one pod. */
+export const roundings = ['Up', 'Down'] as const
+/** `Design`: important pods first. `Koordinator`: unimportant ones first, as Koordinator does since. */
+export const sortOrders = ['Design', 'Koordinator'] as const
+
+export interface MigrationControllerArgs {
+  readonly isEnabled: boolean
+  readonly dryRun: boolean
+  readonly evictFailedBarePods: boolean
+  readonly evictLocalStoragePods: boolean
+  readonly evictSystemCriticalPods: boolean
+  readonly ignorePvcPods: boolean
+  readonly skipCheckExpectedReplicas: boolean
+  readonly labelSelector: LabelSelector | undefined
+  /** Jobs that may begin: a second, and at once. Undefined: any number. */
+  readonly flowControl: Rate | undefined
+  /** Requests of evictions. */
+  readonly evict: Rate
+  /** Pods that may be under way at once. Undefined: any number. */
+  readonly maxMigratingGlobally: number | undefined
+  readonly maxMigratingPerNode: number | undefined
+  readonly maxMigratingPerNamespace: number | undefined
+  readonly maxMigratingPerWorkload: IntOrPercent | undefined
+  readonly maxUnavailablePerWorkload: IntOrPercent | undefined
+  readonly rounding: (typeof roundings)[number]
+  readonly sortOrder: (typeof sortOrders)[number]
+  readonly defaultDeleteOptions: JobDeleteOptions | undefined
+  readonly defaultJobMode: JobMode
+  readonly defaultJobTtlMs: number
+  readonly arbitrationIntervalMs: number
+  /** Jobs that have ended are deleted after this time. Until then the order of arbitration counts them. */
+  readonly finishedJobTtlMs: number
+}
+
+export interface Rate {
+  readonly perSecond: number
+  readonly burst: number
+}
+
+export type ParsedArgs =
+  | { readonly ok: true; readonly args: MigrationControllerArgs }
+  | ({ readonly ok: false } & Refusal)
+
+const rate = { min: 0.001, max: 10_000 }
+const burst = { min: 1, max: 10_000 }
+const pods = { min: 0, max: 1_000_000 }
+const interval = { min: 100, max: 60_000 }
+const retention = { min: 0, max: 2_592_000_000 }
+
+const fields: ReadonlySet<string> = new Set([
+  ...['apiVersion', 'kind', 'enabled', 'dryRun', 'evictFailedBarePods', 'evictLocalStoragePods'],
+  ...['evictSystemCriticalPods', 'ignorePvcPods', 'skipCheckExpectedReplicas', 'labelSelector'],
+  ...['flowControlQPS', 'flowControlBurst', 'evictQPS', 'evictBurst', 'maxMigratingGlobally'],
+  ...['maxMigratingPerNode', 'maxMigratingPerNamespace', 'maxMigratingPerWorkload'],
+  ...['maxUnavailablePerWorkload', 'rounding', 'sortOrder', 'evictionPolicy', 'defaultDeleteOptions'],
+  ...['defaultJobMode', 'defaultJobTTL', 'arbitrationInterval', 'finishedJobTTL'],
+])
+
+/** Reads the configuration; an empty object gives the defaults. A field that is not known is refused. Never throws. */
+export function parseArgs(value: unknown): ParsedArgs {
+  const refused: Refusal[] = []
+  const read = reader(refused)
+  const given = read.object('args', value ?? {})
+  const strange = Object.keys(given).find(name => !fields.has(name))
+  if (strange !== undefined) read.invalid(strange, given[strange], 'nothing: there is no such field')
+  // The API server counts evictions as deletions that a PodDisruptionBudget may refuse; a plain DELETE would ask none.
+  read.oneOf('evictionPolicy', given['evictionPolicy'], ['Eviction'], 'Eviction')
+  const flag = (name: string, otherwise = false) => read.flag(name, given[name], otherwise)
+  const limit = (name: string, otherwise: number) =>
+    read.integer(name, given[name], pods, otherwise) || undefined
+  const duration = (name: string, bounds: { min: number; max: number }, otherwise: number) =>
+    isSet(given[name])
+      ? read.measure(
+          name,
+          given[name],
+          parseDuration,
+          bounds,
+          `a duration of ${bounds.min} to ${bounds.max} ms`,
+        )
+      : otherwise
+  const args: MigrationControllerArgs = {
+    isEnabled: flag('enabled', true),
+    dryRun: flag('dryRun'),
+    evictFailedBarePods: flag('evictFailedBarePods'),
+    evictLocalStoragePods: flag('evictLocalStoragePods'),
+    evictSystemCriticalPods: flag('evictSystemCriticalPods'),
+    ignorePvcPods: flag('ignorePvcPods'),
+    skipCheckExpectedReplicas: flag('skipCheckExpectedReplicas', true),
+    labelSelector: selectorIn(read, given['labelSelector']),
+    flowControl: rateIn(read, given, 'flowControl'),
+    evict: rateIn(read, given, 'evict') ?? { perSecond: 10, burst: 1 },
+    maxMigratingGlobally: limit('maxMigratingGlobally', 0),
+    maxMigratingPerNode: limit('maxMigratingPerNode', 2),
+    maxMigratingPerNamespace: limit('maxMigratingPerNamespace', 0),
+    maxMigratingPerWorkload: intOrPercentIn(read, given, 'maxMigratingPerWorkload'),
+    maxUnavailablePerWorkload: intOrPercentIn(read, given, 'maxUnavailablePerWorkload'),
+    rounding: read.oneOf('rounding', given['rounding'], roundings, 'Up'),
+    sortOrder: read.oneOf('sortOrder', given['sortOrder'], sortOrders, 'Design'),
+    defaultDeleteOptions: isSet(given['defaultDeleteOptions'])
+      ? deleteOptionsIn(read, 'defaultDeleteOptions', given['defaultDeleteOptions'])
+      : undefined,
+    defaultJobMode: read.oneOf('defaultJobMode', given['defaultJobMode'], jobModes, 'ReservationFirst'),
+    defaultJobTtlMs: duration('defaultJobTTL', jobLimits.ttl, 300_000),
+    arbitrationIntervalMs: duration('arbitrationInterval', interval, 500),
+    finishedJobTtlMs: duration('finishedJobTTL', retention, 3_600_000),
+  }
+  const [first] = refused
+  return first === undefined ? { ok: true, args } : { ok: false, ...first }
+}
+
+/** Koordinator's type of rates is a string, because floats are no good in APIs. */
+function rateIn(read: Reader, given: Readonly<Record<string, unknown>>, name: string): Rate | undefined {
+  const field = `${name}QPS`
+  const value = given[field]
+  if (!isSet(value)) return undefined
+  const perSecond = read.measure(
+    ...([field, String(value)] as const),
+    text => (/^\d{1,5}(\.\d{1,3})?$/.test(text) ? Number(text) : undefined),
+    ...([rate, 'a number from 0.001 to 10000'] as const),
+  )
+  return { perSecond, burst: read.integer(`${name}Burst`, given[`${name}Burst`], burst, 1) }
+}
+
+function intOrPercentIn(
+  read: Reader,
+  given: Readonly<Record<string, unknown>>,
+  name: string,
+): IntOrPercent | undefined {
+  const value = given[name]
+  if (!isSet(value)) return undefined
+  const [, digits] = /^(\d{1,4})%$/.exec(String(value)) ?? []
+  if (digits !== undefined) return { type: 'percent', value: Number(digits) }
+  return { type: 'number', value: read.integer(name, value, pods, 0) }
+}
+
+const operators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const
+
+function selectorIn(read: Reader, value: unknown): LabelSelector | undefined {
+  if (!isSet(value)) return undefined
+  const given = read.object('labelSelector', value)
+  const matchLabels = Object.entries(read.object('labelSelector.matchLabels', given['matchLabels']))
+  const expressions = Array.isArray(given['matchExpressions']) ? given['matchExpressions'] : []
+  for (const [name, wanted] of matchLabels)
+    if (!isText(wanted, /^/)) read.invalid(`labelSelector.matchLabels.${name}`, wanted, 'a text')
+  return {
+    matchLabels: Object.fromEntries(
+      matchLabels.filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
+    ),
+    matchExpressions: expressions.map(each => {
+      const { key, operator, values } = objectIn(each)
+      const field = 'labelSelector.matchExpressions'
+      if (!isSet(operator)) read.invalid(`${field}.operator`, operator, `one of ${operators.join(', ')}`)
+      return {
+        key: read.text(`${field}.key`, key, { min: 1, max: 317 }, ''),
+        operator: read.oneOf(`${field}.operator`, operator, operators, 'In'),
+        values: textsIn(values),
+      }
+    }),
+  }
+}
+
+/** True if the selector selects an object with these labels. */
+export const selects = (
+  { matchLabels, matchExpressions }: LabelSelector,
+  labels: Readonly<Record<string, string>>,
+): boolean =>
+  Object.entries(matchLabels).every(([name, value]) => labels[name] === value) &&
+  matchExpressions.every(({ key, operator, values }) => {
+    const value = Object.hasOwn(labels, key) ? labels[key] : undefined
+    switch (operator) {
+      case 'In':
+        return value !== undefined && values.includes(value)
+      case 'NotIn':
+        return value === undefined || !values.includes(value)
+      case 'Exists':
+        return value !== undefined
+      case 'DoesNotExist':
+        return value === undefined
+      default:
+        return operator satisfies never
+    }
+  })
+
+/** Reads a selector of an object of the API server, such as a PodDisruptionBudget. Undefined: it is unreadable. */
+export function readSelector(value: unknown): LabelSelector | undefined {
+  const refused: Refusal[] = []
+  const selector = selectorIn(reader(refused), value)
+  return refused.length === 0 ? selector : undefined
+}

@@ -1,0 +1,136 @@
+/**
+ * The PodMigrationJob resource in its serialized form: a request to take one pod away from its node safely. All pending jobs are
+ * judged together, and only as many begin as the budgets allow.
+ */
+import type { Condition } from '../kube/conditions.ts'
+import type { KubeObject } from '../kube/object.ts'
+import type { Resource } from '../kube/resources.ts'
+
+/**
+ * `ReservationFirst`: a replacement is scheduled and ready before the pod goes. `EvictDirectly`: the pod is evicted at once. `Live`:
+ * the pod moves with its memory.
+ */
+export const jobModes = ['ReservationFirst', 'EvictDirectly', 'Live'] as const
+export type JobMode = (typeof jobModes)[number]
+
+export const jobPhases = ['Pending', 'Running', 'Succeed', 'Failed', 'Aborted'] as const
+export type JobPhase = (typeof jobPhases)[number]
+
+/** Rules that refuse a pod, and that a job may skip. */
+export const skipGates = [
+  'BarePod',
+  'LocalStorage',
+  'SystemCritical',
+  'PersistentVolumeClaim',
+  'LabelSelector',
+  'ExpectedReplicas',
+  'RollingOut',
+] as const
+export type SkipGate = (typeof skipGates)[number]
+
+/** The fields of `metav1.DeleteOptions` that a job may set. */
+export interface JobDeleteOptions {
+  readonly apiVersion?: string
+  readonly kind?: string
+  readonly gracePeriodSeconds?: number
+  readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
+}
+
+export interface PodMigrationJobSpec {
+  /** True: the job waits. */
+  readonly paused?: boolean
+  /** True: the job ends as `Aborted`, unless the pod is already going. */
+  readonly abort?: boolean
+  /** A duration such as `5m0s`, counted from the phase `Running`. */
+  readonly ttl?: string
+  readonly mode?: JobMode
+  readonly podRef: {
+    readonly apiVersion?: string
+    readonly kind?: string
+    readonly namespace: string
+    readonly name: string
+    /** Absent: the pod that has the name when the operator first looks. */
+    readonly uid?: string
+  }
+  readonly deleteOptions?: JobDeleteOptions
+  readonly skipGates?: readonly SkipGate[]
+  /** Why the gates are skipped. */
+  readonly skipReason?: string
+}
+
+export interface PodMigrationJobStatus {
+  readonly phase?: JobPhase
+  /** Type of the condition that was written last; `Complete` at the end. */
+  readonly status?: string
+  readonly reason?: string
+  readonly message?: string
+  /** Node of the pod that replaces the other one. */
+  readonly nodeName?: string
+  /** The pod that replaces the other one. */
+  readonly podRef?: { readonly namespace: string; readonly name: string; readonly uid?: string }
+  /** The pod that is to go, as the operator has found it. */
+  readonly source?: {
+    readonly uid: string
+    readonly nodeName?: string
+    /** `Deployment/NAMESPACE/NAME`. */
+    readonly workload?: string
+  }
+  /** Name and uid of the Migration of a job with mode `Live`; without the uid it is not created yet. */
+  readonly migration?: { readonly name: string; readonly uid?: string }
+  /** When the phase `Running` began, RFC 3339. */
+  readonly startTime?: string
+  readonly completionTime?: string
+  readonly conditions?: readonly Condition[]
+}
+
+export interface PodMigrationJob extends KubeObject {
+  readonly spec: PodMigrationJobSpec
+  readonly status?: PodMigrationJobStatus
+}
+
+/** Bounds, inclusive. */
+export const jobLimits = Object.freeze({
+  /** Milliseconds. */
+  ttl: { min: 1_000, max: 86_400_000 },
+  /** Seconds. */
+  gracePeriod: { min: 0, max: 86_400 },
+  skipReason: { min: 1, max: 1_024 },
+  conditions: 8,
+} as const)
+
+const jobResource = (group: string): Resource<PodMigrationJob> =>
+  Object.freeze({
+    ...{ group, version: 'v1alpha1', plural: 'podmigrationjobs' },
+    ...{ kind: 'PodMigrationJob', namespaced: false },
+  })
+
+export const podMigrationJobs = jobResource('backup.example.com')
+
+/** The same kind in Koordinator's group, for clusters in which Koordinator itself is not installed. */
+export const koordinatorJobs = jobResource('scheduling.koordinator.sh')
+
+/** Our definition of Koordinator's kind has this label. The operator ignores jobs of any other definition. */
+export const koordinatorMark = { label: 'backup.example.com/serves', value: 'koordinator' } as const
+
+/** An int32: a pod with a lower cost is evicted first. */
+export const evictionCostAnnotation = 'scheduling.koordinator.sh/eviction-cost'
+/** A pod with this cost is never removed. */
+export const neverEvict = 2_147_483_647
+
+export const koordinatorQosLabel = 'koordinator.sh/qosClass'
+
+/** On a job, an int32: among pods of one class and priority, the higher one comes first. */
+export const migrationPriorityAnnotation = 'backup.example.com/migration-priority'
+
+/** Types of the conditions of jobs. */
+export const jobConditions = {
+  /** True once the job may begin; False with the budget or rule for which it waits. */
+  arbitrated: 'Arbitrated',
+  /** True when the pod is gone. */
+  eviction: 'Eviction',
+  /** True when the pod has moved with its memory. */
+  migrated: 'Migrated',
+} as const
+
+export const isFinishedJob = ({ status }: Pick<PodMigrationJob, 'status'>): boolean =>
+  status?.phase === 'Succeed' || status?.phase === 'Failed' || status?.phase === 'Aborted'

@@ -1,0 +1,28 @@
+import { koordinatorJobs, podMigrationJobs } from '../api/pod-migration-job.ts'
+import type { Manager } from '../kube/manager.ts'
+import { createJobController } from '../podmigrationjob/controller.ts'
+import { createJobMetrics } from '../podmigrationjob/report/metrics.ts'
+import type { createCaches } from './caches.ts'
+import type { OperatorOptions } from './options.ts'
+
+/** Adds the controller of PodMigrationJobs to the work of the leader, if the operator has been started with it. */
+export function leadJobs(
+  manager: Manager,
+  { namespace, podMigrationJobs: isWanted }: Pick<OperatorOptions, 'namespace' | 'podMigrationJobs'>,
+  { sets, migrations }: Pick<ReturnType<typeof createCaches>['stores'], 'sets' | 'migrations'>,
+): void {
+  if (!isWanted) return
+  const { clock, random, log, metrics } = manager
+  // The kinds may be missing or forbidden, and then no job waits.
+  const optional = { awaited: 'briefly', isNeeded: () => false } as const
+  const controller = createJobController({
+    ...{ sets, migrations, namespace, clock, random, log },
+    api: manager.leaderApi,
+    jobs: manager.cache(podMigrationJobs, optional),
+    koordinatorJobs: manager.cache(koordinatorJobs, { awaited: 'not' }),
+    queue: manager.queue({ name: 'podmigrationjob' }),
+    metrics: createJobMetrics(metrics.registry),
+    controllerMetrics: metrics.controller,
+  })
+  manager.leading(controller.run)
+}

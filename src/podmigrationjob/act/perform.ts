@@ -1,0 +1,151 @@
+/** The acts of a plan. Each is announced by the status of its job, carries preconditions, and may be repeated. */
+
+import { migrations } from '../../api/migration.ts'
+import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
+import { jobConditions } from '../../api/pod-migration-job.ts'
+import type { Api } from '../../kube/api-types.ts'
+import type { Clock } from '../../kube/clock.ts'
+import { isKubeError, type KubeErrorCode } from '../../kube/errors.ts'
+import { apiVersionOf, pathOf, pods } from '../../kube/resources.ts'
+import { evictReasons } from '../decide/evict-directly.ts'
+import type { Action, JobView } from '../decide/view.ts'
+import { failed, statusAfter, type Word } from '../decide/word.ts'
+import type { Tokens } from './tokens.ts'
+import type { Writer } from './write-status.ts'
+
+/** Pause between two requests for one eviction, ms: a disruption budget changes when pods become ready. */
+export const evictPauseMs = 5_000
+
+export interface Performer {
+  readonly api: Pick<Api, 'create' | 'delete' | 'request'>
+  readonly writer: Writer
+  readonly clock: Pick<Clock, 'monotonic' | 'now'>
+  readonly evictions: Tokens
+  /** Monotonic ms of the last request for an eviction, by uid of the job. */
+  readonly requested: Map<string, number>
+  /** Called after each answer to a request for an eviction. */
+  readonly noteEviction: (result: 'accepted' | 'refused' | 'failed') => void
+}
+
+/** @returns ms after which the evictions that have to wait may be requested; undefined: none waits. */
+export async function perform(
+  actions: readonly Action[],
+  args: MigrationControllerArgs,
+  performer: Performer,
+  signal: AbortSignal,
+): Promise<number | undefined> {
+  const { clock, requested, evictions } = performer
+  const due: Extract<Action, { type: 'evict' }>[] = []
+  const waits: number[] = []
+  const others: Promise<void>[] = []
+  const now = clock.monotonic()
+  let left = evictions.available(args.evict)
+  for (const action of actions) {
+    if (action.type !== 'evict') {
+      others.push(write(action, performer, signal))
+      continue
+    }
+    const restMs = (requested.get(action.view.uid) ?? Number.NEGATIVE_INFINITY) + evictPauseMs - now
+    if (restMs > 0) waits.push(restMs)
+    else if (left < 1) waits.push(1_000 / args.evict.perSecond)
+    else {
+      left -= 1
+      due.push(action)
+    }
+  }
+  evictions.take(due.length)
+  const results = await Promise.allSettled([
+    ...due.map(action => evict(action, args, performer, signal)),
+    ...others,
+  ])
+  signal.throwIfAborted()
+  const failure = results.find(result => result.status === 'rejected')
+  if (failure !== undefined) throw failure.reason
+  return waits.length === 0 ? undefined : Math.max(1, Math.min(...waits))
+}
+
+/** By the Eviction API, which asks the disruption budgets, and with the uid: a namesake is another pod. */
+async function evict(
+  { view, pod }: Extract<Action, { type: 'evict' }>,
+  { defaultDeleteOptions }: MigrationControllerArgs,
+  { api, writer, clock, requested, noteEviction }: Performer,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name, uid } = pod
+  const given = (view.parsed.ok ? view.parsed.job.deleteOptions : undefined) ?? defaultDeleteOptions
+  const deleteOptions = { ...given, preconditions: { ...given?.preconditions, uid } }
+  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions }
+  const path = pathOf(pods, { namespace, name, subresource: 'eviction' })
+  requested.set(view.uid, clock.monotonic())
+  const write = (word: Word) => writer.write(view, statusAfter(view, word, clock.now()), signal)
+  try {
+    await api.request('POST', path, { body, contentType: 'application/json', signal })
+  } catch (error) {
+    // The next pass sees that the pod is gone, or that another one has its name.
+    if (isKubeError(error, 'NotFound')) return
+    if (!isKubeError(error) || error.ambiguous || error.code === 'Aborted') throw error
+    const isFinal = finalCodes.includes(error.code)
+    noteEviction(isFinal ? 'failed' : 'refused')
+    const word = isFinal ? failed(evictReasons.failed, error.message) : refusedNow(error.message)
+    await write({ ...word, condition: { type: jobConditions.eviction, status: 'False' } })
+    return
+  }
+  noteEviction('accepted')
+  if (view.status.reason === evictReasons.evicting) return
+  // From now on the job cannot be aborted.
+  const word = {
+    phase: 'Running',
+    reason: evictReasons.evicting,
+    message: 'the pod is being deleted',
+  } as const
+  await write({ ...word, condition: { type: jobConditions.eviction, status: 'False' } })
+}
+
+/** Answers that another request would get as well. */
+const finalCodes: readonly KubeErrorCode[] = ['Forbidden', 'Invalid', 'BadRequest']
+
+const refusedNow = (message: string): Word => ({ phase: 'Running', reason: evictReasons.failed, message })
+
+async function write(
+  action: Exclude<Action, { type: 'evict' }>,
+  { api }: Performer,
+  signal: AbortSignal,
+): Promise<void> {
+  switch (action.type) {
+    case 'createMigration':
+      await api
+        .create(migrations, migrationOf(action), { namespace: action.pod.namespace, signal })
+        // The cache is behind, or another object has the name: the next pass sees which.
+        .catch(unless('AlreadyExists'))
+      return
+    case 'deleteMigration': {
+      const { namespace, name, uid, resourceVersion } = action
+      // With the version: a Migration whose slot has changed hands meanwhile stays.
+      await api
+        .delete(migrations, { namespace, name }, { uid, resourceVersion }, { signal })
+        .catch(unless('NotFound', 'Conflict'))
+      return
+    }
+    default:
+      return action satisfies never
+  }
+}
+
+const unless =
+  (...codes: Parameters<typeof isKubeError>[1][]) =>
+  (error: unknown): void => {
+    if (!isKubeError(error, ...codes)) throw error
+  }
+
+function migrationOf({ view, pod, name }: Extract<Action, { type: 'createMigration' }>) {
+  return {
+    apiVersion: apiVersionOf(migrations),
+    kind: migrations.kind,
+    metadata: { name, ownerReferences: [ownerOf(view)] },
+    spec: { source: { name: pod.name, uid: pod.uid } },
+  }
+}
+
+/** A job that is deleted takes its Migration with it, which calls the move off. */
+const ownerOf = ({ resource, name, uid }: JobView) =>
+  ({ apiVersion: apiVersionOf(resource), kind: resource.kind, name, uid, controller: true }) as const

@@ -1,0 +1,200 @@
+/** The next status of each job, and what is to be done for it. Pure: facts, configuration and time decide. */
+import type { ParsedArgs } from '../../api/migration-controller-args.ts'
+import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
+import { isFinishedJob, jobConditions, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import { isEqual } from '../../kube/equal.ts'
+import { arbitrate, disruptionBudgetsOf, type Verdict } from './arbitrate.ts'
+import { evictDirectly } from './evict-directly.ts'
+import { callOff, live } from './live.ts'
+import type { Action, JobView } from './view.ts'
+import { failed, statusAfter, type Word, waits } from './word.ts'
+import type { RunningJob, WaitingJob, World } from './world.ts'
+
+/** Statuses that one pass writes, and jobs that it deletes: the reason for which thousands wait may change at once. */
+export const mostWrites = 100
+
+/** Time until the pass that writes the others, ms. */
+const nextWritesMs = 1_000
+
+export interface Plan {
+  /** Each job whose status changes, with its new status. Jobs that run or end come before those that wait. */
+  readonly statuses: readonly { readonly view: JobView; readonly status: PodMigrationJobStatus }[]
+  readonly actions: readonly Action[]
+  readonly deletions: readonly JobView[]
+  /** Jobs that begin with this plan. */
+  readonly admitted: number
+  /** Reasons for which jobs wait, and how many do. */
+  readonly waiting: ReadonlyMap<string, number>
+  /** Ms until time alone may change the plan; undefined: never. */
+  readonly againAfterMs: number | undefined
+}
+
+export interface Surroundings {
+  readonly world: World
+  readonly config: ParsedArgs
+  /** Wall clock, ms since the epoch. */
+  readonly now: number
+  /** How many jobs the flow control lets begin now. */
+  readonly tokens: number
+}
+
+export function decide(views: readonly JobView[], surroundings: Surroundings): Plan {
+  const { config, now } = surroundings
+  const { verdicts, order } = judged(views, surroundings)
+  const place = (view: JobView) => order.get(view.key) ?? Number.POSITIVE_INFINITY
+  const words = views.flatMap(view =>
+    isFinishedJob(view) ? [] : [{ view, word: wordOf(view, verdicts.get(view.key), surroundings) }],
+  )
+  const changes = words
+    .map(({ view, word }) => ({ view, status: statusAfter(view, word, now) }))
+    .filter(({ view, status }) => !isEqual(status, view.status))
+    .sort((a, b) => rank(a.status) - rank(b.status) || place(a.view) - place(b.view))
+  const kept = config.ok ? config.args.finishedJobTtlMs : undefined
+  const deletions = views.filter(view => isFinishedJob(view) && isOutlived(view, kept, now))
+  return {
+    statuses: changes.slice(0, mostWrites),
+    actions: [
+      ...words.flatMap(({ word }) => (word.action === undefined ? [] : [word.action])),
+      ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? []),
+    ],
+    deletions: deletions.slice(0, mostWrites),
+    admitted: changes
+      .slice(0, mostWrites)
+      .filter(({ view, status }) => isWaiting(view) && status.startTime !== undefined).length,
+    waiting: countBy(words.flatMap(({ word }) => (word.phase === 'Pending' ? [word.reason] : []))),
+    againAfterMs: soonest(views, words, {
+      ...{ config, now, isMore: changes.length > mostWrites || deletions.length > mostWrites },
+    }),
+  }
+}
+
+const isWaiting = ({ status: { phase } }: JobView): boolean => phase === undefined || phase === 'Pending'
+
+/** Jobs that run or end come first, in the order of their admission. */
+const rank = ({ phase }: PodMigrationJobStatus): number => (phase === 'Pending' ? 1 : 0)
+
+interface Judged {
+  readonly verdicts: ReadonlyMap<string, Verdict>
+  readonly order: ReadonlyMap<string, number>
+}
+
+function judged(views: readonly JobView[], { world, config, tokens }: Surroundings): Judged {
+  if (!config.ok || !config.args.isEnabled) return { verdicts: new Map(), order: new Map() }
+  const waiting = views.flatMap(view => {
+    const { parsed } = view
+    const isJudged = isWaiting(view) && parsed.ok && !parsed.job.isPaused && !parsed.job.isAborted
+    return isJudged ? [waitingJob(view, parsed.job)] : []
+  })
+  const running = views.flatMap(view => (isRunning(view) ? runningJob(view) : []))
+  const { verdicts, admitted } = arbitrate({ waiting, running }, world, config.args, tokens)
+  return { verdicts, order: new Map(admitted.map(({ key }, index) => [key, index])) }
+}
+
+const isRunning = ({ status }: JobView): boolean => status.phase === 'Running'
+
+const waitingJob = ({ status, key, name, createdAt, seenForMs }: JobView, job: ParsedJob): WaitingJob => ({
+  ...{ key, name, createdAt, seenForMs, mode: job.mode, skipGates: job.skipGates, priority: job.priority },
+  pod: { ...job.pod, uid: job.pod.uid ?? status.source?.uid },
+})
+
+/** A job without a source was not admitted by any operator: a status that others have written. */
+function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): readonly RunningJob[] {
+  const { source } = status
+  if (source === undefined || !parsed.ok) return []
+  const { namespace } = parsed.job.pod
+  const { uid, nodeName: node, workload } = source
+  const disruptionBudgets = pod === undefined ? [] : disruptionBudgetsOf(parsed.job, pod)
+  return [{ key, name, createdAt, place: { uid, namespace, node, workload }, disruptionBudgets }]
+}
+
+function wordOf(view: JobView, verdict: Verdict | undefined, { config, now }: Surroundings): Word {
+  const { parsed, status } = view
+  if (!parsed.ok) return failed(parsed.code, parsed.message)
+  const { job } = parsed
+  if (!isRunning(view)) return toBegin(job, verdict, config)
+  if (status.source === undefined)
+    return waits('Arbitrating', 'the job is judged again: its status names no pod')
+  const isTimedOut = now - Date.parse(status.startTime ?? '') >= job.ttlMs
+  switch (job.mode) {
+    case 'EvictDirectly':
+      return evictDirectly(view, job, isTimedOut)
+    case 'Live':
+      return live(view, job, isTimedOut)
+    case 'ReservationFirst':
+      return failed('InvalidValue', 'this version does not have ReservationFirst yet')
+    default:
+      return job.mode satisfies never
+  }
+}
+
+function toBegin(job: ParsedJob, verdict: Verdict | undefined, config: ParsedArgs): Word {
+  if (job.isAborted)
+    return {
+      phase: 'Aborted',
+      reason: 'Aborted',
+      message: 'the user has aborted the job before it had begun',
+    }
+  if (!config.ok) return waits('InvalidConfiguration', config.message)
+  if (!config.args.isEnabled) return waits('Disabled', 'the configuration has enabled: false')
+  if (job.isPaused) return waits('Paused', 'the job is paused')
+  if (verdict === undefined) return waits('Arbitrating', 'the job is judged with the others')
+  const { type } = verdict
+  switch (type) {
+    case 'refused':
+      return {
+        ...failed(verdict.reason, verdict.message),
+        condition: { type: jobConditions.arbitrated, status: 'False' },
+      }
+    case 'waits':
+      return waits(verdict.reason, verdict.message)
+    case 'admitted':
+      return admitted(config.args.dryRun)
+    default:
+      return type satisfies never
+  }
+}
+
+const admitted = (isDryRun: boolean): Word => ({
+  ...(isDryRun
+    ? { phase: 'Succeed', reason: 'DryRun', message: 'the job would begin now; nothing was done' }
+    : { phase: 'Running', reason: 'Admitted', message: 'all budgets have a place for the job' }),
+  condition: { type: jobConditions.arbitrated, status: 'True' },
+})
+
+const endedAt = ({ status, createdAt }: JobView): number => {
+  const at = Date.parse(status.completionTime ?? '')
+  return Number.isNaN(at) ? createdAt : at
+}
+
+/** With a configuration that is refused, nothing is deleted. */
+const isOutlived = (view: JobView, keptMs: number | undefined, now: number): boolean =>
+  keptMs !== undefined && now - endedAt(view) >= keptMs
+
+function countBy(reasons: readonly string[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>()
+  for (const reason of reasons) counts.set(reason, (counts.get(reason) ?? 0) + 1)
+  return counts
+}
+
+function soonest(
+  views: readonly JobView[],
+  words: readonly { readonly view: JobView; readonly word: Word }[],
+  { config, now, isMore }: { readonly config: ParsedArgs; readonly now: number; readonly isMore: boolean },
+): number | undefined {
+  const kept = config.ok ? config.args.finishedJobTtlMs : undefined
+  const ends = views.flatMap(view =>
+    isFinishedJob(view) ? (kept === undefined ? [] : [endedAt(view) + kept]) : deadlineOf(view),
+  )
+  const waiting = words.some(({ word }) => word.phase === 'Pending')
+  const times = [
+    ...ends.map(at => at - now),
+    ...(isMore ? [nextWritesMs] : []),
+    ...(waiting ? [nextWritesMs] : []),
+  ].filter(ms => ms > 0)
+  return times.length === 0 ? undefined : times.reduce((a, b) => Math.min(a, b))
+}
+
+function deadlineOf({ status, parsed }: JobView): readonly number[] {
+  const begun = Date.parse(status.startTime ?? '')
+  return Number.isNaN(begun) || !parsed.ok ? [] : [begun + parsed.job.ttlMs]
+}

@@ -1,0 +1,61 @@
+/** A job and the facts about it, as the rules see them. */
+import type { Migration } from '../../api/migration.ts'
+import type { ParsedJobOrRefused } from '../../api/parse-pod-migration-job.ts'
+import type { PodMigrationJob, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import type { Resource } from '../../kube/resources.ts'
+import type { PodFacts } from './world.ts'
+
+export interface JobView {
+  /** Koordinator's kind or ours. */
+  readonly resource: Resource<PodMigrationJob>
+  /** Unique among the jobs of both kinds. */
+  readonly key: string
+  readonly name: string
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly generation: number
+  /** By the clock of the API server, ms since the epoch. */
+  readonly createdAt: number
+  readonly parsed: ParsedJobOrRefused
+  readonly status: PodMigrationJobStatus
+  /** For how long this process has seen the job, ms. */
+  readonly seenForMs: number
+  /** The pod that is to go. Undefined: the caches do not show it, or another pod has its name. */
+  readonly pod: PodFacts | undefined
+  /** The workload of the pod rolls out a change. */
+  readonly isRolling: boolean
+  readonly live: LiveFacts
+}
+
+/** The Migration of a job with mode `Live`. */
+export type LiveFacts =
+  | { readonly type: 'absent'; readonly seenForMs: number }
+  /** A Migration has the name, and does not belong to the job. */
+  | { readonly type: 'foreign' }
+  | {
+      readonly type: 'present'
+      readonly uid: string
+      readonly resourceVersion: string
+      readonly phase: NonNullable<Migration['status']>['phase']
+      readonly reason: string
+      readonly message: string
+      readonly target: NonNullable<Migration['status']>['target']
+    }
+
+/** An act that the status of its job announces. It is done once the API server has the status. */
+export type Action =
+  | { readonly type: 'evict'; readonly view: JobView; readonly pod: PodFacts }
+  | {
+      readonly type: 'createMigration'
+      readonly view: JobView
+      readonly pod: PodFacts
+      readonly name: string
+    }
+  | {
+      readonly type: 'deleteMigration'
+      readonly view: JobView
+      readonly namespace: string
+      readonly name: string
+      readonly uid: string
+      readonly resourceVersion: string
+    }

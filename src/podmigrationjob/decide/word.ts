@@ -1,0 +1,57 @@
+/** The word of a rule about a job: the phase and reason that it gets, and what is to be done. */
+import { type JobPhase, jobConditions, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import { type Condition, setCondition } from '../../kube/conditions.ts'
+import type { Action, JobView } from './view.ts'
+
+export interface Word {
+  readonly phase: JobPhase
+  readonly reason: string
+  readonly message: string
+  /** The condition that changes with it; its reason and message are those of the word. */
+  readonly condition?: Pick<Condition, 'type' | 'status'>
+  readonly more?: Partial<PodMigrationJobStatus>
+  readonly action?: Action
+}
+
+export const conditionOf = (
+  { conditions = [] }: PodMigrationJobStatus,
+  type: string,
+): Condition | undefined => conditions.find(condition => condition.type === type)
+
+export const failed = (reason: string, message: string): Word => ({ phase: 'Failed', reason, message })
+
+export const waits = (reason: string, message: string): Word => ({
+  ...{ phase: 'Pending', reason, message },
+  condition: { type: jobConditions.arbitrated, status: 'False' },
+})
+
+const isOver = (phase: JobPhase) => phase === 'Succeed' || phase === 'Failed' || phase === 'Aborted'
+
+/** Returns the status that follows the word. A word that repeats the status gives an equal one. */
+export function statusAfter(view: JobView, word: Word, now: number): PodMigrationJobStatus {
+  const { status, generation, pod } = view
+  const { phase, reason, message, condition, more } = word
+  const at = new Date(now).toISOString()
+  const source =
+    status.source ??
+    (pod && {
+      uid: pod.uid,
+      ...(pod.node !== undefined && { nodeName: pod.node }),
+      ...(pod.owner.type === 'workload' && { workload: pod.owner.key }),
+    })
+  return {
+    ...status,
+    ...(source && { source }),
+    ...{ phase, reason, message },
+    ...(phase === 'Running' && status.startTime === undefined && { startTime: at }),
+    ...(isOver(phase) && { completionTime: at, status: 'Complete' }),
+    ...(condition && !isOver(phase) && { status: condition.type }),
+    ...more,
+    ...(condition && {
+      conditions: setCondition(status.conditions ?? [], {
+        ...{ ...condition, reason, message, now },
+        observedGeneration: generation,
+      }),
+    }),
+  }
+}
