@@ -25,6 +25,7 @@ const files = [
   ['operator/rbac/operator.yaml', 'understudy-system'],
   ['operator/rbac/operator-own-namespace.yaml', 'understudy-system'],
   ['operator/rbac/users.yaml', ''],
+  ['pod-migration-jobs/rbac.yaml', 'understudy-system'],
   ['agent/rbac.yaml', ''],
   ['agent/generations-key.yaml', 'understudy-agents'],
 ] as const

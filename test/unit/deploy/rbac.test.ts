@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
-import { rights } from './rights.ts'
+import { jobRights, rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -9,7 +9,10 @@ interface Rule {
   readonly verbs: readonly string[]
 }
 
-const roles = (await manifestsBelow('deploy/operator/rbac')).filter(({ kind }) => kind.endsWith('Role'))
+const rolesIn = async (directory: string) =>
+  (await manifestsBelow(directory)).filter(({ kind }) => kind.endsWith('Role'))
+const roles = await rolesIn('deploy/operator/rbac')
+const jobRoles = await rolesIn('deploy/pod-migration-jobs')
 const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
 const titleOf = (role: Manifest): string => `${role.kind} ${role.metadata.name}`
 
@@ -27,16 +30,20 @@ function rightsOf(role: Manifest): string[] {
 
 describe('rights of the operator', () => {
   const ours = roles.filter(role => role.metadata.name === 'understudy-operator')
+  const forJobs = jobRoles.filter(role => role.metadata.name === 'understudy-operator-jobs')
 
-  test('each role is in the table and each line of the table is a right', () => {
-    const granted = Object.fromEntries(ours.map(role => [titleOf(role), rightsOf(role).toSorted()]))
+  test.each([
+    ['itself', ours, rights],
+    ['PodMigrationJobs', forJobs, jobRights],
+  ] as const)('for %s: each role is in the table and each line of the table is a right', (_, own, table) => {
+    const granted = Object.fromEntries(own.map(role => [titleOf(role), rightsOf(role).toSorted()]))
     const needed = Object.fromEntries(
-      Object.entries(rights).map(([title, role]) => [title, Object.keys(role).toSorted()]),
+      Object.entries(table).map(([title, role]) => [title, Object.keys(role).toSorted()]),
     )
     expect(granted).toEqual(needed)
   })
 
-  test.each(Object.values(rights).flatMap(role => Object.entries(role)))(
+  test.each([...Object.values(rights), ...Object.values(jobRights)].flatMap(role => Object.entries(role)))(
     '%s has its caller in the code',
     async (_, { file, code }) => {
       expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)
@@ -55,9 +62,12 @@ describe('rights of the agents', () => {
 })
 
 describe('all roles', () => {
-  test.each(roles.map(role => [titleOf(role), role] as const))('%s has no wildcard', (_, role) => {
-    expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
-  })
+  test.each([...roles, ...jobRoles].map(role => [titleOf(role), role] as const))(
+    '%s has no wildcard',
+    (_, role) => {
+      expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
+    },
+  )
 
   test('the cluster-wide role gives no way to other people or to secrets', () => {
     const dangerous = [
@@ -70,7 +80,7 @@ describe('all roles', () => {
       'nodes/proxy',
       'nodes/status',
     ]
-    const granted = roles
+    const granted = [...roles, ...jobRoles]
       .filter(({ kind }) => kind === 'ClusterRole')
       .flatMap(rulesOf)
       .flatMap(({ resources }) => resources)

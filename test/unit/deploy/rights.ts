@@ -236,3 +236,57 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     },
   },
 }
+
+const mirrored = (resource: string): Readonly<Record<string, Caller>> => ({
+  [`${resource} list`]: {
+    file: 'src/kube/list-all.ts',
+    code: /api\.list\(/,
+    only: 'the server cannot stream the initial list',
+  },
+  [`${resource} watch`]: { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+})
+
+const ofJobs = (group: string): Readonly<Record<string, Caller>> => ({
+  ...mirrored(`${group}/podmigrationjobs`),
+  [`${group}/podmigrationjobs get`]: {
+    file: 'src/podmigrationjob/act/write-status.ts',
+    code: /api\.get\(resource/,
+    only: 'the answer to a write is lost',
+  },
+  [`${group}/podmigrationjobs delete`]: {
+    file: 'src/podmigrationjob/controller.ts',
+    code: /api\.delete\(resource/,
+    only: 'a job has ended long ago',
+  },
+  [`${group}/podmigrationjobs/status patch`]: {
+    file: 'src/podmigrationjob/act/write-status.ts',
+    code: /api\.patch\(\s*resource/,
+  },
+})
+
+/** The same for the rights in deploy/pod-migration-jobs, which the operator has only with that component. */
+export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>>> = {
+  'ClusterRole understudy-operator-jobs': {
+    ...ofJobs('backup.example.com'),
+    ...ofJobs('scheduling.koordinator.sh'),
+    'apiextensions.k8s.io/customresourcedefinitions/podmigrationjobs.scheduling.koordinator.sh get': {
+      file: 'src/podmigrationjob/observe/koordinator.ts',
+      code: /\.get\(customResourceDefinitions/,
+    },
+    '/pods/eviction create': {
+      file: 'src/podmigrationjob/act/perform.ts',
+      code: /subresource: 'eviction'/,
+    },
+    'backup.example.com/migrations create': {
+      file: 'src/podmigrationjob/act/perform.ts',
+      code: /\.create\(migrations/,
+    },
+    ...mirrored('apps/deployments'),
+    ...mirrored('apps/replicasets'),
+    ...mirrored('apps/statefulsets'),
+    ...mirrored('policy/poddisruptionbudgets'),
+  },
+  'Role understudy-operator-jobs': {
+    ...mirrored('/configmaps/understudy-migration-controller'),
+  },
+}
