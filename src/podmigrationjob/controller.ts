@@ -25,7 +25,7 @@ import { createWriter, isAnyOpen } from './act/write-status.ts'
 import { decide, type Plan } from './decide/next.ts'
 import type { JobView } from './decide/view.ts'
 import { configIn } from './observe/config.ts'
-import { createKoordinatorCheck } from './observe/koordinator.ts'
+import { createKoordinatorCheck, rememberedMs } from './observe/koordinator.ts'
 import { type KnownJob, observe } from './observe/observe.ts'
 import { openWorld, type WorldCaches } from './observe/world-caches.ts'
 import type { JobMetrics } from './report/metrics.ts'
@@ -55,7 +55,7 @@ const retryMs = 1_000
 /** Pause until a cache may have become complete, ms. */
 const incompleteMs = 200
 
-/** Knowledge of one term of leadership: the next term observes everything anew. */
+/** Knowledge of one term of leadership. The next term begins without it. */
 interface Term {
   readonly writer: ReturnType<typeof createWriter>
   readonly world: WorldCaches
@@ -84,6 +84,8 @@ export function createJobController(options: JobControllerOptions): Controller {
     const other = options.koordinatorJobs
     if (!jobs.hasSynced()) throw new RetryLater(incompleteMs, 'the list of jobs is not complete yet')
     const isServed = (other.size > 0 || !other.hasSynced()) && (await isKoordinatorServed(signal))
+    // Koordinator may be removed, and its kind be defined by us.
+    if (!isServed && other.size > 0) queue.add(all, { afterMs: rememberedMs })
     if (isServed && !other.hasSynced())
       throw new RetryLater(incompleteMs, "the list of Koordinator's jobs is not complete yet")
     return [

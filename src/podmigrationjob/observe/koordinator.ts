@@ -6,7 +6,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import { customResourceDefinitions } from '../../kube/resources.ts'
 
 /** The answer is remembered for this time, ms. */
-const rememberedMs = 30_000
+export const rememberedMs = 30_000
 
 /**
  * Returns a function that says whether the operator serves Koordinator's kind. Where Koordinator itself is installed, its own controller

@@ -1,0 +1,66 @@
+import { describe, expect, it, test } from 'vitest'
+import { parseArgs, selects } from './migration-controller-args.ts'
+
+const refusal = (value: unknown) => {
+  const parsed = parseArgs(value)
+  return parsed.ok ? undefined : parsed.message
+}
+
+describe('MigrationControllerArgs', () => {
+  it('the example of the design is read as it is printed', () => {
+    const parsed = parseArgs({
+      ...{
+        dryRun: false,
+        evictFailedBarePods: true,
+        evictLocalStoragePods: false,
+        evictSystemCriticalPods: false,
+      },
+      ...{ ignorePvcPods: false, flowControlQPS: '10', flowControlBurst: 1, maxMigratingPerNode: 2 },
+      ...{ maxMigratingPerNamespace: 10, maxMigratingPerWorkload: '10%', maxUnavailablePerWorkload: '10%' },
+      evictionPolicy: 'Eviction',
+    })
+    expect(parsed).toMatchObject({
+      ok: true,
+      args: {
+        ...{ evictFailedBarePods: true, maxMigratingPerNode: 2, maxMigratingPerNamespace: 10 },
+        ...{ flowControl: { perSecond: 10, burst: 1 }, evict: { perSecond: 10, burst: 1 } },
+        maxMigratingPerWorkload: { type: 'percent', value: 10 },
+      },
+    })
+  })
+
+  it('nothing gives the defaults', () => {
+    expect(parseArgs(undefined)).toEqual(parseArgs({}))
+    expect(parseArgs({})).toMatchObject({
+      ok: true,
+      args: { isEnabled: true, maxMigratingPerNode: 2, rounding: 'Up', defaultJobTtlMs: 300_000 },
+    })
+  })
+
+  test.each([
+    [{ maxMigratingPerNod: 2 }, 'there is no such field'],
+    [{ evictionPolicy: 'Delete' }, 'one of Eviction'],
+    [{ maxMigratingPerWorkload: '10 percent' }, 'maxMigratingPerWorkload'],
+    [{ flowControlQPS: 'fast' }, 'flowControlQPS'],
+    [{ dryRun: 'yes' }, 'true or false'],
+    [{ labelSelector: { matchExpressions: [{ key: 'a' }] } }, 'operator'],
+    [[], 'an object'],
+    ['text', 'an object'],
+  ])('%o is refused', (value, words) => {
+    expect(refusal(value)).toContain(words)
+  })
+})
+
+test('selectors', () => {
+  const selector = (
+    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist',
+    values: readonly string[] = [],
+  ) => ({
+    ...{ matchLabels: {}, matchExpressions: [{ key: 'app', operator, values }] },
+  })
+  expect(selects(selector('In', ['a']), { app: 'a' })).toBe(true)
+  expect(selects(selector('In', ['a']), {})).toBe(false)
+  expect(selects(selector('NotIn', ['a']), {})).toBe(true)
+  expect(selects(selector('Exists'), {})).toBe(false)
+  expect(selects(selector('DoesNotExist'), { app: 'a' })).toBe(false)
+})

@@ -1,0 +1,63 @@
+import { describe, expect, it, test } from 'vitest'
+import { parseArgs } from './migration-controller-args.ts'
+import { int32In, parseJob } from './parse-pod-migration-job.ts'
+import { migrationPriorityAnnotation, type PodMigrationJobSpec } from './pod-migration-job.ts'
+
+const defaults = { defaultJobTtlMs: 300_000, defaultJobMode: 'EvictDirectly' } as const
+const podRef = { namespace: 'shop', name: 'web-0' }
+const parse = (spec: object, annotations: Record<string, string> = {}) =>
+  parseJob(
+    {
+      metadata: { name: 'a', uid: 'u', resourceVersion: '1', annotations },
+      spec: { podRef, ...spec } satisfies PodMigrationJobSpec,
+    },
+    defaults,
+  )
+const refusal = (spec: object) => {
+  const parsed = parse(spec)
+  return parsed.ok ? undefined : parsed.message
+}
+
+describe('a job', () => {
+  it('has the defaults of the configuration, and its own values before them', () => {
+    expect(parse({})).toMatchObject({ ok: true, job: { mode: 'EvictDirectly', ttlMs: 300_000 } })
+    expect(parse({ ttl: '1m30s', mode: 'Live' })).toMatchObject({ job: { mode: 'Live', ttlMs: 90_000 } })
+  })
+
+  it('has a priority among jobs', () => {
+    expect(parse({}, { [migrationPriorityAnnotation]: '7' })).toMatchObject({ job: { priority: 7 } })
+  })
+
+  test.each([
+    [{ mode: 'EvictionDirectly' }, 'set it to EvictDirectly'],
+    [{ mode: 'ReservationFirst' }, 'does not have ReservationFirst yet'],
+    [{ ttl: 'soon' }, 'spec.ttl'],
+    [{ podRef: { name: 'a' } }, 'spec.podRef.namespace'],
+    [{ podRef: { ...podRef, kind: 'Node' } }, 'set it to Pod'],
+    [{ skipGates: ['LocalStorage'] }, 'spec.skipReason'],
+    [{ skipGates: ['Everything'], skipReason: 'a' }, 'names of BarePod'],
+  ])('%o is refused', (spec, words) => {
+    expect(refusal(spec)).toContain(words)
+  })
+
+  it('without a mode is refused while the default mode is not built', () => {
+    const { ok, ...args } = parseArgs({})
+    expect(ok).toBe(true)
+    const standard = 'args' in args ? args.args : defaults
+    const job = { metadata: { name: 'a', uid: 'u', resourceVersion: '1' }, spec: { podRef } }
+    expect(parseJob(job, standard)).toMatchObject({ ok: false, field: 'spec.mode' })
+  })
+})
+
+test.each([
+  ['0', 0],
+  ['-5', -5],
+  ['2147483647', 2_147_483_647],
+  ['2147483648', 0],
+  ['+5', 0],
+  ['05', 0],
+  ['many', 0],
+  [undefined, 0],
+])('PJ02: the cost %s is %i', (text, cost) => {
+  expect(int32In(text)).toBe(cost)
+})

@@ -1,0 +1,19 @@
+import { parseJob } from '../../api/parse-pod-migration-job.ts'
+import { podMigrationJobs } from '../../api/pod-migration-job.ts'
+import type { JobView } from '../decide/view.ts'
+import { podWith } from './worlds.ts'
+
+/** A job for the pod `web-0`, with a few differences. */
+export function viewWith(spec: object = {}, over: Partial<JobView> = {}): JobView {
+  const metadata = { name: 'job', uid: 'job-uid', resourceVersion: '7' }
+  const parsed = parseJob(
+    { metadata, spec: { podRef: { namespace: 'default', name: 'web-0' }, ...spec } },
+    { defaultJobTtlMs: 300_000, defaultJobMode: 'EvictDirectly' },
+  )
+  return {
+    ...{ resource: podMigrationJobs, key: 'job', ...metadata, generation: 1, createdAt: 0, parsed },
+    ...{ status: {}, seenForMs: 60_000, pod: podWith('web-0'), isRolling: false },
+    live: { type: 'absent', seenForMs: 60_000 },
+    ...over,
+  }
+}

@@ -1,0 +1,202 @@
+/** The component as it is installed: the operator runs with its own rights, beside Koordinator's kind or without. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { run } from '../../../build/run.ts'
+import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
+import { koordinatorJobs, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
+import { type Api, createApi } from '../../../src/kube/api.ts'
+import { loadConnection } from '../../../src/kube/connection.ts'
+import { customResourceDefinitions, pods } from '../../../src/kube/resources.ts'
+import { eventually } from '../../support/eventually.ts'
+import { project } from '../../unit/deploy/manifests.ts'
+import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
+import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
+import { crds } from './world.ts'
+
+let cluster: ControlPlane
+let scratch = ''
+let api: Api
+let thief: Api
+let kubelet: FakeKubelet
+let operator: OperatorProcess
+const system = 'understudy-system'
+
+const kubectl = (...args: string[]) => run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, ...args])
+const apply = async (text: string) => {
+  const file = join(scratch, 'object.yaml')
+  await writeFile(file, text)
+  return kubectl('apply', '-f', file)
+}
+
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'understudy-jobs-'))
+  cluster = await startControlPlane()
+  const overlay = join(scratch, 'overlay')
+  await mkdir(overlay)
+  const deploy = relative(overlay, join(project, 'deploy'))
+  const content = `resources: [${deploy}/base]\ncomponents: [${deploy}/pod-migration-jobs]\n`
+  await writeFile(join(overlay, 'kustomization.yaml'), content)
+  await kubectl('apply', '-k', overlay)
+  await vi.waitFor(() => kubectl('get', 'bps,podmigrationjobs.backup.example.com', '-A'), { interval: 100 })
+  api = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
+  const kubeconfig = await cluster.kubeconfigFor(`system:serviceaccount:${system}:understudy-operator`)
+  thief = createApi({ connection: await loadConnection({ kubeconfig }) })
+  await kubectl('create', 'namespace', 'shop')
+  kubelet = startFakeKubelet(api, 'shop')
+  operator = startOperator(kubeconfig, system, '--pod-migration-jobs')
+  await operator.leading()
+})
+afterAll(async () => {
+  await operator[Symbol.asyncDispose]()
+  await kubelet[Symbol.asyncDispose]()
+  await Promise.all([api.close(), thief.close()])
+  await cluster.stop()
+  await rm(scratch, { recursive: true, force: true })
+})
+
+const makePod = (name: string) =>
+  api.create(
+    pods,
+    { metadata: { name }, spec: { containers: [{ name: 'app', image: 'app' }] } },
+    { namespace: 'shop' },
+  )
+const isGone = (name: string) =>
+  eventually(async () => {
+    const { items } = await api.list(pods, { namespace: 'shop' })
+    expect(items.map(({ metadata }) => metadata.name)).not.toContain(name)
+  })
+
+const bare = { skipGates: ['BarePod'], skipReason: 'a test without controllers' }
+
+it('PJ27: the rights of the component are enough to carry out a job of a client, and its columns say how far it is', async () => {
+  await makePod('one')
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: 'one' },
+    spec: { mode: 'EvictDirectly', podRef: { namespace: 'shop', name: 'one' }, ...bare },
+  }
+  await api.create(podMigrationJobs, body)
+  await eventually(async () =>
+    expect((await api.get(podMigrationJobs, { name: 'one' })).status?.phase).toBe('Succeed'),
+  )
+  await isGone('one')
+  const table = await kubectl('get', 'podmigrationjobs.backup.example.com')
+  expect(table).toMatch(/NAME +PHASE +STATUS +AGE +NODE +REASON +PODNAMESPACE +POD/)
+  expect(table).toMatch(/one +Succeed +Complete .* EvictComplete +shop +one/)
+})
+
+it('the sample is accepted', async () => {
+  const created = await kubectl('apply', '-f', join(project, 'samples/pod-migration-jobs/jobs.yaml'))
+  expect(created.trim().split('\n')).toHaveLength(2)
+  await kubectl('delete', '-f', join(project, 'samples/pod-migration-jobs/jobs.yaml'))
+})
+
+it('invalid values are refused, with what to change', async () => {
+  const refused = (spec: string) =>
+    expect(
+      apply(
+        `{apiVersion: backup.example.com/v1alpha1, kind: PodMigrationJob, metadata: {name: bad}, spec: ${spec}}`,
+      ),
+    ).rejects
+  await refused('{mode: EvictionDirectly, podRef: {namespace: shop, name: a}}').toThrow(/EvictDirectly/)
+  await refused('{podRef: {name: a}}').toThrow(/namespace/)
+  await refused('{podRef: {namespace: shop, name: a}, ttl: soon}').toThrow(/ttl/)
+  await refused('{podRef: {namespace: shop, name: a}, skipGates: [LocalStorage]}').toThrow(/skipReason/)
+})
+
+it('the token of the operator evicts no pod without its uid, and none of the operator', async () => {
+  await makePod('two')
+  const evict = (namespace: string, name: string, uid?: string) =>
+    thief.request('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
+      body: {
+        ...{ apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } },
+        deleteOptions: uid === undefined ? {} : { preconditions: { uid } },
+      },
+    })
+  await expect(evict('shop', 'two')).rejects.toThrow(/only with its uid/)
+  await expect(evict(system, 'any', 'some')).rejects.toThrow(/may not evict pods of the operator/)
+  const migration = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { name: 'stolen' } },
+    spec: { source: { name: 'two' } },
+  }
+  await expect(
+    thief.request('POST', '/apis/backup.example.com/v1alpha1/namespaces/shop/migrations', {
+      body: migration,
+    }),
+  ).rejects.toThrow(/only for PodMigrationJobs/)
+})
+
+/** The example of Koordinator's user manual, as it is printed there but for the mode. */
+const printed = (mode: string) => `
+apiVersion: scheduling.koordinator.sh/v1alpha1
+kind: PodMigrationJob
+metadata:
+  name: migrationjob-demo
+spec:
+  paused: false
+  ttl: 5m
+  mode: ${mode}
+  podRef:
+    namespace: shop
+    name: pod-demo
+status:
+  phase: Pending
+`
+const name = `${koordinatorJobs.plural}.${koordinatorJobs.group}`
+
+it("Koordinator's kind: it is not installed over, and its jobs are Koordinator's", async () => {
+  const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
+  const { group, plural, kind } = koordinatorJobs
+  await api.create(customResourceDefinitions, {
+    metadata: { name },
+    spec: {
+      ...{
+        group,
+        scope: 'Cluster',
+        names: { plural, kind, singular: 'podmigrationjob', listKind: `${kind}List` },
+      },
+      versions: [
+        {
+          ...{ name: 'v1alpha1', served: true, storage: true, subresources: { status: {} } },
+          schema: { openAPIV3Schema: schema },
+        },
+      ],
+    },
+  })
+  await expect(kubectl('create', '-k', crds('koordinator'))).rejects.toThrow(/AlreadyExists/)
+  await eventually(() =>
+    expect(kubectl('apply', '--server-side', '--force-conflicts', '-k', crds('koordinator'))).rejects.toThrow(
+      /Koordinator is installed here/,
+    ),
+  )
+  await makePod('pod-demo')
+  await eventually(() => apply(printed('EvictDirectly')))
+  // A job of our own kind is carried out meanwhile, so the operator has looked.
+  await makePod('three')
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: 'three' },
+    spec: { mode: 'EvictDirectly', podRef: { namespace: 'shop', name: 'three' }, ...bare },
+  }
+  await api.create(podMigrationJobs, body)
+  await isGone('three')
+  expect((await api.get(koordinatorJobs, { name: 'migrationjob-demo' })).status?.phase).not.toBe('Succeed')
+  expect(
+    (await api.get(pods, { namespace: 'shop', name: 'pod-demo' })).metadata.deletionTimestamp,
+  ).toBeUndefined()
+  await kubectl('delete', 'crd', name)
+})
+
+it('without Koordinator its printed example applies unchanged, and is carried out', async () => {
+  await eventually(() => kubectl('create', '-k', crds('koordinator')))
+  await eventually(() => apply(printed('EvictDirectly')))
+  // A bare pod needs a gate, which Koordinator's example does not have: the job is judged, and says so.
+  await eventually(async () =>
+    expect((await api.get(koordinatorJobs, { name: 'migrationjob-demo' })).status).toMatchObject({
+      ...{ phase: 'Failed', reason: 'ForbiddenMigratePod' },
+      message: expect.stringContaining('skip the gate BarePod'),
+    }),
+  )
+})

@@ -1,0 +1,28 @@
+import type { ProjectName } from '../reporter/results.ts'
+import type { Feature, FeatureGroup } from './feature.ts'
+
+const feature = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
+
+/** Features of the design that are built. The others are in the list of ADR 133. */
+export const podMigrationJob: FeatureGroup = {
+  name: 'PodMigrationJob',
+  features: [
+    feature('PJ02', 'eviction cost: default, negative, order; the highest one is never removed', 'apiserver'),
+    feature('PJ03', 'nothing happens for a paused job', 'apiserver'),
+    feature('PJ06', 'EvictDirectly: the pod is removed, and the job succeeds', 'apiserver'),
+    feature('PJ15', 'the workload of a pod is its top owner', 'unit'),
+    feature('PJ16', 'migrating pods of a workload stay below the threshold', 'unit'),
+    feature('PJ17', 'unavailable pods: a disruption budget wins over the threshold', 'apiserver'),
+    feature('PJ18', 'limits of nodes and namespaces', 'apiserver'),
+    feature('PJ19', 'the order is total and deterministic, with six keys', 'unit'),
+    feature('PJ20', 'all waiting jobs are judged together, and respect all budgets', 'apiserver'),
+    feature('PJ21', 'switched off, jobs stay Pending and nothing is evicted', 'apiserver'),
+    feature('PJ22', 'flow control limits how many begin', 'apiserver'),
+    feature('PJ23', 'a dry run records its decision, and does nothing', 'apiserver'),
+    feature('PJ24', 'each filter of the configuration, with both values', 'unit'),
+    feature('PJ27', 'clients and kubectl create jobs, with the rights of the component', 'apiserver'),
+    feature('PJ28', 'the configuration in a ConfigMap is read again', 'apiserver'),
+    feature('PJ29', 'rollouts and changes of scale win over jobs', 'unit'),
+    feature('PJ30', 'the history of the order survives a restart', 'apiserver'),
+  ],
+}
