@@ -60,6 +60,7 @@ describe('the CRDs', () => {
       '.status.conditions 4',
       '.status.conditions 8',
       '.status.conditions 8',
+      '.status.conditions 4',
     ])
   })
 

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
+import { migratingPods } from '../src/api/migrating-pod.ts'
 import { migrations } from '../src/api/migration.ts'
 import { nodeReports } from '../src/api/node-report.ts'
 import {
@@ -12,6 +13,7 @@ import {
 } from '../src/api/pod-migration-job.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
 import type { Schema } from '../src/api/schema/build.ts'
+import { migratingPodSchema } from '../src/api/schema/migrating-pod.ts'
 import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
 import { podMigrationJobSchema } from '../src/api/schema/pod-migration-job.ts'
@@ -147,6 +149,24 @@ export const podMigrationJobCrd = (resource: Resource<PodMigrationJob>) =>
     }),
   })
 
+export const migratingPodCrd = () =>
+  crdOf(migratingPods, {
+    scope: 'Namespaced',
+    names: { singular: 'migratingpod', shortNames: ['mpod'], categories: ['all'] },
+    columns: [
+      column('State', '.status.state'),
+      column('Pod', '.status.activePod'),
+      column('Node', '.status.node'),
+      column('Ready', '.status.conditions[?(@.type=="Ready")].status'),
+      age,
+      column('Saved', '.status.savedAt', { type: 'date', priority: 1 }),
+      column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
+      column('Migration', '.status.migration', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: migratingPodSchema(),
+  })
+
 const headerOf = (sources: string) => `# Made by \`npm run generate\` from ${sources}.\n`
 
 const yaml = (header: string, crd: object): string =>
@@ -173,6 +193,10 @@ export const crdFiles: readonly { readonly file: URL; readonly yaml: () => strin
   {
     file: new URL('koordinator/scheduling.koordinator.sh_podmigrationjobs.yaml', import.meta.url),
     yaml: () => yaml(headerOf('src/api/schema/'), podMigrationJobCrd(koordinatorJobs)),
+  },
+  {
+    file: new URL('backup.example.com_migratingpods.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/ and crds/pod-template.schema.json'), migratingPodCrd()),
   },
 ]
 

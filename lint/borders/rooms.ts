@@ -194,6 +194,10 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'controller of PodMigrationJobs: arbitration, evictions, Migrations',
     uses: ['src/api', 'src/kube', 'src/slot'],
   },
+  'src/migratingpod': {
+    is: 'controller of MigratingPods: keeps a set for each, and tells where its pod is',
+    uses: ['src/api', 'src/kube', 'src/slot'],
+  },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
     uses: [
@@ -201,6 +205,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/backuppodset',
       'src/drain',
       'src/kube',
+      'src/migratingpod',
       'src/migration',
       'src/podmigrationjob',
       'src/slot',

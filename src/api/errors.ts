@@ -14,7 +14,8 @@ const noSuchMetadata = (field: string, why: string) =>
 const noSuchField = (field: string, why: string) =>
   refuse(`spec.template.spec.${field}`, `remove template.spec.${field}: ${why}`)
 
-const orWarm = 'set hotBackup.mode to Warm or remove spec.checkpoint'
+/** The other cure for a template whose memory cannot be kept. */
+export const orWarm = 'set hotBackup.mode to Warm or remove spec.checkpoint'
 
 export const refusals = Object.freeze({
   NameTooLong: refuse(

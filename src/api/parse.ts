@@ -24,6 +24,7 @@ import {
 } from './backuppodset.ts'
 import { type Refusal, refusalOf } from './errors.ts'
 import type { ParsedLiveness, ParsedMemory, ParsedPull, ParsedService } from './memory.ts'
+import { isOfMigratingPod } from './migrating-pod.ts'
 import { nodeTimeoutOf, parseLiveness, parseMemory, parseService } from './parse-memory.ts'
 import { parsePull, pullsState } from './parse-pull.ts'
 import { type Reader, reader } from './reader.ts'
@@ -35,6 +36,8 @@ export interface ParsedSet {
   readonly namespace: string
   readonly uid: string
   readonly generation: number
+  /** Its pods are named NAME-0, NAME-1 and so on, as pods of a MigratingPod are. */
+  readonly isNumbered?: true
   readonly replicas: number
   readonly hotBackups: number
   readonly coldBackups: number
@@ -102,6 +105,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     namespace: metadata.namespace ?? '',
     uid: metadata.uid,
     generation: metadata.generation ?? 0,
+    ...(isOfMigratingPod(object) && { isNumbered: true }),
     ...values,
   })
   if (first === undefined) return { ok: true, set }

@@ -22,6 +22,7 @@ import { type MovesDeps, observeMoves } from './memory/moves.ts'
 import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
 import { policyOf } from './memory/policy.ts'
 import type { RetirementDelay } from './memory/retirement-delay.ts'
+import { lastNumber } from './numbers.ts'
 import { templateHash } from './pod/template-hash.ts'
 import { viewOf } from './pod/view.ts'
 import { byController } from './pod-indexes.ts'
@@ -110,6 +111,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const retired = retiring.flatMap(pod => deps.memory?.retirementDelay.of(pod, live) ?? [])
   const seen: Snapshot = {
     set,
+    ...(set.isNumbered && { lastNumber: lastNumber(set.name, namesIn(candidates, memory, lost), status) }),
     templateHash: current?.templateHash ?? templateHash(set),
     ...(hash !== undefined && { restoreHash: hash, policy: policyOf(set, hash) }),
     ...(deps.isSpecPartial && { isSpecPartial: true }),
@@ -135,6 +137,17 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   const snapshot: Snapshot = { ...seen, ...(stranded && { stranded }) }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }
+
+/** Returns the names of all pods, those that are ending included, and of those that have or had a slot. */
+const namesIn = (
+  candidates: ReadonlyMap<string, Pod>,
+  memory: MemoryView | undefined,
+  lost: Snapshot['lost'],
+): readonly string[] => [
+  ...[...candidates.values()].map(({ metadata }) => metadata.name),
+  ...[...(memory?.slots.values() ?? [])].map(({ lease }) => lease.holder.name),
+  ...[...lost.values()].map(({ name }) => name),
+]
 
 function memoryOf(
   set: ParsedSet,

@@ -25,6 +25,8 @@ export interface PodView extends Candidate {
 /** Everything that one pass decides from; frozen and complete: the rules read nothing else. */
 export interface Snapshot extends SlotSnapshot {
   readonly set: ParsedSet
+  /** For a set whose pods are numbered: the highest number that is known to be used; -1: none. */
+  readonly lastNumber?: number
   readonly templateHash: string
   /** Hash of the template's parts that a restore depends on, if the set keeps memory. */
   readonly restoreHash?: string | undefined

@@ -3,6 +3,7 @@ import { drainCondition } from '../api/drain.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { annotations, labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
+import { migratingPods } from '../api/migrating-pod.ts'
 import { migrations } from '../api/migration.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
 import { migrationIndexes } from '../backuppodset/memory/moves.ts'
@@ -26,6 +27,7 @@ import {
   pods as podResource,
   services as serviceResource,
 } from '../kube/resources.ts'
+import { movingSetIndex } from '../migratingpod/observe.ts'
 import { serviceIndexes, sliceIndexes } from '../slot/endpoints/observe.ts'
 import { reportIndexes } from '../slot/observe/reports.ts'
 import { leaseIndexes } from '../slot/observe/slot-leases.ts'
@@ -63,10 +65,13 @@ export function createCaches(
   const revisions = cache(controllerRevisions, { ...labelled, indexes: revisionIndexes, awaited: 'not' })
   // Without the kind, or the right to see it, no pod moves; all else works. A leader that does not know the Migrations yet
   // calls off all moves, and deletes the pods that were made for them.
-  const moves = cache(migrations, { indexes: migrationIndexes, awaited: 'briefly', isNeeded: () => false })
+  const indexes = { ...migrationIndexes, ...movingSetIndex }
+  const moves = cache(migrations, { indexes, awaited: 'briefly', isNeeded: () => false })
+  // Without the kind, or the right to see it, only sets that users write are managed.
+  const ofPods = cache(migratingPods, { awaited: 'not' })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
+    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves, migratingPods: ofPods },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       needed

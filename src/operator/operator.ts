@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
+import { setsNamedBy } from '../api/set-label.ts'
 import { failurePauses } from '../backuppodset/action-retries.ts'
 import { createSetController } from '../backuppodset/controller.ts'
 import { createSetMetrics } from '../backuppodset/metrics.ts'
@@ -11,6 +12,10 @@ import type { Api } from '../kube/api.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
 import { type Manager, runManager } from '../kube/manager.ts'
+import { watch } from '../kube/manager-types.ts'
+import { keyOf } from '../kube/object.ts'
+import { reconcile as reconcileMigratingPod } from '../migratingpod/controller.ts'
+import { byMovingSet, movingSetIndex } from '../migratingpod/observe.ts'
 import { createMigrationController } from '../migration/controller.ts'
 import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 import { loadWakeKeys } from '../slot/gate/wake-key.ts'
@@ -70,6 +75,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   leadMigrations(manager, caches)
   leadDrains(manager, caches)
   leadJobs(manager, options, caches.stores)
+  leadMigratingPods(manager, caches)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },
@@ -155,6 +161,26 @@ function leadDrains(
     queue: manager.queue({ name: 'budget' }),
   })
   manager.leading(protects.run)
+}
+
+/** Adds the controller of MigratingPods, which keeps a set for each. */
+function leadMigratingPods(
+  manager: Manager,
+  { stores: { migratingPods, sets, pods, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
+): void {
+  const deps = { objects: migratingPods, sets, pods, migrations, clock: manager.clock }
+  const isOne = (key: string) => migratingPods.get(key) !== undefined
+  manager.controller({
+    name: 'migratingpod',
+    for: migratingPods,
+    watches: [
+      // Its set, and one of another owner that is in its way.
+      watch(sets, ({ object }) => [keyOf(object)].filter(isOne)),
+      watch(pods, ({ object }) => setsNamedBy(object).filter(isOne)),
+      watch(migrations, ({ object }) => movingSetIndex[byMovingSet](object).filter(isOne)),
+    ],
+    reconcile: (key, context) => reconcileMigratingPod(deps, key, context),
+  })
 }
 
 /** Adds the controller of sets to the work of the leader. */

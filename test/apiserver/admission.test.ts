@@ -5,6 +5,7 @@ import { run } from '../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
+import { migratingPodLabel, migratingPods } from '../../src/api/migrating-pod.ts'
 import { type NodeReportStatus, nodeReports, silencesAnnotation } from '../../src/api/node-report.ts'
 import { numberedSlotLeaseBody } from '../../src/api/numbered-slot.ts'
 import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
@@ -69,7 +70,7 @@ beforeAll(async () => {
   const kubectl = (...args: string[]) =>
     run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, ...args])
   await kubectl('apply', '-k', join(project, 'deploy'))
-  await vi.waitFor(() => kubectl('get', 'bps,nodereports', '-A'), { interval: 100 })
+  await vi.waitFor(() => kubectl('get', 'bps,nodereports,mpod', '-A'), { interval: 100 })
   await admin.create(namespaces, { metadata: { name: 'shop' } })
   await admin.create(namespaces, { metadata: { name: 'labelled', labels: memoryAllowed } })
   // Pods with our label may only be created in namespaces with sets, whichever user creates them.
@@ -548,6 +549,68 @@ describe('D10.permission: memory is asked for where an administrator has labelle
     })
     await expect(change('asked', { replicas: 3 })).resolves.toBeDefined()
     await label('allowed')
+  })
+})
+
+describe('D10.admission: the operator writes the sets of MigratingPods, and no others', () => {
+  const template = { spec: { containers } }
+  const migratingPod = (name: string) => ({
+    ...{ apiVersion: apiVersionOf(migratingPods), kind: migratingPods.kind, metadata: { name } },
+    spec: { template },
+  })
+  const path = '/apis/backup.example.com/v1alpha1/namespaces'
+
+  it('with its template, its name, its label and its owner', async () => {
+    const roams = await users.admin?.create(migratingPods, migratingPod('roams'), { namespace: 'labelled' })
+    const uid = roams?.metadata.uid
+    const owner = {
+      ...{ apiVersion: apiVersionOf(migratingPods), kind: migratingPods.kind },
+      controller: true,
+    }
+    const own = (over: { readonly metadata?: object; readonly spec?: object } = {}) => ({
+      ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
+      metadata: {
+        name: 'roams',
+        labels: { [migratingPodLabel]: 'roams' },
+        ownerReferences: [{ ...owner, name: 'roams', uid }],
+        ...over.metadata,
+      },
+      spec: { replicas: 1, checkpoint: {}, template, ...over.spec },
+    })
+    const made = (body: object, namespace = 'labelled') =>
+      attempt(create('operator', setsIn(namespace), body))
+    await vi.waitFor(() => expect(made(own())).resolves.toBeDefined(), { interval: 200 })
+    const labels = { added: 'yes' }
+    await expect(
+      made(own({ spec: { template: { ...template, metadata: { labels } } } })),
+    ).resolves.toBeDefined()
+    const others = [
+      own({ metadata: { labels: {} } }),
+      own({ metadata: { ownerReferences: [] } }),
+      own({ metadata: { ownerReferences: [{ ...owner, name: 'roams', uid: 'another' }] } }),
+      own({ spec: { replicas: 2 } }),
+      own({ spec: { template: { spec: { containers: [{ name: 'app', image: 'another' }] } } } }),
+    ]
+    for (const other of others)
+      await expect(made(other), JSON.stringify(other)).rejects.toThrow(
+        /'understudy-operator-(own-sets|migrating-pods)'/,
+      )
+    await expect(made({ ...own(), spec: { replicas: 1, template } }, 'shop')).rejects.toThrow(
+      /understudy-operator-migrating-pods/,
+    )
+    const ofUser = setOf({ replicas: 1 })
+    await users.admin?.create(backupPodSets, ofUser, { namespace: 'labelled' })
+    const steal = { metadata: own().metadata, spec: { replicas: 0 } }
+    await expect(attempt(patch('operator', `${setsIn('labelled')}/new`, steal))).rejects.toThrow(
+      /understudy-operator/,
+    )
+  })
+
+  it('a user makes one only where memory is allowed', async () => {
+    const made = (namespace: string) =>
+      attempt(create('edit', `${path}/${namespace}/migratingpods`, migratingPod('other')))
+    await expect(made('shop')).rejects.toThrow(/'understudy-memory'.*memory=allowed/)
+    await expect(made('labelled')).resolves.toBeDefined()
   })
 })
 

@@ -20,6 +20,7 @@ const cases: readonly [title: string, ids: readonly string[]][] = [
   ['D10.links: saving', ['D10.links']],
   ['XD7.wake, D7 and D7.1 name nothing', []],
   ['R21: a finding of a review', []],
+  ['MP-01, MP-33: and XMP-02, MP-3 and MP-334 not', ['MP-01', 'MP-33']],
   ['no id', []],
 ]
 test('ids are read from titles', () => {

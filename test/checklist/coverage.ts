@@ -32,6 +32,7 @@ export function idsIn(title: string): string[] {
     for (let number = Number(from); number <= last; number += 1)
       ids.push(`${letters}${String(number).padStart(from.length, '0')}`)
   }
+  for (const [id] of title.matchAll(/(?<![A-Za-z0-9])MP-\d{2}(?!\d)/g)) ids.push(id)
   return [...new Set(ids)]
 }
 

@@ -547,6 +547,11 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
       sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
       sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),
+      sentence(
+        'D16.roams',
+        'a MigratingPod moves and moves back while a client counts, and loses no number',
+        'e2e',
+      ),
     ],
   },
   {

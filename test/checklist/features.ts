@@ -1,6 +1,7 @@
 import type { ProjectName } from '../reporter/results.ts'
 import { design } from './design.ts'
 import type { Feature, FeatureGroup } from './feature.ts'
+import { migratingPod } from './migrating-pod.ts'
 import { podMigrationJob } from './pod-migration-job.ts'
 
 const feature = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
@@ -83,4 +84,4 @@ export const deviating: readonly string[] = [
   ...['F02', 'F05', 'F07', 'F13', 'F23', 'F27', 'F29', 'F31', 'F33', 'F34', 'F39', 'F40'],
 ]
 
-export const groups: readonly FeatureGroup[] = [backupPodSet, ...design, podMigrationJob]
+export const groups: readonly FeatureGroup[] = [backupPodSet, ...design, migratingPod, podMigrationJob]

@@ -102,3 +102,12 @@ export const rule = (condition: string, message: string, more: Schema = {}): Sch
   reason: 'FieldValueInvalid',
   ...more,
 })
+
+/** Returns the properties of an object's schema, for a kind that has some of these fields, too. */
+export const propertiesOf = <T>(schema: SchemaOf<T>): Properties<T> => schema['properties'] as Properties<T>
+
+/** Returns these properties of an object. */
+export const picked = <T extends object, Key extends keyof T>(all: T, keys: readonly Key[]): Pick<T, Key> => {
+  const isPicked = new Set<PropertyKey>(keys)
+  return Object.fromEntries(Object.entries(all).filter(([key]) => isPicked.has(key))) as Pick<T, Key>
+}

@@ -1,9 +1,12 @@
 /** Rules of sets that keep memory, in CEL; the same as in src/api/memory-rules.ts. */
-import type { refusals } from '../errors.ts'
+import { orWarm, type refusals } from '../errors.ts'
 import { dangerousPattern, diskVolumes, hugePages } from '../memory-rules.ts'
 import { holdPath, holdVolume, probeKinds } from '../pod-contract.ts'
 import type { Schema } from './build.ts'
 import { specRule } from './spec-rule.ts'
+
+/** Kinds that always keep memory have no mode. */
+const withoutWarm = (message: string) => message.replace(`, or ${orWarm}`, '')
 
 const pod = 'self.template.spec'
 const liveness = 'has(self.failover.liveness)'
@@ -17,11 +20,15 @@ const named = (list: string) =>
   `(has(${pod}.${list}) && ${pod}.${list}.exists(it, it.name == '${holdVolume}'))`
 const someContainer = (condition: string) => `${pod}.containers.exists(it, ${condition})`
 
-/** Refuses templates that meet the condition, in sets that keep memory. */
-const refused = (code: keyof typeof refusals, condition: string) =>
-  specRule(code, `!(${keepsMemory}) || !(${condition})`)
+type Code = keyof typeof refusals
 
-export const memoryRules = (): readonly Schema[] => [
+/** Refuses templates that meet the condition, in sets that keep memory. */
+const inMemorySets = (code: Code, condition: string) => specRule(code, `!(${keepsMemory}) || !(${condition})`)
+
+/** Refuses templates whose memory cannot be saved, or not be restored in another pod. */
+export const refusedTemplates = (
+  refused = (code: Code, condition: string): Schema => specRule(code, `!(${condition})`, withoutWarm),
+): readonly Schema[] => [
   refused('MemoryOnHost', ['hostNetwork', 'hostPID', 'hostIPC'].map(isTrue).join(' || ')),
   refused('MemoryOfSharedProcesses', isTrue('shareProcessNamespace')),
   refused('MemoryOfUserNamespace', `has(${pod}.hostUsers) && !${pod}.hostUsers`),
@@ -79,6 +86,10 @@ export const memoryRules = (): readonly Schema[] => [
         `mount.mountPath == '${holdPath}' || mount.name == '${holdVolume}')`,
     ),
   ),
+]
+
+/** Rules of `checkpoint` and `failover` that hold for every kind with these fields. */
+export const checkpointRules = (): readonly Schema[] => [
   specRule(
     'NodeTimeoutOutOfRange',
     '!has(self.failover) || !has(self.failover.nodeTimeout) || ' +
@@ -93,6 +104,15 @@ export const memoryRules = (): readonly Schema[] => [
     'CheckpointContainerUnknown',
     `!has(self.checkpoint) || !has(self.checkpoint.containers) || self.checkpoint.containers.all(name, ${pod}.containers.exists(it, it.name == name))`,
   ),
+  specRule(
+    'LivenessWithoutProbe',
+    `!${liveness} || ${someContainer('has(it.livenessProbe) && !has(it.livenessProbe.exec)')}`,
+  ),
+]
+
+export const memoryRules = (): readonly Schema[] => [
+  ...refusedTemplates(inMemorySets),
+  ...checkpointRules(),
   specRule(
     'ModeWithoutCheckpoint',
     "has(self.checkpoint) || !has(self.hotBackup) || !has(self.hotBackup.mode) || self.hotBackup.mode == 'Warm'",
@@ -114,8 +134,4 @@ export const memoryRules = (): readonly Schema[] => [
   specRule('HttpSourceOnHost', `!(${pullsState}) || !${isTrue('hostNetwork')}`),
   specRule('HttpSourceWithLiveness', `!(${pullsState}) || !${liveness}`),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
-  specRule(
-    'LivenessWithoutProbe',
-    `!${liveness} || ${someContainer('has(it.livenessProbe) && !has(it.livenessProbe.exec)')}`,
-  ),
 ]

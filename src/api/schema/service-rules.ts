@@ -11,14 +11,17 @@ export const serviceRules = (): readonly Schema[] => [
     'ServiceForNobody',
     `!has(${service}) || has(${service}.name) || (has(${service}.perSlot) && ${service}.perSlot)`,
   ),
+  servicePortsRule(),
+]
+
+export const servicePortsRule = (): Schema =>
   specRule(
     'ServicePortsAlike',
     `!has(${service}) || size(${service}.ports) < 2 || ${service}.ports.all(it, has(it.name) && ` +
       `${service}.ports.exists_one(other, has(other.name) && other.name == it.name) && ` +
       `${service}.ports.exists_one(other, other.port == it.port && ` +
       "(has(other.protocol) ? other.protocol : 'TCP') == (has(it.protocol) ? it.protocol : 'TCP')))",
-  ),
-]
+  )
 
 /** Rules that need the name of the set. The API server accepts no fieldPath into a spec that may be absent. */
 export const serviceNameRules = (): readonly Schema[] => {

@@ -67,7 +67,8 @@ async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOp
   if (keeping.length === 0) return
   const names = keeping.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
   throw new CliError(`the memory of ${names.length} sets is kept: ${names.join(', ')}`, {
-    advice: 'delete them first (kubectl delete bps), or use --allow-state-loss to lose their saved memory',
+    advice:
+      'delete them first (kubectl delete mpod,bps), or use --allow-state-loss to lose their saved memory',
     exitCode: exitCodes.refused,
   })
 }

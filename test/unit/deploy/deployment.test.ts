@@ -86,7 +86,9 @@ test('scrapes reach the operator from one namespace and at one port, and nothing
 test('D10.images: nothing that is delivered names an image that strangers could publish', async () => {
   const files = [
     ...['deploy/operator/deployment.yaml', 'deploy/agent/daemonset.yaml', 'deploy/redis/redis.yaml'],
-    ...['counter', 'memory', 'http-state', 'redis', 'all-fields'].map(name => `samples/${name}.yaml`),
+    ...['counter', 'memory', 'http-state', 'redis', 'all-fields', 'migrating-pod'].map(
+      name => `samples/${name}.yaml`,
+    ),
   ]
   const named = await Promise.all(
     files.map(async file =>

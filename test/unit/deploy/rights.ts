@@ -24,6 +24,27 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
       only: 'the server cannot stream the initial list',
     },
     'backup.example.com/backuppodsets watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/backuppodsets create': {
+      file: 'src/migratingpod/controller.ts',
+      code: /api\.create\(backupPodSets/,
+      only: 'there is a MigratingPod',
+    },
+    'backup.example.com/backuppodsets update': {
+      file: 'src/migratingpod/controller.ts',
+      code: /api\.replace\(backupPodSets/,
+      only: 'a MigratingPod has changed, or somebody has changed its set',
+    },
+    'backup.example.com/migratingpods list': {
+      file: 'src/kube/list-all.ts',
+      code: /api\.list\(/,
+      only: 'the server cannot stream the initial list',
+    },
+    'backup.example.com/migratingpods watch': { file: 'src/kube/reflector.ts', code: /api\.watch\(/ },
+    'backup.example.com/migratingpods/status update': {
+      file: 'src/migratingpod/controller.ts',
+      code: /\.replace\(migratingPods/,
+      only: 'there is a MigratingPod',
+    },
     'backup.example.com/backuppodsets/status update': {
       file: 'src/backuppodset/report.ts',
       code: /\.replace\(\s*backupPodSets[^;]*subresource: 'status'/,

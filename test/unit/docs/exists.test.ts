@@ -64,6 +64,7 @@ interface Crd {
 const kindIn = (path: string) => (parse(read(path)) as Crd).spec.versions[0]?.schema.openAPIV3Schema
 const kind = kindIn('crds/backup.example.com_backuppodsets.yaml')
 const report = kindIn('crds/backup.example.com_nodereports.yaml')
+const migratingPod = kindIn('crds/backup.example.com_migratingpods.yaml')
 
 const codeIn = (path: string): string[] =>
   [...read(path).matchAll(/```[^\n]*\n(.*?)```|`([^`\n]+)`/gs)].map(
@@ -78,7 +79,7 @@ function isField(path: string): boolean {
       const own = at?.type === 'array' ? at.items : at
       return own?.properties?.[step]
     }, from) !== undefined
-  return [kind, kind?.properties?.['spec'], report].some(within)
+  return [kind, kind?.properties?.['spec'], report, migratingPod].some(within)
 }
 const parents = new Set([
   'status',

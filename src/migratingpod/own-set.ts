@@ -1,0 +1,75 @@
+/** The BackupPodSet that the operator keeps for a MigratingPod. */
+import { createHash } from 'node:crypto'
+import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../api/backuppodset.ts'
+import {
+  type MigratingPod,
+  type MigratingPodSpec,
+  migratingPodLabel,
+  migratingPods,
+  writtenSpecAnnotation,
+} from '../api/migrating-pod.ts'
+import { ownerReference } from '../kube/owner.ts'
+import { apiVersionOf } from '../kube/resources.ts'
+import { type Carried, withCarried } from './carried.ts'
+
+/** Returns the spec of the set: one primary and no backups, so that one pod runs where nothing moves. */
+export function setSpecOf(
+  { checkpoint = {}, failover, service, template }: MigratingPodSpec,
+  carried: Carried,
+): BackupPodSetSpec {
+  const { schedulerName } = template.spec ?? {}
+  return {
+    ...{ replicas: 1, hotBackups: 0, coldBackups: 0, checkpoint },
+    ...(schedulerName !== undefined && { schedulerName }),
+    ...(failover && { failover }),
+    ...(service && { service }),
+    template: withCarried(template, carried),
+  }
+}
+
+const hashOf = (spec: BackupPodSetSpec): string =>
+  createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
+
+/** Returns the set to create. */
+export const newSet = ({ metadata }: MigratingPod, spec: BackupPodSetSpec) => ({
+  apiVersion: apiVersionOf(backupPodSets),
+  kind: backupPodSets.kind,
+  metadata: {
+    name: metadata.name,
+    namespace: metadata.namespace,
+    labels: { [migratingPodLabel]: metadata.name },
+    annotations: { [writtenSpecAnnotation]: hashOf(spec) },
+    ownerReferences: [ownerReference(migratingPods, metadata)],
+  },
+  spec,
+})
+
+/** Returns the set with this spec, to replace it; undefined if it has it. */
+export function updatedSet(set: BackupPodSet, spec: BackupPodSetSpec): BackupPodSet | undefined {
+  const hash = hashOf(spec)
+  const { labels, annotations, ...metadata } = set.metadata
+  const marked =
+    annotations?.[writtenSpecAnnotation] === hash && labels?.[migratingPodLabel] === metadata.name
+  // The hash notices fields that were removed, and the comparison finds changes by others.
+  if (marked && isWithin(spec, set.spec)) return undefined
+  return {
+    ...set,
+    ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
+    metadata: {
+      ...metadata,
+      labels: { ...labels, [migratingPodLabel]: metadata.name },
+      annotations: { ...annotations, [writtenSpecAnnotation]: hash },
+    },
+    spec,
+  }
+}
+
+/** True if `all` has everything that `part` has; the API server adds defaults. */
+function isWithin(part: unknown, all: unknown): boolean {
+  if (Object.is(part, all)) return true
+  if (typeof part !== 'object' || part === null || typeof all !== 'object' || all === null) return false
+  if (Array.isArray(part))
+    return Array.isArray(all) && part.length === all.length && part.every((item, i) => isWithin(item, all[i]))
+  const entries = all as Readonly<Record<string, unknown>>
+  return Object.entries(part).every(([key, value]) => isWithin(value, entries[key]))
+}

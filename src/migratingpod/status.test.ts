@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import type { MigratingPodStatus } from '../api/migrating-pod.ts'
+import { statusOf } from './status.ts'
+import type { MigratingPodView, MigrationFacts, PodFacts } from './view.ts'
+
+const now = Date.parse('2030-01-01T00:00:00Z')
+
+const pod = (name: string, over: Partial<PodFacts> = {}): PodFacts => ({
+  ...{ name, node: 'n1', isPrimary: true, epoch: 1, isLeaving: false, runs: true },
+  ...over,
+})
+const target = (name: string, over: Partial<PodFacts> = {}): PodFacts =>
+  pod(name, { isPrimary: false, epoch: 0, node: 'n2', ...over })
+
+const view = (
+  pods: readonly PodFacts[],
+  over: Partial<MigratingPodView> & {
+    readonly before?: MigratingPodStatus
+    readonly told?: BackupPodSetStatus
+  } = {},
+): MigratingPodView => {
+  const { before, told, ...rest } = over
+  return {
+    object: {
+      metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '1', generation: 3 },
+      spec: { template: { spec: { containers: [] } } },
+      ...(before && { status: before }),
+    },
+    set: { type: 'ours', generation: 1, status: told },
+    pods,
+    migrations: [],
+    ...rest,
+  }
+}
+
+const migration = (phase: MigrationFacts['phase'], over: Partial<MigrationFacts> = {}): MigrationFacts => ({
+  ...{ name: 'm', phase, from: 'web-0', to: 'web-1', endedAt: undefined, downtimeMs: undefined },
+  ...over,
+})
+
+const ran: MigratingPodStatus = { state: 'Running', activePod: 'web-0' }
+
+describe('MP-04: the state', () => {
+  it.each([
+    ['no pod yet', view([]), 'Creating'],
+    ['its pod starts', view([pod('web-0', { runs: false })]), 'Creating'],
+    ['its pod runs', view([pod('web-0')]), 'Running'],
+    [
+      'it waits for its turn',
+      view([pod('web-0')], { migrations: [migration('Pending')] }),
+      'MigrationPending',
+    ],
+    [
+      'the pod that takes over gets the memory',
+      view([pod('web-0'), target('web-1')], { migrations: [migration('Preparing')] }),
+      'Migrating',
+    ],
+    [
+      'a move goes on while another one waits',
+      view([pod('web-0')], { migrations: [migration('Pending', { name: 'a' }), migration('Stopping')] }),
+      'Migrating',
+    ],
+    [
+      'the source is left behind',
+      view([pod('web-0', { isPrimary: false, isLeaving: true }), pod('web-1', { epoch: 2 })], {
+        before: ran,
+      }),
+      'Running',
+    ],
+    ['its pod is deleted', view([pod('web-0', { isLeaving: true })], { before: ran }), 'MigrationPending'],
+    ['its pod is gone', view([], { before: ran }), 'MigrationPending'],
+    [
+      'another pod is made for a deleted one',
+      view([pod('web-0', { isLeaving: true }), target('web-1')], { before: ran }),
+      'Migrating',
+    ],
+    ['a pod that it made for a move is still there', view([pod('web-0'), target('web-1')]), 'Running'],
+    ['more pods than two', view([pod('web-0'), target('web-1'), target('web-2')]), 'Invalid'],
+    ['a user has its name', view([], { set: { type: 'taken', owner: undefined } }), 'Invalid'],
+    ['the API server refuses its set', view([], { refused: 'no' }), 'Invalid'],
+    ['its set is being deleted', view([], { set: { type: 'ending' } }), 'Creating'],
+  ] as const)('%s', (_, seen, state) => expect(statusOf(seen, now).state).toBe(state))
+
+  it('names the pod with the slot, and the last one while there is none', () => {
+    const two = view([pod('web-0'), pod('web-1', { epoch: 2, node: 'n2' })])
+    expect(statusOf(two, now)).toMatchObject({ activePod: 'web-1', node: 'n2' })
+    const none = statusOf(view([], { before: { ...ran, node: 'n1' } }), now)
+    expect([none.activePod, none.node]).toEqual(['web-0', undefined])
+  })
+
+  it('a pass over its own status changes nothing', () => {
+    const seen = view([pod('web-0')], {
+      told: { slots: [{ slot: 0, pod: 'web-0', epoch: 1, ready: true, generation: 4 }] },
+    })
+    const first = statusOf(seen, now)
+    expect(first).toMatchObject({ observedGeneration: 3, generation: 4 })
+    const again = { ...seen, object: { ...seen.object, status: first } }
+    expect(statusOf(again, now + 60_000)).toEqual(first)
+  })
+})
+
+describe('the last move', () => {
+  const lastFailover = {
+    ...{ slot: 0, from: 'web-1', to: 'web-2', reason: 'PodDeleted', seconds: 2.5, stateAge: 0.4 },
+    ...{ at: '2029-12-31T23:00:00Z', how: 'Created' as const },
+  }
+  const moved = migration('Succeeded', { endedAt: '2029-12-31T22:00:00Z', downtimeMs: 240 })
+
+  it('is a Migration with its downtime, or a loss with the age of the memory', () => {
+    const byMigration = statusOf(view([pod('web-1')], { migrations: [moved] }), now).lastMove
+    expect(byMigration).toEqual({
+      ...{ from: 'web-0', to: 'web-1', reason: 'Migration', seconds: 0.24, at: '2029-12-31T22:00:00Z' },
+    })
+    const byLoss = statusOf(
+      view([pod('web-2')], { migrations: [moved], told: { lastFailover } }),
+      now,
+    ).lastMove
+    expect(byLoss).toMatchObject({ from: 'web-1', to: 'web-2', reason: 'PodDeleted', stateAge: 0.4 })
+    expect(byLoss).not.toHaveProperty('how')
+  })
+
+  it('stays when its Migration is deleted, and a failed one is none', () => {
+    const { lastMove } = statusOf(view([pod('web-1')], { migrations: [moved] }), now)
+    const later = view([pod('web-1')], { before: lastMove ? { lastMove } : {} })
+    expect(statusOf(later, now).lastMove).toEqual(lastMove)
+    const failed = view([pod('web-0')], { migrations: [{ ...moved, phase: 'Failed' }] })
+    expect(statusOf(failed, now).lastMove).toBeUndefined()
+  })
+})
+
+describe('the conditions', () => {
+  it('repeat those of the set, with the generation of the object, and say why it is invalid', () => {
+    const condition = {
+      status: 'True',
+      reason: 'AllInPlace',
+      message: 'well',
+      observedGeneration: 9,
+    } as const
+    const conditions = ['Ready', 'Degraded', 'CheckpointReady'].map(type => ({
+      ...{ type, ...condition },
+      lastTransitionTime: '2029-01-01T00:00:00Z',
+    }))
+    const well = statusOf(view([pod('web-0')], { told: { conditions } }), now).conditions
+    expect(well?.map(({ type, status, observedGeneration }) => [type, status, observedGeneration])).toEqual([
+      ['Ready', 'True', 3],
+      ['CheckpointReady', 'True', 3],
+    ])
+    const taken = statusOf(view([], { set: { type: 'taken', owner: 'MigratingPod web' } }), now).conditions
+    expect(taken?.[0]).toMatchObject({ status: 'False', reason: 'NameTaken' })
+    expect(taken?.[0]?.message).toContain('of MigratingPod web')
+  })
+})

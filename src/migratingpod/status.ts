@@ -1,0 +1,147 @@
+/** The status of a MigratingPod. Pure: the facts and the time decide. */
+
+import type { LastMove, MigratingPodState, MigratingPodStatus } from '../api/migrating-pod.ts'
+import { conditionTypes } from '../api/reasons.ts'
+import { type Condition, setCondition } from '../kube/conditions.ts'
+import type { MigratingPodView, MigrationFacts, PodFacts } from './view.ts'
+
+/** More pods than a source and a target. */
+export const mostPods = 2
+
+/** Why a MigratingPod cannot be managed, or does not serve. */
+interface Word {
+  readonly reason: string
+  readonly message: string
+}
+
+/** Returns the pod that runs the app: the one with the slot. */
+export const activePodOf = ({ pods }: Pick<MigratingPodView, 'pods'>): PodFacts | undefined =>
+  pods.filter(({ isPrimary }) => isPrimary).sort((a, b) => b.epoch - a.epoch)[0]
+
+/** @param now wall clock, ms since the epoch. */
+export function statusOf(view: MigratingPodView, now: number): MigratingPodStatus {
+  const { object, set } = view
+  const { status: before = {}, metadata } = object
+  const active = activePodOf(view)
+  const obstacle = obstacleTo(view)
+  const told = set.type === 'ours' ? set.status : undefined
+  const slot = told?.slots?.[0]
+  const open = openMigration(view)
+  const node = active === undefined ? undefined : active.node
+  const activePod = active?.name ?? before.activePod
+  const lastMove = lastMoveOf(view)
+  return {
+    observedGeneration: metadata.generation ?? 0,
+    state: obstacle === undefined ? stateOf(view, active, open) : 'Invalid',
+    ...(activePod !== undefined && { activePod }),
+    ...(node !== undefined && { node }),
+    ...(open && { migration: open.name }),
+    ...(slot?.generation !== undefined && { generation: slot.generation }),
+    ...(slot?.savedAt !== undefined && { savedAt: slot.savedAt }),
+    ...(lastMove && { lastMove }),
+    conditions: conditionsOf(view, obstacle, now),
+  }
+}
+
+function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | undefined {
+  const { name } = object.metadata
+  switch (set.type) {
+    case 'taken':
+      return {
+        reason: 'NameTaken',
+        message: `there is a BackupPodSet ${name}${set.owner === undefined ? '' : ` of ${set.owner}`}: delete it, or choose another name`,
+      }
+    case 'ours': {
+      const present = pods.filter(({ isLeaving }) => !isLeaving).length
+      if (present > mostPods)
+        return {
+          reason: 'TooManyPods',
+          message: `it has ${present} pods, and surplus ones are being deleted`,
+        }
+      break
+    }
+    case 'absent':
+    case 'ending':
+      break
+    default:
+      return set satisfies never
+  }
+  return refused === undefined ? undefined : { reason: 'SetRefused', message: refused }
+}
+
+function stateOf(
+  { object, pods }: MigratingPodView,
+  active: PodFacts | undefined,
+  open: MigrationFacts | undefined,
+): MigratingPodState {
+  if (open !== undefined) return open.phase === 'Pending' ? 'MigrationPending' : 'Migrating'
+  if (active !== undefined && !active.isLeaving) return active.runs ? 'Running' : 'Creating'
+  const isTargetThere = pods.some(({ isPrimary, isLeaving }) => !isPrimary && !isLeaving)
+  if (isTargetThere) return 'Migrating'
+  // A pod has been active before: its memory may be kept.
+  return active !== undefined || object.status?.activePod !== undefined ? 'MigrationPending' : 'Creating'
+}
+
+const openMigration = ({ migrations }: MigratingPodView): MigrationFacts | undefined =>
+  migrations
+    .filter(({ endedAt, phase }) => endedAt === undefined && phase !== 'Succeeded' && phase !== 'Failed')
+    .sort(
+      (a, b) => Number(a.phase === 'Pending') - Number(b.phase === 'Pending') || (a.name < b.name ? -1 : 1),
+    )[0]
+
+/** Returns the last move that is known; a Migration and the history of the set may be gone before the status is. */
+function lastMoveOf({ object, set, migrations }: MigratingPodView): LastMove | undefined {
+  const moved = migrations.flatMap(({ phase, name: _, from, to, endedAt, downtimeMs }): LastMove[] =>
+    phase === 'Succeeded' && to !== undefined && endedAt !== undefined
+      ? [
+          {
+            ...{ from, to, reason: 'Migration', at: endedAt },
+            ...(downtimeMs !== undefined && { seconds: downtimeMs / 1000 }),
+          },
+        ]
+      : [],
+  )
+  const { lastFailover } = (set.type === 'ours' ? set.status : undefined) ?? {}
+  const lost = lastFailover === undefined ? [] : [lossOf(lastFailover)]
+  const known = [...moved, ...lost, ...(object.status?.lastMove ? [object.status.lastMove] : [])]
+  return known.sort((a, b) => Date.parse(b.at) - Date.parse(a.at))[0]
+}
+
+const lossOf = ({
+  from,
+  to,
+  reason,
+  seconds,
+  stateAge,
+  at,
+}: LastMove & { readonly seconds: number }): LastMove => ({
+  ...{ from, to, reason, seconds },
+  ...(stateAge !== undefined && { stateAge }),
+  at,
+})
+
+/** The conditions of the set that a MigratingPod repeats. */
+const repeated = [conditionTypes.ready, conditionTypes.checkpointReady] as const
+
+function conditionsOf(
+  { object, set }: MigratingPodView,
+  obstacle: Word | undefined,
+  now: number,
+): readonly Condition[] {
+  const observedGeneration = object.metadata.generation ?? 0
+  const before = (object.status?.conditions ?? []).filter(({ type }) => repeated.some(each => each === type))
+  const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
+  return repeated.reduce<readonly Condition[]>((all, type) => {
+    const its = told.find(each => each.type === type)
+    const unknown = {
+      status: 'Unknown',
+      reason: 'Creating',
+      message: 'nothing is known of its pod yet',
+    } as const
+    const { status, reason, message } =
+      type === conditionTypes.ready && obstacle !== undefined
+        ? ({ status: 'False', ...obstacle } as const)
+        : (its ?? unknown)
+    return setCondition(all, { ...{ type, status, reason, message }, observedGeneration, now })
+  }, before)
+}

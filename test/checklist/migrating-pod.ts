@@ -1,0 +1,26 @@
+import type { ProjectName } from '../reporter/results.ts'
+import type { Feature, FeatureGroup } from './feature.ts'
+
+const feature = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
+
+/** The features of MigratingPods that a test proves; docs/migrating-pod.md names those that there are not. */
+export const migratingPod: FeatureGroup = {
+  name: 'MigratingPod',
+  features: [
+    feature(
+      'MP-01',
+      'it makes NAME-0 of its template, owned through its set, and tells where it runs',
+      'apiserver',
+    ),
+    feature(
+      'MP-02',
+      'the deletion of its pod moves it: the memory continues in the next pod on another node',
+      'e2e',
+    ),
+    feature('MP-04', 'each state, Invalid included, which heals by itself', 'unit'),
+    feature('MP-05', 'the number in the name is the lock against two targets', 'unit'),
+    feature('MP-07', 'its deletion removes pod, set and slot', 'e2e'),
+    feature('MP-08', 'kubectl get shows state, pod and node', 'apiserver'),
+    feature('MP-33', 'labels and annotations added to the pod are there after two moves', 'apiserver'),
+  ],
+}
