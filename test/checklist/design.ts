@@ -548,6 +548,16 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
       sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),
       sentence(
+        'D16.last-save',
+        'a primary whose app does not know of its deletion yet is saved once more',
+        'unit',
+      ),
+      sentence(
+        'D16.evicted',
+        'a MigratingPod whose pod is evicted continues elsewhere, and loses nothing',
+        'e2e',
+      ),
+      sentence(
         'D16.roams',
         'a MigratingPod moves and moves back while a client counts, and loses no number',
         'e2e',

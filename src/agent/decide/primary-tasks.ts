@@ -1,4 +1,6 @@
 import { servingReasons } from '../../api/pod-contract.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
@@ -17,8 +19,11 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
   const about = { pod, lease }
   if (pod.terminating || lease.ending === pod.uid) {
     if (!isToEnd(snapshot, lease, pod)) return []
-    // Runs beside a dump, which may take seconds: a primary that is to end need not complete it.
-    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, ...about }]
+    const policy = lastSaveOf(snapshot, slot, pod)
+    // Runs beside a dump, which may take seconds: a primary that is to end need not complete it. One that is saved once more waits
+    // until that dump has been cancelled.
+    const last = policy && { memoryOf: pod.uid, lastSave: policy }
+    return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, ...about, ...last }]
   }
   const others = elsewhere(snapshot, lease)
   if (!pod.containers.every(isUp) || pod.ip === undefined)
@@ -33,6 +38,17 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
   }
   return ofPrimaryOnStage(snapshot, slot, pod)
 }
+
+/** Returns how to save a primary that is being deleted, if its app does not know that, and another node keeps its memory. */
+function lastSaveOf(snapshot: Snapshot, { lease }: Slot, pod: PodView): SlotPolicy | undefined {
+  if (pod.heldEnd === undefined || lease.ending === pod.uid || !pod.containers.every(isUp)) return undefined
+  return snapshot.able && isKeptElsewhere(snapshot, lease) && anotherIn(snapshot, lease, pod) === undefined
+    ? lease.policy
+    : undefined
+}
+
+const isKeptElsewhere = ({ node }: Snapshot, { unsaved, holders }: SlotLease): boolean =>
+  unsaved !== true && holders.some(holder => holder !== node)
 
 function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] {
   const { lease, name } = slot
@@ -59,12 +75,12 @@ function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
       version: `${name} ${lease.epoch} ${ids}`,
       ...about,
     })
-  const isKeptElsewhere = lease.unsaved !== true && lease.holders.some(node => node !== snapshot.node)
   // How often to save, and how much, is not known.
   if (policy === undefined) return tasks
   // A stopped primary fails its probes; that is no reason to resume it.
   // A container that replaced the one with the slot's memory is not saved: its generation would count as a continuation.
-  const maySave = snapshot.able && isKeptElsewhere && anotherIn(snapshot, lease, pod) === undefined
+  const maySave =
+    snapshot.able && isKeptElsewhere(snapshot, lease) && anotherIn(snapshot, lease, pod) === undefined
   if (maySave && lease.handover !== undefined && !snapshot.handoversPaused.has(name))
     return [
       ...tasks,

@@ -95,7 +95,13 @@ export type Task =
   /**
    * A primary that is being deleted, or whose slot went to another pod: the agent stops it before its successor runs.
    */
-  | (Common & { readonly type: 'stopPrimary'; readonly pod: PodView; readonly lease: SlotLease })
+  | (Common & {
+      readonly type: 'stopPrimary'
+      readonly pod: PodView
+      readonly lease: SlotLease
+      /** How to save it once more first, if its app does not know of its end yet. Absent: it is not saved any more. */
+      readonly lastSave?: SlotPolicy
+    })
   | FenceTask
 
 /** Tasks that move no memory. They have no Lease, so that their failures are no failures to save or to restore. */

@@ -3,6 +3,8 @@ import { annotations, labels } from '../../api/labels.ts'
 import { parseBytes } from '../../api/memory.ts'
 import { podAddress } from '../../api/pod-address.ts'
 import {
+  heldEnd,
+  heldEndAnnotation,
   isUnderstudy,
   podConditions,
   probeKinds,
@@ -56,6 +58,7 @@ export function viewOf(
     understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',
     terminating: pod.metadata.deletionTimestamp !== undefined,
+    ...heldEndOf(pod),
     serving: servingOf(pod),
     understudyState: conditionOf(pod, podConditions.understudy),
     containers: containers.map(container => {
@@ -79,6 +82,16 @@ export function viewOf(
     ...(restoreHash === undefined ? {} : { restoreHash }),
     apps: appsOf(containers, pod.metadata.annotations?.[probesAnnotation]),
   }
+}
+
+function heldEndOf({ metadata }: Pod): Pick<PodView, 'heldEnd'> {
+  const { deletionTimestamp, deletionGracePeriodSeconds: grace, annotations: notes } = metadata
+  const seconds = natural(notes?.[heldEndAnnotation])
+  const endsAt = Date.parse(deletionTimestamp ?? '')
+  if (seconds === undefined || seconds > heldEnd.max || grace === undefined || Number.isNaN(endsAt)) return {}
+  // A hook ends with the grace period of the deletion, which may be shorter than that of the pod.
+  const forMs = Math.min(seconds, grace) * 1000
+  return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs } }
 }
 
 /**

@@ -43,6 +43,13 @@ export interface PodView {
   readonly understudy: boolean
   readonly ready: boolean
   readonly terminating: boolean
+  /** How long its apps do not know that it is being deleted; absent: it is not, or they may know. */
+  readonly heldEnd?: {
+    /** From its deletion on, ms. */
+    readonly forMs: number
+    /** By the clock of the API server, ms since the epoch. */
+    readonly until: number
+  }
   /** The condition `serving`, as last seen. */
   readonly serving: (Stamp & { readonly record: ServingRecord }) | undefined
   /** The condition `understudy`, as last seen. */

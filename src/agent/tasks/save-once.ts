@@ -4,6 +4,7 @@ import type { Draft, Stored } from '../../checkpoint/store.ts'
 import { dumpDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { DumpResult } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
+import type { PodView } from '../observe/snapshot.ts'
 import type { TaskContext } from './task-context.ts'
 import { assertVolumesFit } from './volumes-limit.ts'
 import { withinLimits } from './watched-draft.ts'
@@ -35,6 +36,8 @@ interface SaveOptions {
   readonly isFinal?: boolean
   readonly inVain?: (frozenMs: number) => void
   readonly onDumped?: () => void
+  /** Whether the dump counts although the pod is being deleted. Default: it does not. */
+  readonly isValid?: (pod: PodView) => boolean
 }
 
 /** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
@@ -51,7 +54,7 @@ export async function saveOnce(
   work: SaveContext,
   { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
-  { isFinal = false, inVain, onDumped }: SaveOptions = {},
+  { isFinal = false, inVain, onDumped, isValid = pod => !pod.terminating }: SaveOptions = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, name, incarnation, epoch } = lease
@@ -95,8 +98,7 @@ export async function saveOnce(
       if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
     })
     const now = work.podOf(pod.uid)
-    if (now === undefined || now.terminating || work.deaths.dead.has(pod.uid))
-      throw new AgentError('DumpVoid')
+    if (now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid)) throw new AgentError('DumpVoid')
     const stored = await draft.commit(
       {
         ...{ version: 1, slot: key, epoch, generation },

@@ -8,6 +8,7 @@ import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Watched } from '../sentinel/client.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
+import { type SaveLastContext, saveLast } from './save-last.ts'
 import type { TaskContext } from './task-context.ts'
 
 export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'clock'>
@@ -19,14 +20,16 @@ export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'c
  * our cache is stale.
  */
 export async function stopPrimary(
-  work: EndContext & Pick<TaskContext, 'inquiry' | 'log'>,
-  { pod, lease }: TaskOf<'stopPrimary'>,
+  work: EndContext & SaveLastContext & Pick<TaskContext, 'inquiry'>,
+  task: TaskOf<'stopPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
+  const { pod, lease } = task
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
     throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
   const why = pod.terminating ? 'its pod is being deleted' : 'another pod takes its slot'
+  await saveLast(work, task, signal)
   await endPod(work, pod, first, `was ended: ${why}`, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
 }

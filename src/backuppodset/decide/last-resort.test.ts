@@ -36,6 +36,15 @@ describe('a slot that no backup can take', () => {
     expect(ofType(there, 'delete')).toEqual([])
   })
 
+  it('of a MigratingPod has it made elsewhere, if another node takes it', () => {
+    const slot = makeSlot(lease, [here, elsewhere])
+    const set = { ...none, isNumbered: true } as const
+    const [create] = ofType(makeMemorySnapshot(set, [p0], [slot]), 'create')
+    expect(create?.successorOf).toMatchObject({ slot: 0, avoid: p0.node })
+    expect(create?.successorOf?.near).not.toContain(p0.node)
+    expect(create?.successorOf?.notOn).toBeUndefined()
+  })
+
   it.each([
     ['could not be brought on stage there', made({ createdAt: 999_000 }, { failed: 'torn' }), 29_000],
     ['never came to hold the stage', made({ ready: false, createdAt: 999_000 }), 119_000],

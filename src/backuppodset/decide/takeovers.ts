@@ -15,6 +15,7 @@ import type { Failure } from './deaths.ts'
 import { lastResort } from './last-resort.ts'
 import { partition } from './partition.ts'
 import { roleIn } from './primary-sets.ts'
+import { awayFrom } from './relay.ts'
 import { revisionFor } from './revisions.ts'
 import type { Tools } from './tools.ts'
 import type { Vacancies } from './vacancies.ts'
@@ -138,7 +139,10 @@ function madeFor(s: Snapshot, tools: Tools, slot: SlotMemory): Action {
   return {
     ...made,
     ...(revision && { revision }),
-    successorOf: { slot: number, near: nodesWith(slot) },
+    // A pod that was deleted had to leave its node.
+    successorOf: s.set.isNumbered
+      ? { slot: number, near: awayFrom(slot), avoid: slot.lease.node }
+      : { slot: number, near: nodesWith(slot) },
   }
 }
 

@@ -3,7 +3,7 @@ import { type InjectedResources, injectedResources } from '../../api/injected-re
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { migrationAnnotation, successorAnnotation } from '../../api/pod-contract.ts'
+import { heldEndAnnotation, migrationAnnotation, successorAnnotation } from '../../api/pod-contract.ts'
 import { kindLabels } from '../../api/pod-kind.ts'
 import type { Wire } from '../../kube/object.ts'
 import { controllerReference } from '../../slot/decide/owner.ts'
@@ -12,6 +12,7 @@ import { ownerOf } from '../owner.ts'
 import type { Action } from '../plan.ts'
 import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
+import { heldEndOf, withHeldEnd } from './held-end.ts'
 import { installPaths, mount } from './hold-container.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
@@ -43,7 +44,9 @@ export function renderPod(
   const affinity = withPlacement(distant, successorOf ?? { near: near?.nodes })
   const placed = { ...spec, schedulerName: set.schedulerName, ...(affinity ? { affinity } : {}) }
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
-  const made = set.memory === undefined ? placed : forMemory(placed, set.memory, kind, settings)
+  const held = heldEndOf(set)
+  const kept = held === undefined ? placed : withHeldEnd(placed, held)
+  const made = set.memory === undefined ? placed : forMemory(kept, set.memory, kind, settings)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -64,6 +67,7 @@ export function renderPod(
         ...metadata?.annotations,
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
         ...marks?.annotations,
+        ...(held && { [heldEndAnnotation]: String(held.seconds) }),
         ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
         ...(successorOf?.migration ? { [migrationAnnotation]: successorOf.migration } : {}),
       },

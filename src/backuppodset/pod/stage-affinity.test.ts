@@ -52,5 +52,13 @@ describe('the placement of a pod that is made to take over', () => {
     expect(terms(affinity)).toBeUndefined()
   })
 
+  it('that is only to be avoided forbids nothing', () => {
+    const affinity = withPlacement(undefined, { avoid: 'b' })
+    expect(terms(affinity)).toBeUndefined()
+    expect(nodeAffinityOf(affinity)?.preferredDuringSchedulingIgnoredDuringExecution).toEqual([
+      { weight: 100, preference: { matchFields: [named('NotIn', 'b')] } },
+    ])
+  })
+
   it('of nothing leaves the affinity as it is', () => expect(withPlacement(undefined, {})).toBeUndefined())
 })

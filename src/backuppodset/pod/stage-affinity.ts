@@ -20,6 +20,8 @@ export interface Placement {
   readonly on?: string | undefined
   /** The node that it must not run on. */
   readonly notOn?: string | undefined
+  /** The node that it runs on only if no other takes it. */
+  readonly avoid?: string | undefined
   /** Labels that its node must have. The template may ask for other values: then no node is right. */
   readonly nodeSelector?: Readonly<Record<string, string>> | undefined
 }
@@ -27,7 +29,7 @@ export interface Placement {
 /** Adds a placement to what the affinity already prefers and requires. */
 export function withPlacement(
   affinity: Affinity | undefined,
-  { near, on, notOn, nodeSelector = {} }: Placement,
+  { near, on, notOn, avoid, nodeSelector = {} }: Placement,
 ): Affinity | undefined {
   const labelled = Object.entries(nodeSelector).map(([key, value]) => ({
     key,
@@ -36,7 +38,9 @@ export function withPlacement(
   }))
   const selected = labelled.length === 0 ? affinity : require(affinity, { matchExpressions: labelled })
   const preferred = near === undefined ? selected : preferNodes(selected, near)
-  const required = on === undefined ? preferred : require(preferred, named('In', on))
+  const away =
+    avoid === undefined ? preferred : prefer(preferred, [{ weight: 100, preference: named('NotIn', avoid) }])
+  const required = on === undefined ? away : require(away, named('In', on))
   return notOn === undefined ? required : require(required, named('NotIn', notOn))
 }
 

@@ -45,6 +45,16 @@ async function countAt(ip: string): Promise<number> {
   return numberIn(asRecord(await answer.json()), 'count')
 }
 
+const deletePod = ({ api, namespace }: World, name: string) => api.delete(pods, { namespace, name })
+
+const evictPod = async ({ api, namespace }: World, name: string): Promise<void> => {
+  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { name, namespace } }
+  await api.request('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, { body })
+}
+
+/** Returns what the app has in its memory: its number, its process id, and the name of the pod in which it was started. */
+const peek = async (ip: string) => asRecord(await (await fetch(`http://${ip}:8080/peek`)).json())
+
 const asRecord = (value: unknown): Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null ? { ...value } : {}
 
@@ -117,6 +127,36 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
       const { items } = await world.api.list(pods, { namespace: world.namespace })
       expect(items.map(({ metadata }) => metadata.name)).toEqual(['mover-2'])
     })
+  })
+
+  it.each([
+    ['MP-02: its pod is deleted', (world: World, name: string) => deletePod(world, name)],
+    ['D16.evicted: its pod is evicted', (world: World, name: string) => evictPod(world, name)],
+  ])('%s, and the next one continues elsewhere with all that a client was told', async (_, end) => {
+    await using world = await createWorld()
+    // Long enough that only the last save can have what the client counts.
+    await create(world, 'ended', { checkpoint: { interval: '60s' } })
+    await saved(world, 'ended', 'ended-0')
+    const first = await podNamed(world, 'ended-0')
+    const pid = numberIn(await peek(addressOf(first)), 'pid')
+    const stop = new AbortController()
+    const client = countOn(world, 'ended', stop.signal)
+    try {
+      await pause(2_000)
+      await end(world, 'ended-0')
+      const now = await saved(world, 'ended', 'ended-1')
+      expect(now.status?.node).not.toBe(first.spec?.nodeName)
+    } finally {
+      stop.abort()
+    }
+    const { last, wrong } = await client
+    expect(wrong).toBeUndefined()
+    expect(last).toBeGreaterThan(100)
+    const next = await podNamed(world, 'ended-1')
+    const after = await peek(addressOf(next))
+    expect(numberIn(after, 'count')).toBeGreaterThanOrEqual(last)
+    expect(after).toMatchObject({ host: 'ended-0', pid })
+    expect(restartsOf(next)).toBe(0)
   })
 
   it('MP-07: if it is deleted, its pod, its set and its slot go, and nothing is left', async () => {

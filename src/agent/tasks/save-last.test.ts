@@ -1,0 +1,81 @@
+import { describe, expect, it, vi } from 'vitest'
+import { heldEndAnnotation } from '../../api/pod-contract.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { FakeCluster } from '../testing/fake/cluster.ts'
+import type { FakeMemory } from '../testing/fake/memory.ts'
+import { podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
+
+describe('D16.last-save: a primary whose app does not know yet that it is deleted', () => {
+  let cluster: FakeCluster
+  let a: FakeMemory
+  let b: FakeMemory
+  const { start, serving, untilFrozen } = useTwoNodes(made => {
+    ;({ cluster, a, b } = made)
+  })
+  const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
+  /** Deleted so long ago, with a hook of five seconds. */
+  const deleted = (agoMs: number, over: object = {}): Pod => {
+    const base = podOf('p', 'primary', { deleted: true })
+    return {
+      ...base,
+      metadata: {
+        ...base.metadata,
+        annotations: { ...base.metadata.annotations, [heldEndAnnotation]: '5' },
+        deletionTimestamp: new Date(Date.now() - agoMs + 30_000).toISOString(),
+        deletionGracePeriodSeconds: 30,
+        ...over,
+      },
+    }
+  }
+  const begin = async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+  }
+  const died = () => vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ reason: 'Died' }))
+
+  it('is stopped and saved once more, and never resumes', async () => {
+    await begin()
+    const stopsAtDump: string[][] = []
+    a.duringDump = async () => void stopsAtDump.push([...a.stops])
+    cluster.put('a', deleted(0))
+    await died()
+    expect(stopsAtDump).toEqual([['last-uid-p']])
+    expect(a.running.has('uid-p')).toBe(false)
+    await untilFrozen('two')
+    expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
+  })
+
+  it.each([
+    ['long ago', () => deleted(3_700)],
+    ['with a short grace period', () => deleted(0, { deletionGracePeriodSeconds: 1 })],
+    ['by a clock that differs too much', () => deleted(-3_000)],
+    ['with a mark that is none', () => deleted(0, { annotations: { [heldEndAnnotation]: '5000' } })],
+  ])('is not saved if it was deleted %s', async (_, pod) => {
+    await begin()
+    const { dumps } = a.counts
+    cluster.put('a', pod())
+    await died()
+    expect(a.counts.dumps).toBe(dumps)
+  })
+
+  it('keeps what was saved before if its app may know by the end of the dump', async () => {
+    await begin()
+    const before = saidBy('a')?.generation
+    a.duringDump = async () => {
+      cluster.put('a', deleted(0, { deletionGracePeriodSeconds: 0 }))
+    }
+    cluster.put('a', deleted(0))
+    await died()
+    expect(saidBy('a')?.generation).toBe(before)
+  })
+
+  it('ends all the same if it cannot be stopped', async () => {
+    await begin()
+    a.refusesStops = true
+    cluster.put('a', deleted(0))
+    await died()
+    expect(a.running.has('uid-p')).toBe(false)
+  })
+})

@@ -1,0 +1,70 @@
+import { slotName } from '../../checkpoint/manifest.ts'
+import type { TaskOf } from '../decide/task.ts'
+import type { PodView } from '../observe/snapshot.ts'
+import { type SaveContext, saveOnce } from './save-once.ts'
+import type { TaskContext } from './task-context.ts'
+
+export type SaveLastContext = SaveContext & Pick<TaskContext, 'sentinel' | 'lazyPages' | 'fencing' | 'log'>
+
+/** By how much the clocks of this node and of the API server may differ, ms. With a greater difference nothing is saved. */
+const skewMs = 1_500
+
+/** With less time than this no dump is begun, ms. */
+const leastMs = 500
+
+/** How long the primary stays stopped after the time is over, ms: it is killed meanwhile. */
+const endsMs = 5_000
+
+/**
+ * Stops a primary that is being deleted, and saves it once more, as long as its app does not know of its end: a memory that has got the
+ * signal to end would end in the successor, too. The primary stays stopped, so that it answers no client after that.
+ *
+ * @returns true if its memory is saved up to the last instruction.
+ * @throws the signal's reason.
+ */
+export async function saveLast(
+  work: SaveLastContext,
+  { pod, lease, lastSave }: TaskOf<'stopPrimary'>,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { sentinel, understudies, clock, log, fencing } = work
+  const leftMs = leftOf(pod, clock.now())
+  if (lastSave === undefined || leftMs < leastMs || fencing.isFenced(pod.uid)) return false
+  const slot = slotName(lease)
+  const over = new AbortController()
+  const late = AbortSignal.any([signal, over.signal])
+  const stopClock = new AbortController()
+  clock.sleep(leftMs, stopClock.signal).then(
+    () => over.abort(new Error('the app may know of its end')),
+    () => undefined,
+  )
+  const startedAt = clock.monotonic()
+  try {
+    const { located } = await understudies.enter(pod, late)
+    // Pages in transit arrive sooner while the app runs.
+    await work.lazyPages.whole(pod.uid, late)
+    const cgroups = located.containers.flatMap(container => container.cgroups)
+    // It outlasts the dump, whose own stop ends with the dump.
+    await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: leftMs + endsMs, cgroups }, late)
+    const stored = await saveOnce(work, { pod, lease, policy: lastSave }, late, {
+      isValid: now => leftOf(now, clock.now()) > 0,
+    })
+    const { generation } = stored.manifest
+    const ms = Math.round(clock.monotonic() - startedAt)
+    log.info({ pod: pod.name, slot, generation, ms }, 'deleted primary saved once more')
+    return true
+  } catch (error) {
+    signal.throwIfAborted()
+    log.warn({ err: error, pod: pod.name, slot }, 'deleted primary not saved any more')
+    return false
+  } finally {
+    stopClock.abort()
+  }
+}
+
+/** Returns how long the app certainly does not know of its end, ms. Clocks that differ too much say nothing. */
+function leftOf({ heldEnd }: PodView, now: number): number {
+  if (heldEnd === undefined) return 0
+  const leftMs = heldEnd.until - now
+  return leftMs > heldEnd.forMs + skewMs ? 0 : leftMs - skewMs
+}
