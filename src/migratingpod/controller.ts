@@ -27,7 +27,7 @@ const refusedMs = 10_000
 export async function reconcile(
   deps: MigratingPodDeps,
   key: string,
-  { api, signal }: Pick<PassContext, 'api' | 'signal'>,
+  { api, log, signal }: Pick<PassContext, 'api' | 'log' | 'signal'>,
 ): Promise<Result> {
   const object = deps.objects.get(key)
   // The garbage collector deletes the set, its pods and the records of its slot.
@@ -36,6 +36,7 @@ export async function reconcile(
   const mayCreate = view.set.type === 'absent'
   const refused =
     set !== undefined || mayCreate ? await writeSet(api, object, set, activePodOf(view), signal) : undefined
+  if (refused !== undefined) log.warn({ problem: refused }, 'the set of the MigratingPod is refused')
   const status = statusOf({ ...view, ...(refused !== undefined && { refused }) }, deps.clock.now())
   if (!isEqual(status, object.status)) await writeStatus(api, object, status, signal)
   return refused === undefined ? {} : { requeueAfterMs: refusedMs }

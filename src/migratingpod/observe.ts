@@ -1,5 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import type { MigratingPod } from '../api/migrating-pod.ts'
+import { isOfMigratingPod, type MigratingPod } from '../api/migrating-pod.ts'
 import { isFinished, type Migration } from '../api/migration.ts'
 import { kindLabelOf, retired } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
@@ -54,8 +54,11 @@ export function observe(object: MigratingPod, { sets, pods, migrations }: Observ
 function setFactsOf({ metadata: { uid } }: MigratingPod, set: BackupPodSet | undefined): SetFacts {
   if (set === undefined) return { type: 'absent' }
   const owner = controllerOf(set)
-  if (owner?.uid !== uid)
+  if (owner?.uid !== uid) {
+    // That of a MigratingPod of this name which was deleted: the garbage collector deletes it.
+    if (isOfMigratingPod(set) && owner?.name === set.metadata.name) return { type: 'ending' }
     return { type: 'taken', owner: owner === undefined ? undefined : `${owner.kind} ${owner.name}` }
+  }
   if (set.metadata.deletionTimestamp !== undefined) return { type: 'ending' }
   return { type: 'ours', generation: set.metadata.generation ?? 0, status: set.status }
 }

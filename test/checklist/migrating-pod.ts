@@ -19,6 +19,7 @@ export const migratingPod: FeatureGroup = {
     ),
     feature('MP-04', 'each state, Invalid included, which heals by itself', 'unit'),
     feature('MP-05', 'the number in the name is the lock against two targets', 'unit'),
+    feature('MP-06', 'a pass that ends at any of its writes is completed by the next one', 'unit'),
     feature('MP-07', 'its deletion removes pod, set and slot', 'e2e'),
     feature('MP-08', 'kubectl get shows state, pod and node', 'apiserver'),
     feature('MP-33', 'labels and annotations added to the pod are there after two moves', 'apiserver'),

@@ -58,7 +58,7 @@ export function viewOf(
     understudy: isUnderstudy(pod),
     ready: conditionOf(pod, 'Ready')?.status === 'True',
     terminating: pod.metadata.deletionTimestamp !== undefined,
-    ...heldEndOf(pod),
+    ...heldEndOf(pod, containers),
     serving: servingOf(pod),
     understudyState: conditionOf(pod, podConditions.understudy),
     containers: containers.map(container => {
@@ -84,11 +84,13 @@ export function viewOf(
   }
 }
 
-function heldEndOf({ metadata }: Pod): Pick<PodView, 'heldEnd'> {
+/** An API server without this kind of hook has dropped it from the pod, and left the mark. */
+function heldEndOf({ metadata }: Pod, saved: readonly App[]): Pick<PodView, 'heldEnd'> {
   const { deletionTimestamp, deletionGracePeriodSeconds: grace, annotations: notes } = metadata
   const seconds = natural(notes?.[heldEndAnnotation])
   const endsAt = Date.parse(deletionTimestamp ?? '')
   if (seconds === undefined || seconds > heldEnd.max || grace === undefined || Number.isNaN(endsAt)) return {}
+  if (!saved.every(({ lifecycle }) => (lifecycle?.preStop?.sleep?.seconds ?? 0) >= seconds)) return {}
   // A hook ends with the grace period of the deletion, which may be shorter than that of the pod.
   const forMs = Math.min(seconds, grace) * 1000
   return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs } }

@@ -14,8 +14,9 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
   })
   const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
   /** Deleted so long ago, with a hook of five seconds. */
-  const deleted = (agoMs: number, over: object = {}): Pod => {
-    const base = podOf('p', 'primary', { deleted: true })
+  const deleted = (agoMs: number, over: object = {}, hookSeconds = 5): Pod => {
+    const hook = { lifecycle: { preStop: { sleep: { seconds: hookSeconds } } } }
+    const base = podOf('p', 'primary', { deleted: true, probes: hook })
     return {
       ...base,
       metadata: {
@@ -51,6 +52,7 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     ['long ago', () => deleted(3_700)],
     ['with a short grace period', () => deleted(0, { deletionGracePeriodSeconds: 1 })],
     ['by a clock that differs too much', () => deleted(-3_000)],
+    ['with a hook that the API server has cut', () => deleted(0, {}, 0)],
     ['with a mark that is none', () => deleted(0, { annotations: { [heldEndAnnotation]: '5000' } })],
   ])('is not saved if it was deleted %s', async (_, pod) => {
     await begin()
