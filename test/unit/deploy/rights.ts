@@ -1,3 +1,4 @@
+// Long because it is one table of rights.
 /** The reason for a right of the operator. */
 export interface Caller {
   readonly file: string
