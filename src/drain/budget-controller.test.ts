@@ -3,7 +3,7 @@ import { labels } from '../api/labels.ts'
 import { scene } from './testing/scene.ts'
 
 describe('D17.budget', () => {
-  test('a set with memory gets both budgets, and they follow the number of its hot backups', async () => {
+  test('a set with memory gets one that allows no eviction of its primaries', async () => {
     await using at = scene()
     at.usual()
     await at.clock.advance(2_000)
@@ -12,22 +12,10 @@ describe('D17.budget', () => {
         selector: { matchLabels: { [labels.set]: 'bps', type: 'primary' } },
         ...{ minAvailable: 2_147_483_647, unhealthyPodEvictionPolicy: 'IfHealthyBudget' },
       },
-      'bps-hotbackups': {
-        selector: { matchLabels: { [labels.set]: 'bps', type: 'hotbackup' } },
-        ...{ minAvailable: 1, unhealthyPodEvictionPolicy: 'AlwaysAllow' },
-      },
     })
-    at.pods.remove('default/h1')
-    await at.clock.advance(50_000)
-    expect(at.specs()).toHaveProperty('bps-hotbackups')
-    await at.clock.advance(20_000)
-    expect(at.specs()).not.toHaveProperty('bps-hotbackups')
-    at.pod('h2', 'hotbackup', 'n3')
-    await at.clock.advance(2_000)
-    expect(at.specs()).toHaveProperty('bps-hotbackups')
   })
 
-  test('they end with the wish, or when nothing is saved any more', async () => {
+  test('it ends with the wish, or when nothing is saved any more', async () => {
     await using at = scene()
     at.usual()
     await at.clock.advance(2_000)
@@ -36,7 +24,7 @@ describe('D17.budget', () => {
     expect(at.specs()).toEqual({})
     at.set('Move')
     await at.clock.advance(2_000)
-    expect(Object.keys(at.specs())).toHaveLength(2)
+    expect(Object.keys(at.specs())).toHaveLength(1)
     at.lease('p0', 0, { unsaved: true })
     at.lease('p1', 1, { unsaved: true })
     await at.clock.advance(2_000)
@@ -52,13 +40,13 @@ describe('D17.budget', () => {
       spec: { minAvailable: 1, selector: { matchLabels: { app: 'web', type: 'primary' } } },
     })
     await at.clock.advance(70_000)
-    expect(Object.keys(at.specs()).sort()).toEqual(['bps-hotbackups', 'theirs'])
+    expect(Object.keys(at.specs())).toEqual(['theirs'])
     expect(at.told.map(({ reason, note }) => [reason, note.includes('theirs')])).toEqual([
       ['BudgetAbsent', true],
     ])
     at.budgets.remove('default/theirs')
     await at.clock.advance(2_000)
-    expect(Object.keys(at.specs()).sort()).toEqual(['bps-hotbackups', 'bps-primaries'])
+    expect(Object.keys(at.specs())).toEqual(['bps-primaries'])
   })
 
   test('a budget that was orphaned with the pods of its set is taken over by the next set of this name', async () => {

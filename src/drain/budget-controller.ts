@@ -14,10 +14,9 @@ import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcil
 import type { Recorder } from '../kube/recorder.ts'
 import { podDisruptionBudgets } from '../kube/resources.ts'
 import type { Change } from '../kube/store.ts'
-import { createSince, type Since } from '../slot/observe/since.ts'
-import { type BudgetAction, budgetAction, budgetObstacle, shortMs } from './budget.ts'
-import { type BudgetKind, budgetKinds, budgetName, budgetObject } from './budget-names.ts'
-import { type BudgetStores, observeBudgets } from './budget-observe.ts'
+import { type BudgetAction, budgetAction, budgetObstacle } from './budget.ts'
+import { budgetName, budgetObject } from './budget-object.ts'
+import { type BudgetStores, observeBudget } from './budget-observe.ts'
 import { movingSet } from './protected-set.ts'
 
 export interface BudgetControllerOptions extends BudgetStores {
@@ -32,25 +31,19 @@ export interface BudgetControllerOptions extends BudgetStores {
   readonly log: Log
 }
 
-/** Changes of pods come in bursts, and no budget is that urgent, ms. */
+/** Changes of pods come in bursts, and only their labels count, ms. */
 const podsMs = 1_000
 
-/** Facts about one set that outlive a pass of this process. */
-interface Kept {
-  readonly since: Since
-  /** The obstacles that events have told. */
-  told: string
-}
-
 /**
- * Keeps a disruption budget for the primaries, and one for the hot backups, of each set that moves its primaries when a node is
- * drained. The API server applies it also while no operator runs.
+ * Keeps a disruption budget for the primaries of each set that moves them when a node is drained. The API server applies it also
+ * while no operator runs.
  */
 export function createBudgetController(options: BudgetControllerOptions): Controller {
   const { sets, pods, leases, budgets, queue, clock } = options
-  const kept = new Map<string, Kept>()
+  /** The obstacles that events have told, by the key of the set. */
+  const told = new Map<string, string>()
   sets.subscribe(({ type, object }) => {
-    if (type === 'deleted') kept.delete(keyOf(object))
+    if (type === 'deleted') told.delete(keyOf(object))
     queue.add(keyOf(object))
   })
   const ofSet = ({ object, old }: Change<KubeObject>) =>
@@ -68,33 +61,20 @@ export function createBudgetController(options: BudgetControllerOptions): Contro
     for (const set of sets.list())
       if (set.metadata.namespace === object.metadata.namespace) queue.add(keyOf(set))
   })
-  const keptOf = (key: string): Kept => {
-    const known = kept.get(key) ?? { since: createSince(clock), told: '' }
-    kept.set(key, known)
-    return known
-  }
   const reconcile = async (key: string, { signal }: ReconcileContext): Promise<Result> => {
     const set = sets.get(key)
     // The garbage collector deletes the budgets of a set with it.
     if (set === undefined || set.metadata.deletionTimestamp !== undefined) return {}
     if (movingSet(set) !== undefined && options.isMissing())
       throw new RetryLater('backoff', 'a list that disruption budgets need is not complete yet')
-    const { since, told } = keptOf(key)
-    const view = observeBudgets({ ...options, since }, set)
-    const words = budgetKinds.map(kind => budgetObstacle(view, kind) ?? '').filter(Boolean)
-    if (words.join() !== told) {
-      keptOf(key).told = words.join()
-      for (const note of words) tell(options, set, note)
-    }
-    let isLate = false
-    for (const kind of budgetKinds) {
-      const action = budgetAction(view, kind)
-      if (action !== undefined && !(await perform(options, set, kind, action, signal))) isLate = true
-    }
-    if (isLate) return { requeueAfterMs: podsMs }
-    return view.shortForMs !== undefined && view.shortForMs < shortMs
-      ? { requeueAfterMs: shortMs - view.shortForMs }
-      : {}
+    const view = observeBudget(options, set)
+    const obstacle = budgetObstacle(view)
+    if (obstacle !== undefined && obstacle !== told.get(key)) tell(options, set, obstacle)
+    if (obstacle === undefined) told.delete(key)
+    else told.set(key, obstacle)
+    const action = budgetAction(view)
+    const isDone = action === undefined || (await perform(options, set, action, signal))
+    return isDone ? {} : { requeueAfterMs: podsMs }
   }
   return createController({
     ...{ name: 'budget', queue, reconcile, clock },
@@ -112,29 +92,21 @@ const tell = ({ recorder }: BudgetControllerOptions, set: BackupPodSet, note: st
 async function perform(
   { api, log }: BudgetControllerOptions,
   { metadata }: BackupPodSet,
-  kind: BudgetKind,
   action: BudgetAction,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { namespace = '', name, uid } = metadata
-  const ref = { namespace, name: budgetName(name, kind) }
-  log.info({ set: `${namespace}/${name}`, kind, action: action.type }, 'disruption budget')
+  const ref = { namespace, name: budgetName(name) }
+  const { metadata: made, ...rest } = budgetObject({ namespace, name, uid })
+  log.info({ set: `${namespace}/${name}`, action: action.type }, 'disruption budget')
   try {
     switch (action.type) {
       case 'create':
-        await api.create(podDisruptionBudgets, budgetObject({ namespace, name, uid }, kind, action.rule), {
-          ...{ namespace, signal },
-        })
+        await api.create(podDisruptionBudgets, { ...rest, metadata: made }, { namespace, signal })
         return true
       case 'replace': {
-        const { metadata: made, ...body } = budgetObject({ namespace, name, uid }, kind, action.rule)
-        const { resourceVersion } = action
-        await api.replace(
-          podDisruptionBudgets,
-          ref,
-          { ...body, metadata: { ...made, resourceVersion } },
-          { signal },
-        )
+        const body = { ...rest, metadata: { ...made, resourceVersion: action.resourceVersion } }
+        await api.replace(podDisruptionBudgets, ref, body, { signal })
         return true
       }
       case 'delete':

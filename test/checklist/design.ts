@@ -568,7 +568,7 @@ export const design: readonly FeatureGroup[] = [
     name: 'Drains',
     features: [
       sentence('D17.rule', 'which Migrations a drain makes, repeats and calls off', 'unit'),
-      sentence('D17.budget', 'which disruption budgets a set has, and beside those of users', 'unit'),
+      sentence('D17.budget', 'whether a set has a disruption budget, and beside those of users', 'unit'),
       sentence('D17.away', 'evictions of primaries are refused while the operator is away', 'apiserver'),
       sentence('D17.drains', 'kubectl drain ends by itself, and no counted answer is lost', 'e2e'),
       sentence('D17.refuses', 'a primary may not be evicted, and its hot backup may', 'e2e'),

@@ -260,7 +260,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             defaults.checkpoint.disk,
           ),
           drain: choice(
-            'Move: primaries leave a node that is cordoned or drained with their memory, by Migrations that the operator makes, and a PodDisruptionBudget of the operator refuses their eviction until then; a second one lets hot backups go one after the other. Evict: neither; an evicted primary is replaced like one that was deleted, and its successor continues from the last saved state. Default Move.',
+            'Move: primaries leave a node that is cordoned or drained with their memory, by Migrations that the operator makes, and a PodDisruptionBudget of the operator refuses their eviction until then. Evict: neither; an evicted primary is replaced like one that was deleted, and its successor continues from the last saved state. Default Move.',
             drainModes,
             defaults.checkpoint.drain,
           ),

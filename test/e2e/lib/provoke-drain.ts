@@ -15,7 +15,10 @@ export async function provokeDrain(world: World): Promise<void> {
   const strong = await eventually(async () => (await budget()).spec)
   await api.patch(podDisruptionBudgets, ref, { type: 'merge', body: { spec: { minAvailable: 0 } } })
   await eventually(async () => expect((await budget()).spec).toEqual(strong))
-  const [primary] = (await set.settled(1, 1, 0)).primary
+  const [primary] = await eventually(async () => {
+    expect((await set.get()).status?.slots?.[0]?.protection).toMatch(/Frozen|Staged/)
+    return set.pods('primary')
+  })
   const node = primary?.spec?.nodeName ?? ''
   await kubectl('cordon', node)
   try {

@@ -227,7 +227,7 @@ export const rights: Readonly<Record<string, Readonly<Record<string, Caller>>>> 
     'policy/poddisruptionbudgets update': {
       file: 'src/drain/budget-controller.ts',
       code: /api\.replace\(\s*podDisruptionBudgets/,
-      only: 'a set that keeps memory changes its number of hot backups',
+      only: 'a client has changed the budget of a set',
     },
     'policy/poddisruptionbudgets delete': {
       file: 'src/drain/budget-controller.ts',
