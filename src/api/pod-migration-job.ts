@@ -77,6 +77,8 @@ export interface PodMigrationJobStatus {
   }
   /** Name and uid of the Migration of a job with mode `Live`; without the uid it is not created yet. */
   readonly migration?: { readonly name: string; readonly uid?: string }
+  /** The mode under which the job was admitted. */
+  readonly mode?: JobMode
   /** When the phase `Running` began, RFC 3339. */
   readonly startTime?: string
   readonly completionTime?: string

@@ -20,7 +20,7 @@ export function leadJobs(
     api: manager.leaderApi,
     jobs: manager.cache(podMigrationJobs, optional),
     koordinatorJobs: manager.cache(koordinatorJobs, { awaited: 'not' }),
-    queue: manager.queue({ name: 'podmigrationjob' }),
+    queue: manager.queue({ name: 'podmigrationjob', backoff: { initialMs: 100, maxMs: 10_000, jitter: 0 } }),
     metrics: createJobMetrics(metrics.registry),
     controllerMetrics: metrics.controller,
   })

@@ -55,6 +55,9 @@ const retryMs = 1_000
 /** Pause until a cache may have become complete, ms. */
 const incompleteMs = 200
 
+/** Pause while the API server refuses a list, ms. */
+const forbiddenMs = 5_000
+
 /** Knowledge of one term of leadership. The next term begins without it. */
 interface Term {
   readonly writer: ReturnType<typeof createWriter>
@@ -72,12 +75,17 @@ export function createJobController(options: JobControllerOptions): Controller {
   let defaults = argsOf(parseArgs({}))
   let signalOfTerm: AbortSignal | undefined
   let term: Term | undefined
+  // While all jobs have ended, no change of a pod matters.
+  let isBusy = true
   const look = () => queue.add(all, { afterMs: defaults.arbitrationIntervalMs })
   for (const store of [jobs, options.koordinatorJobs, options.migrations]) store.subscribe(look)
 
   const beginTerm = (signal: AbortSignal): Term => {
     const world = openWorld(options, signal)
-    world.subscribe(look)
+    isBusy = true
+    world.subscribe(() => {
+      if (isBusy) look()
+    })
     return { world, writer: createWriter(api) }
   }
   const knownJobs = async (signal: AbortSignal): Promise<readonly KnownJob[]> => {
@@ -101,8 +109,10 @@ export function createJobController(options: JobControllerOptions): Controller {
     term ??= beginTerm(signalOfTerm)
     const { world, writer } = term
     const [missing] = world.missing()
-    if (missing?.why !== undefined)
-      throw new Error(`jobs wait for the list of ${missing.resource}: ${missing.why}`)
+    if (missing?.why !== undefined) {
+      const error = new Error(`jobs wait for the list of ${missing.resource}: ${missing.why}`)
+      return { error, requeueAfterMs: forbiddenMs }
+    }
     if (missing !== undefined || !options.migrations.hasSynced())
       throw new RetryLater(incompleteMs, 'a list that jobs need is not complete yet')
     await writer.settle(signal)
@@ -116,6 +126,7 @@ export function createJobController(options: JobControllerOptions): Controller {
     const plan = decide(views, { world: facts, config, now: clock.now(), tokens })
     metrics.arbitrated((clock.monotonic() - begun) / 1000)
     metrics.jobs(byPhase(views), plan.waiting)
+    isBusy = isAnyOpen(listed)
     const isPresent = new Set(views.map(({ uid }) => uid))
     for (const uid of requested.keys()) if (!isPresent.has(uid)) requested.delete(uid)
     if (flowControl !== undefined) flow.take(plan.admitted)

@@ -161,6 +161,10 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
         { name: true },
         { description: 'The Migration of a job with mode Live.' },
       ),
+      mode: choice(
+        'The mode under which the job was admitted: a later change of the default does not change it.',
+        jobModes,
+      ),
       startTime: time('When the job was admitted, RFC 3339.'),
       completionTime: time('When the job ended, RFC 3339.'),
       conditions: mapList(

@@ -1,7 +1,12 @@
 /** The next status of each job, and what is to be done for it. Pure: facts, configuration and time decide. */
 import type { ParsedArgs } from '../../api/migration-controller-args.ts'
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
-import { isFinishedJob, jobConditions, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import {
+  isFinishedJob,
+  type JobMode,
+  jobConditions,
+  type PodMigrationJobStatus,
+} from '../../api/pod-migration-job.ts'
 import { isEqual } from '../../kube/equal.ts'
 import { arbitrate, disruptionBudgetsOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
@@ -109,6 +114,9 @@ function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): rea
 
 function wordOf(view: JobView, verdict: Verdict | undefined, { config, now }: Surroundings): Word {
   const { parsed, status } = view
+  // The configuration may have the mode that the job lacks.
+  if (!config.ok && !isRunning(view) && !(parsed.ok && parsed.job.isAborted))
+    return waits('InvalidConfiguration', config.message)
   if (!parsed.ok) return failed(parsed.code, parsed.message)
   const { job } = parsed
   if (!isRunning(view)) return toBegin(job, verdict, config)
@@ -148,13 +156,14 @@ function toBegin(job: ParsedJob, verdict: Verdict | undefined, config: ParsedArg
     case 'waits':
       return waits(verdict.reason, verdict.message)
     case 'admitted':
-      return admitted(config.args.dryRun)
+      return admitted(config.args.dryRun, job.mode)
     default:
       return type satisfies never
   }
 }
 
-const admitted = (isDryRun: boolean): Word => ({
+const admitted = (isDryRun: boolean, mode: JobMode): Word => ({
+  more: { mode },
   ...(isDryRun
     ? { phase: 'Succeed', reason: 'DryRun', message: 'the job would begin now; nothing was done' }
     : { phase: 'Running', reason: 'Admitted', message: 'all budgets have a place for the job' }),

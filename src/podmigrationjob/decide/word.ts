@@ -1,6 +1,7 @@
 /** The word of a rule about a job: the phase and reason that it gets, and what is to be done. */
 import { type JobPhase, jobConditions, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
-import { type Condition, setCondition } from '../../kube/conditions.ts'
+import { type Condition, conditionLimits, setCondition } from '../../kube/conditions.ts'
+import { cutTo } from '../../kube/object.ts'
 import type { Action, JobView } from './view.ts'
 
 export interface Word {
@@ -42,7 +43,9 @@ export function statusAfter(view: JobView, word: Word, now: number): PodMigratio
   return {
     ...status,
     ...(source && { source }),
-    ...{ phase, reason, message },
+    phase,
+    // The API server would refuse a status with a longer text, such as the answer of a webhook.
+    ...{ reason: cutTo(reason, conditionLimits.reason), message: cutTo(message, conditionLimits.message) },
     ...(phase === 'Running' && status.startTime === undefined && { startTime: at }),
     ...(isOver(phase) && { completionTime: at, status: 'Complete' }),
     ...(condition && !isOver(phase) && { status: condition.type }),

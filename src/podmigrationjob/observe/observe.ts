@@ -64,7 +64,8 @@ function viewOf(
 ): JobView {
   const { name, uid, resourceVersion, generation = 0, creationTimestamp } = job.metadata
   const { status = {} } = job
-  const parsed = parseJob(job, defaults)
+  // A job that runs keeps its mode when the configuration gets another default.
+  const parsed = parseJob(job, { ...defaults, ...(status.mode && { defaultJobMode: status.mode }) })
   const wanted = parsed.ok ? parsed.job.pod : undefined
   const present = wanted && world.pods.get(keyOfRef(wanted))
   const expected = status.source?.uid ?? wanted?.uid
