@@ -1,0 +1,140 @@
+/** PodMigrationJobs on real kubelets: a primary moves with its memory, and pods of a Deployment leave within its budgets. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type PodMigrationJobSpec, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
+import { deployments, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
+import { addressOf, type CounterSet, count, counter, holderOf, saved, slotsOf } from '../../../zoo/slots.ts'
+import { eventually } from '../../support/eventually.ts'
+import { project } from '../../unit/deploy/manifests.ts'
+import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { counterTemplate, createWorld, system, type World } from '../lib/world.ts'
+
+const component = ['rbac', 'admission'].map(name => `${project}/deploy/pod-migration-jobs/${name}.yaml`)
+const args = '/spec/template/spec/containers/0/args'
+const patched = async (patch: object) => {
+  await kubectl(
+    '-n',
+    system,
+    'patch',
+    'deployment/understudy-operator',
+    '--type=json',
+    '-p',
+    JSON.stringify([patch]),
+  )
+  await kubectl('-n', system, 'rollout', 'status', 'deployment/understudy-operator', '--timeout=240s')
+}
+
+const create = ({ api, namespace }: World, name: string, spec: Partial<PodMigrationJobSpec>, pod: string) =>
+  api.create(podMigrationJobs, {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: `${namespace}-${name}` },
+    spec: { ...spec, podRef: { namespace, name: pod } },
+  })
+const succeeded = ({ api, namespace }: World, name: string) =>
+  eventually(async () => {
+    const job = await api.get(podMigrationJobs, { name: `${namespace}-${name}` })
+    expect(job.status?.phase, JSON.stringify(job.status)).toBe('Succeed')
+    return job
+  })
+
+describe.skipIf(needsNodes())('PodMigrationJobs', () => {
+  beforeAll(async () => {
+    await kubectl('apply', '-k', `${project}/crds/pod-migration-jobs`)
+    for (const file of component) await kubectl('apply', '-f', file)
+    await patched({ op: 'add', path: `${args}/-`, value: '--pod-migration-jobs' })
+  })
+  afterAll(async () => {
+    const all = JSON.parse(
+      await kubectl(
+        '-n',
+        system,
+        'get',
+        'deployment/understudy-operator',
+        '-o',
+        'jsonpath={.spec.template.spec.containers[0].args}',
+      ),
+    )
+    await patched({
+      op: 'replace',
+      path: args,
+      value: all.filter((each: string) => each !== '--pod-migration-jobs'),
+    })
+    for (const file of component) await kubectl('delete', '-f', file)
+    await kubectl('delete', '-k', `${project}/crds/pod-migration-jobs`)
+  })
+
+  it('PJ27: a job with mode Live moves a primary to another node with its memory', async () => {
+    await using world = await createWorld()
+    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'moving' }
+    await world.createSet('moving', {
+      ...{ replicas: 1, hotBackups: 1, template: counter.template },
+      checkpoint: { interval: '1s' },
+    })
+    const lease = await eventually(async () => {
+      const [one] = await slotsOf(set)
+      if (one?.heir === undefined) throw new Error('no heir yet')
+      return one
+    })
+    await saved(set)
+    const [expected] = await count(set, 5)
+    const primary = await holderOf(set, lease)
+    await create(world, 'live', { mode: 'Live' }, primary.metadata.name)
+    const { status } = await succeeded(world, 'live')
+    const [after] = await slotsOf(set)
+    if (after === undefined) throw new Error('the slot is gone')
+    const moved = await holderOf(set, after)
+    expect(status).toMatchObject({
+      ...{ reason: 'Moved', nodeName: moved.spec?.nodeName },
+      podRef: { name: moved.metadata.name, uid: moved.metadata.uid },
+      source: { uid: primary.metadata.uid, nodeName: primary.spec?.nodeName },
+    })
+    expect(moved.spec?.nodeName).not.toBe(primary.spec?.nodeName)
+    expect(await counter.read(addressOf(moved))).toBe(expected)
+  })
+
+  it('PJ06 PJ17 PJ20: all pods of a Deployment leave one after another, as its disruption budget allows', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    const labels = { app: 'plain' }
+    const template = { ...counterTemplate, metadata: { labels } }
+    const spec = { replicas: 3, selector: { matchLabels: labels }, template }
+    await api.create(
+      deployments,
+      { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'plain' }, spec },
+      { namespace },
+    )
+    const budget = { minAvailable: 2, selector: { matchLabels: labels } }
+    await api.create(
+      podDisruptionBudgets,
+      { apiVersion: 'policy/v1', kind: 'PodDisruptionBudget', metadata: { name: 'plain' }, spec: budget },
+      { namespace },
+    )
+    const ready = async () =>
+      (await api.get(deployments, { namespace, name: 'plain' })).status?.readyReplicas ?? 0
+    await eventually(async () => expect(await ready()).toBe(3))
+    const { items } = await api.list(pods, { namespace, labelSelector: 'app=plain' })
+    for (const [index, { metadata }] of items.entries())
+      await create(
+        world,
+        `evict-${index}`,
+        { mode: 'EvictDirectly', skipGates: ['LocalStorage'], skipReason: 'nothing is in it' },
+        metadata.name,
+      )
+    let least = 3
+    await eventually(async () => {
+      least = Math.min(least, await ready())
+      const jobs = await Promise.all(
+        items.map((_, index) => api.get(podMigrationJobs, { name: `${namespace}-evict-${index}` })),
+      )
+      expect(jobs.map(({ status }) => status?.phase)).toEqual(items.map(() => 'Succeed'))
+    }, 240_000)
+    expect(least).toBeGreaterThanOrEqual(2)
+    await eventually(async () => expect(await ready()).toBe(3))
+    const now = await api.list(pods, { namespace, labelSelector: 'app=plain' })
+    const before = new Set(items.map(({ metadata }) => metadata.uid))
+    expect(
+      now.items.filter(
+        ({ metadata }) => before.has(metadata.uid) && metadata.deletionTimestamp === undefined,
+      ),
+    ).toEqual([])
+  })
+})
