@@ -553,11 +553,6 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence(
-        'D16.evicted',
-        'a MigratingPod whose pod is evicted continues elsewhere, and loses nothing',
-        'e2e',
-      ),
-      sentence(
         'D16.roams',
         'a MigratingPod moves and moves back while a client counts, and loses no number',
         'e2e',
