@@ -9,6 +9,7 @@ import { loadFreeze } from './load/freeze.ts'
 import { loadKills } from './load/kills.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
+import { record } from './record/record.ts'
 import { scale } from './scale/scale.ts'
 import { wake } from './wake/wake.ts'
 
@@ -17,6 +18,7 @@ export const benches: readonly Bench[] = [
   wake,
   promotion,
   checkpoint,
+  record,
   cost,
   rest,
   failover,

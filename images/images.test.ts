@@ -119,6 +119,7 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
       'sentinel',
       'sever',
       'test-container',
+      'tracker',
       'waker',
     ])
     const bundled = (bundle: string, program: string): string =>

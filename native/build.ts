@@ -8,7 +8,15 @@ import { common } from './common/directory.ts'
 import { type Bundle, criuBundle } from './criu-bundle.ts'
 
 /** The static programs of a node, named like their directories. */
-export const programNames = ['inspect', 'nsrun', 'rootfs', 'sentinel', 'sever', 'test-container'] as const
+export const programNames = [
+  'inspect',
+  'nsrun',
+  'rootfs',
+  'sentinel',
+  'sever',
+  'test-container',
+  'tracker',
+] as const
 
 export type ProgramName = (typeof programNames)[number]
 

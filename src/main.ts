@@ -204,6 +204,11 @@ program
     natural(1),
     agentDefaults.diskInterval,
   )
+  .option(
+    '--record-writes',
+    'let the kernel record which memory is written, so that checkpoints stop large pods for less time',
+    agentDefaults.recordWrites,
+  )
   .option('--namespace <name>', 'namespace of the agents, with their Secret', agentDefaults.namespace)
   .option(
     '--operator-namespace <name>',

@@ -8,6 +8,7 @@
  * socket's flags. For a listener, and anything else that is no connection, CRIU's calls reach the kernel.
  */
 #include "connections.h"
+#include "track.h"
 
 enum { STREAM = 1, IPV4 = 2, IPV6 = 10, TCP = 6 };
 enum { LEVEL_SOCKET = 1, LEVEL_IP = 0, LEVEL_TCP = 6, LEVEL_IPV6 = 41 };
@@ -245,8 +246,12 @@ long read(int fd, void *buffer, size_t room)
 {
 	long length = text_length;
 
-	if (fd != stand_in || fd < 0)
-		return result(raw(NR_read, fd, (long)buffer, (long)room, 0, 0, 0));
+	if (fd != stand_in || fd < 0) {
+		const long got = raw(NR_read, fd, (long)buffer, (long)room, 0, 0, 0);
+
+		track_reads(fd, buffer, got);
+		return result(got);
+	}
 	if (length > (long)room)
 		length = (long)room;
 	for (long i = 0; i < length; i++)

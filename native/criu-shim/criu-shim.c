@@ -1,6 +1,6 @@
 /*
  * Loaded into CRIU in front of the C library (ld.so --preload), with gate.c, pages.c, sockets.c, connections.c,
- * backlog.c, room.c and control.c. CRIU does five things that fail, or are harmful, in our environment:
+ * backlog.c, room.c, track.c and control.c. CRIU does five things that fail, or are harmful, in our environment:
  *
  * 1. It reads the limits of the dumped processes with prlimit64. Without CAP_SYS_RESOURCE, which even root lacks on
  * some machines, the kernel refuses that for processes of other users. This library answers a refused read from
@@ -32,6 +32,7 @@
 #include "connections.h"
 #include "control.h"
 #include "room.h"
+#include "track.h"
 
 enum { LIMITS = 16 };
 
@@ -265,12 +266,17 @@ int openat64(int directory, const char *path, int flags, unsigned mode)
 {
 	const int known = connections_open(path);
 	const int is_pages = is_for_pages(path);
+	long record;
 	int fd;
 
 	if (known >= 0)
 		return known;
-	if (is_image(path))
+	if (track_opens(directory, path, flags, &record))
+		return (int)result(record);
+	if (is_image(path)) {
 		images_are_read();
+		track_image(path, flags);
+	}
 	if (is_pages)
 		flags &= ~O_EMPTY;
 	fd = (int)result(raw(NR_openat, directory, (long)path, flags, mode, 0, 0));

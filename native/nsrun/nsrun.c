@@ -9,7 +9,7 @@
  * apart  as clone, but without the pid namespace, and so with its own /proc: the program has no pid in the container.
  * host   as keep, for programs that outlive their starter: nothing ends them.
  *
- * UNDERSTUDY_FOR=dump|restore|pages|files in the environment limits the program to the rights for that purpose, see
+ * UNDERSTUDY_FOR=dump|restore|pages|track|files in the environment limits the program to the rights for that purpose, see
  * rights.c.
  *
  * UNDERSTUDY_ROOM=BYTES limits the size of each file: a write beyond it fails (EFBIG). The program does not see the

@@ -13,6 +13,7 @@
  *   test-container count PORT         serves three numbers, kept in a process, a thread and a child. Each request increments them
  *                           and adds a line to /tmp/log, which stays open
  *   test-container fill PORT MIB      fills that much memory, and reports its errors at PORT + 1; see fill.h
+ *   test-container storm PORT         changes its memory in all ways, and pauses; see storm.h
  *   test-container ask PORT           asks such a server at 127.0.0.1 and prints the answer
  *
  * Long because a container needs each kind of namespace, mount, device and cgroup in one order.
@@ -43,6 +44,7 @@
 #include <unistd.h>
 
 #include "fill.h"
+#include "storm.h"
 
 enum { PATHS = 4096, VOLUMES = 8, HIERARCHIES = 16, SERVERS = 3 };
 
@@ -462,6 +464,8 @@ int main(int argc, char **argv)
 		return ask((int)number(argv[2]));
 	if (argc == 4 && !strcmp(argv[1], "fill"))
 		return fill((int)number(argv[2]), number(argv[3]));
+	if (argc == 3 && !strcmp(argv[1], "storm"))
+		return storm((int)number(argv[2]));
 	if (argc < 3 || strcmp(argv[1], "run"))
 		usage();
 	for (; at + 1 < argc && strcmp(argv[at], "--"); at += 2) {

@@ -18,6 +18,7 @@ import { createCopies } from './criu/copies.ts'
 import { createMemoryDriver } from './criu/driver.ts'
 import { createFiles } from './criu/files.ts'
 import type { MemoryDriver } from './criu/memory-driver.ts'
+import { createTracking } from './criu/tracking.ts'
 import type { AgentOptions } from './options.ts'
 import { runCanary } from './preflight/canary.ts'
 import { thisMachine } from './preflight/machine.ts'
@@ -130,12 +131,15 @@ async function tryEnter(
   const machine = await thisMachine(programs.criuVersion)
   // False until this node has shown it; after a later failure, until the next agent.
   const lazily = { isPossible: false }
+  const recorded = { isPossible: false }
   const copies = createCopies({
     bytes: Math.floor(memoryBudget * copiesShare),
     share: options.namespaceShare / 100,
     lend: store.lend,
   })
+  const tools = { sentinel, fs, clock, log, programs: programs.directory, workDirectory }
   const driver = createMemoryDriver({
+    ...tools,
     lazily: {
       isPossible: () => lazily.isPossible,
       failed: error => {
@@ -143,13 +147,10 @@ async function tryEnter(
         onNotLazy(messageOf(error))
       },
     },
+    ...(options.recordWrites && {
+      tracking: createTracking({ ...tools, isPossible: () => recorded.isPossible }),
+    }),
     machine,
-    sentinel,
-    fs,
-    clock,
-    log,
-    programs: programs.directory,
-    workDirectory,
     records,
     files: createFiles({ sentinel, programs: programs.directory, fs }),
     copies,
@@ -201,6 +202,7 @@ async function tryEnter(
             signal,
           })
           lazily.isPossible = result.lazyProblem === undefined
+          recorded.isPossible = result.record.name === 'WriteProtect'
           return result
         },
         signal,

@@ -21,6 +21,8 @@ export interface AgentOptions {
   readonly diskBudget: number
   /** Seconds between two copies of a slot on the disk. */
   readonly diskInterval: number
+  /** Lets the kernel record which pages of pods are written, so that a checkpoint reads only those: see docs/adr/0135. */
+  readonly recordWrites: boolean
   /** Namespace of the agents, with their Secret. */
   readonly namespace: string
   /** Namespace in which operators elect their leader; its Lease shows whether one leads. */
@@ -43,6 +45,7 @@ export const defaults = {
   namespaceShare: 75,
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
+  recordWrites: false,
   namespace: generationsKey.namespace,
   operatorNamespace: operatorElection.namespace,
   runDirectory: '/run/understudy',

@@ -66,6 +66,14 @@ export const agentErrors = Object.freeze({
     'CRIU could not save the memory of a container',
     'see the lines of its log that are quoted here; io_uring, devices and sockets of other pods are the usual causes',
   ),
+  TrackerFailed: entry(
+    'the writes of a pod cannot be recorded, so its memory is saved whole',
+    'no action needed: checkpoints stop the pod for longer; see the log of its agent for the reason',
+  ),
+  RecordWrong: entry(
+    'the record of written pages missed a change, so this dump was discarded',
+    'no action needed: the memory of this pod is saved whole from now on; report it with the log of its agent',
+  ),
   DumpVoid: entry(
     'the pod was terminated while its memory was being saved',
     'no action needed: the memory of a terminating pod is not kept',

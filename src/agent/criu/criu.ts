@@ -85,11 +85,20 @@ const actionScript = ['--action-script', `/proc/@KEEPER@/fd/${descriptors.progra
 /** Pid of the dumped root process in its own pid namespace. */
 export const rootPid = 1
 
+/** Name in CRIU's work directory of the directory with the dump before. */
+export const dumpBefore = 'before'
+
+/** How a dump uses the kernel's record of written pages: see native/criu-shim/track.c. */
+export type PageRecord = 'None' | 'Begin' | 'Since'
+
+export const recordEnvironment = (record: PageRecord): readonly string[] =>
+  record === 'None' ? [] : ['UNDERSTUDY_TRACK=1']
+
 /**
  * @param watched paths, in the container, of the files that inotify watches. CRIU knows only their inode numbers, and
  *   an overlay cannot resolve these to a name.
  */
-export function dumpArguments(watched: readonly string[]): string[] {
+export function dumpArguments(watched: readonly string[], record: PageRecord = 'None'): string[] {
   return [
     ...[...criuProgram, 'dump', '-t', String(rootPid), '-o', 'dump.log', ...common],
     // A busy listener has connections that the app has not accepted yet; without this option, CRIU would refuse the
@@ -97,6 +106,8 @@ export function dumpArguments(watched: readonly string[]): string[] {
     ...['--skip-in-flight', '--network-lock', 'skip', '--leave-running'],
     ...(watched.length > 0 ? ['--force-irmap'] : []),
     ...watched.flatMap(path => ['--irmap-scan-path', path]),
+    ...(record === 'None' ? [] : ['--track-mem']),
+    ...(record === 'Since' ? ['--prev-images-dir', `${at(descriptors.work)}/${dumpBefore}`] : []),
   ]
 }
 

@@ -5,6 +5,7 @@ import type { SentinelClient } from '../sentinel/client.ts'
 import type { CloneRecords } from './clone-records.ts'
 import type { Copies } from './copies.ts'
 import type { Files } from './files.ts'
+import type { Tracking } from './tracking.ts'
 
 /** Dependencies of the driver's operations. */
 export interface DriverDependencies {
@@ -28,6 +29,8 @@ export interface DriverDependencies {
     /** Called when a lazy restore failed and a full restore succeeded. */
     failed(error: unknown): void
   }
+  /** Absent: all dumps are full. */
+  readonly tracking?: Tracking
   /** Properties of the machine that memory depends on, for dumps and restores; absent: not compared. */
   readonly machine?: Machine
 }

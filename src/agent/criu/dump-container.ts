@@ -11,14 +11,25 @@ import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { ProcessRef } from '../container/process.ts'
 import { assertSame, statusOf, stdioOf } from '../container/process.ts'
 import { watchedPaths } from '../container/watches.ts'
-import { directoryFiles, dumpArguments, dumpEnvironment, imagesOf, roomEnvironment, rootPid } from './criu.ts'
+import {
+  directoryFiles,
+  dumpArguments,
+  dumpEnvironment,
+  imagesOf,
+  type PageRecord,
+  recordEnvironment,
+  roomEnvironment,
+  rootPid,
+} from './criu.ts'
 import { type CriuGate, createCriuGate } from './criu-gate.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import { explain } from './explain.ts'
 import type { FilesRun } from './files.ts'
+import { linkBefore } from './increment.ts'
 import type { DumpOptions, LocatedAppContainer } from './memory-driver.ts'
 import { immovable } from './reach.ts'
 import { cutOff, type Expected } from './room.ts'
+import type { TrackedDump } from './tracking.ts'
 
 export interface DumpTarget {
   readonly container: LocatedAppContainer
@@ -28,10 +39,13 @@ export interface DumpTarget {
   readonly watched: readonly string[]
   readonly images: string
   readonly work: string
+  readonly record: PageRecord
 }
 
 /** Returns the container's files in the previous dump. */
-export function expected({ container }: DumpTarget, before: DumpOptions['before']): Expected[] {
+export function expected({ container, record }: DumpTarget, before: DumpOptions['before']): Expected[] {
+  // Nothing tells how much was written since.
+  if (record === 'Since') return []
   const directory = `${imagesOf(container)}/`
   return (before?.files ?? []).flatMap(({ path, size }) =>
     path.startsWith(directory) ? [{ name: path.slice(directory.length), size }] : [],
@@ -43,6 +57,7 @@ export async function target(
   container: LocatedAppContainer,
   directory: string,
   work: string,
+  tracked: TrackedDump | undefined,
 ): Promise<DumpTarget> {
   const { app } = container
   if (app === undefined) throw new AgentError('NotRunning', `container ${container.name}`)
@@ -52,7 +67,9 @@ export async function target(
     work: join(work, container.name),
   }
   for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })
+  if (tracked?.since !== undefined) await linkBefore(join(tracked.since, imagesOf(container)), made.work)
   return {
+    record: tracked === undefined ? 'None' : tracked.since === undefined ? 'Begin' : 'Since',
     container,
     app,
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },
@@ -64,7 +81,7 @@ export async function target(
 
 export async function dumpContainer(
   deps: DriverDependencies,
-  { app, images, work, container, watched }: DumpTarget,
+  { app, images, work, container, watched, record }: DumpTarget,
   during: string,
   { deadlineMs, roomBytes, signal }: FilesRun,
 ): Promise<void> {
@@ -78,8 +95,8 @@ export async function dumpContainer(
       deadlineMs,
       log: join(work, 'output'),
       files: directoryFiles({ programs: deps.programs, images, work }),
-      environment: [...dumpEnvironment, ...roomEnvironment(roomBytes)],
-      arguments: dumpArguments(watched),
+      environment: [...dumpEnvironment, ...roomEnvironment(roomBytes), ...recordEnvironment(record)],
+      arguments: dumpArguments(watched, record),
     },
     signal,
   )

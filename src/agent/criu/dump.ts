@@ -18,11 +18,13 @@ import {
   target,
 } from './dump-container.ts'
 import type { FilesRun } from './files.ts'
+import { completeAll, tracking } from './increment.ts'
 import type { DumpOptions, DumpResult, LocatedPod } from './memory-driver.ts'
 import { assertNoOnlookers } from './onlookers.ts'
 import { assertWhole } from './pages.ts'
 import { makeRoom } from './room.ts'
 import { planSaves, type Save } from './saves.ts'
+import type { TrackedDump } from './tracking.ts'
 
 /** See MemoryDriver.dump. */
 export async function dump(
@@ -37,7 +39,9 @@ export async function dump(
   const work = await mkdtemp(join(deps.workDirectory, `dump-${pod.pod.uid}-`))
   let lost = false
   try {
-    return await dumpWith(deps, pod, directory, work, options)
+    return await tracking(deps, pod, directory, options, tracked =>
+      dumpWith(deps, pod, directory, work, tracked, options),
+    )
   } catch (error) {
     // A CRIU may still be dumping; `nsrun` recognizes that by files in this directory and lets CRIU finish: see
     // dump_has_begun in native/nsrun/nsrun.c.
@@ -53,11 +57,12 @@ async function dumpWith(
   pod: LocatedPod,
   directory: string,
   work: string,
+  tracked: TrackedDump | undefined,
   { deadlineMs, before, roomBytes, onStopped, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Does as much as possible before the stop, so that the pod is stopped only for the rest.
-  const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work)))
+  const targets = await Promise.all(pod.containers.map(it => target(deps, it, directory, work, tracked)))
   const saves = await planSaves(deps, pod, directory)
   await assertNoOnlookers(deps.fs, pod)
   const { startedUnixNs } = await deps.sentinel.hello(signal)
@@ -120,10 +125,11 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
+    if (tracked?.since !== undefined) await completeAll(targets, signal)
     return await resultOf(deps, targets, saves, {
       takenAt,
       skewMicroseconds,
-      heldMicroseconds: held.heldMicroseconds,
+      heldMicroseconds: held.heldMicroseconds + (tracked?.heldMicroseconds ?? 0),
     })
   } finally {
     // Aborts a CRIU that still waits at its gate.

@@ -35,6 +35,8 @@ export interface DumpOptions {
   readonly deadlineMs: number
   /** The previous dump: the driver reserves as much room before the stop. */
   readonly before?: Pick<Manifest, 'files'> | undefined
+  /** The newest generation of the slot: a dump of the same pod may need only what was written since. */
+  readonly base?: Pick<Stored, 'dir' | 'manifest'> | undefined
   /**
    * Most bytes of each file. Default: any size. With it, an aborted dump ends at its next write, even while CRIU has
    * changed the processes.

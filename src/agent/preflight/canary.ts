@@ -5,6 +5,7 @@ import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { messageOf } from '../../kube/errors.ts'
 import type { LocatedPod, MemoryDriver } from '../criu/memory-driver.ts'
+import { type RecordTechnique, recordTechnique } from './record.ts'
 import {
   askTestContainer,
   holdCommand,
@@ -27,6 +28,8 @@ export interface CanaryResult {
   readonly graveProblem?: string
   /** Why pages cannot arrive here after their app has started; absent: they can. */
   readonly lazyProblem?: string
+  /** How the kernel records which pages are written. */
+  readonly record: RecordTechnique
 }
 
 const operationMs = 20_000
@@ -55,6 +58,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     await expectCount(options, primary, 2)
 
     const graveProblem = await whyNoGrave(options, primary)
+    const record = await recordTechnique(options)
     const generation = join(directory, 'generation')
     await mkdir(generation, { recursive: true, mode: 0o700 })
     const source = await locate(primary)
@@ -82,6 +86,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     return {
       ...(graveProblem === undefined ? {} : { graveProblem }),
       ...(lazyProblem === undefined ? {} : { lazyProblem }),
+      record,
       dumpMs: afterDump - begin,
       frozenMs: dumped.frozenSeconds * 1e3,
       restoreMs: afterRestore - beforeRestore,

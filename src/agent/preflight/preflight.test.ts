@@ -9,6 +9,8 @@ import { cannotDump, hostFs, startTestNode, type TestNode } from '../testing/nod
 import { runCanary } from './canary.ts'
 import { architecture, criu, kernel, preflight } from './preflight.ts'
 
+const record = { name: 'None', why: 'protection' } as const
+
 describe('what a node has to be', () => {
   test.each([
     [architecture, 'x86_64', true],
@@ -95,7 +97,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
   })
 
   test('a node that cannot restore lazily is as good as any, and says so', async () => {
-    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1 }
+    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1, record }
     const canary = async () => ({ ...figures, lazyProblem: 'no userfaultfd' })
     const checks = await preflight(dependencies(canary))
     expect(checks.at(-1)).toEqual({
@@ -105,8 +107,18 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     })
   })
 
+  test('a node whose kernel cannot record writes is as good as any, and says what fails', async () => {
+    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1, record }
+    const checks = await preflight(dependencies(async () => figures))
+    expect(checks.find(({ name }) => name === 'record-of-writes')).toEqual({
+      name: 'record-of-writes',
+      ok: true,
+      message: 'None: a checkpoint reads all memory of a pod: protection',
+    })
+  })
+
   test('D7.grave: a node that cannot lead connections past a dead primary says so, and what is done instead', async () => {
-    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1 }
+    const figures = { dumpMs: 1, frozenMs: 1, restoreMs: 1, thawMs: 1, record }
     const checks = await preflight(dependencies(async () => ({ ...figures, graveProblem: 'no nf_tables' })))
     expect(checks.find(({ name }) => name === 'grave')).toMatchObject({
       ok: true,
@@ -135,7 +147,7 @@ describe.skipIf(cannotDump !== undefined)(`preflight ${cannotDump ?? ''}`, () =>
     let tried = false
     const canary = async () => {
       tried = true
-      return { dumpMs: 0, frozenMs: 0, restoreMs: 0, thawMs: 0 }
+      return { dumpMs: 0, frozenMs: 0, restoreMs: 0, thawMs: 0, record }
     }
     const checks = await preflight({ ...dependencies(canary), criuVersion: '4.1' })
     expect(checks.at(-1)).toMatchObject({ name: 'canary', ok: false, message: 'not tried: criu' })

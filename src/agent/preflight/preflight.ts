@@ -9,6 +9,7 @@ import { isTmpfs } from '../container/tmpfs.ts'
 import { criuEnvironment, criuOptions, criuProgram } from '../criu/criu.ts'
 import type { SentinelClient, SpawnEnd } from '../sentinel/client.ts'
 import type { CanaryResult } from './canary.ts'
+import type { RecordTechnique } from './record.ts'
 
 export interface PreflightDependencies {
   readonly fs: ProcFs
@@ -65,6 +66,15 @@ const grave = (problem: string | undefined): NodeCheck =>
     problem === undefined
       ? 'connections to a dead primary are redirected to its heir'
       : `connections to a dead primary fail until its Service has changed, and processes started in its place are ended: ${problem}; load the kernel modules nf_tables and nft_chain_nat`,
+  )
+
+/** Not required either: without it each checkpoint reads all memory while the pod is stopped. */
+const record = (technique: RecordTechnique): NodeCheck =>
+  passed(
+    'record-of-writes',
+    technique.name === 'None'
+      ? `None: a checkpoint reads all memory of a pod: ${technique.why}`
+      : `${technique.name}: with --record-writes, a checkpoint reads only memory that was written`,
   )
 
 const passed = (name: string, message: string): NodeCheck => ({ name, ok: true, message })
@@ -234,7 +244,7 @@ const howItEnded = (end: Pick<SpawnEnd, 'code' | 'signal'> | undefined): string 
 
 async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]> {
   try {
-    const { dumpMs, frozenMs, restoreMs, thawMs, graveProblem, lazyProblem } = await deps.canary()
+    const { dumpMs, frozenMs, restoreMs, thawMs, graveProblem, lazyProblem, ...rest } = await deps.canary()
     const ms = (value: number) => value.toFixed(1)
     return [
       passed(
@@ -242,6 +252,7 @@ async function canary(deps: PreflightDependencies): Promise<readonly NodeCheck[]
         `saved in ${ms(dumpMs)} ms (stopped ${ms(frozenMs)}), restored in ${ms(restoreMs)}, thawed in ${ms(thawMs)}`,
       ),
       grave(graveProblem),
+      record(rest.record),
       lazyRestore(lazyProblem),
     ]
   } catch (error) {

@@ -37,7 +37,7 @@ export interface SpawnRequest {
   /** Name of a later stop that waits for the end of this program; see `stop`. */
   readonly during?: string
   /** Rights of the program: those that its work needs (native/nsrun/rights.c), or those of the node's root. */
-  readonly rights: 'Dump' | 'Restore' | 'Pages' | 'Files' | 'Everything'
+  readonly rights: 'Dump' | 'Restore' | 'Pages' | 'Track' | 'Files' | 'Everything'
   /** `NAME=value`, beside a PATH without any programs. */
   readonly environment?: readonly string[]
 }

@@ -9,8 +9,8 @@ import { unlessGone } from '../container/process.ts'
 /** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {
   /**
-   * Contains `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `test-container`, `waker`, `criu/`; the same path on the host and in
-   * this container.
+   * Contains `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `test-container`, `tracker`, `waker`, `criu/`; the same
+   * path on the host and in this container.
    */
   readonly directory: string
   /** SHA-256 over names, modes and contents, hex. */

@@ -86,6 +86,7 @@ export async function saveOnce(
         driver.dump(located, draft.dir, {
           deadlineMs,
           before: last?.manifest,
+          base: last,
           roomBytes: draft.room(),
           onStopped: () => {
             stopped = work.clock.monotonic()

@@ -104,7 +104,7 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
   const host = { pods: await podsDirectoryAt(join(directory, 'pods')), ...node }
   const image = join(directory, 'image')
   await mkdir(image, { recursive: true })
-  for (const name of ['nsrun', 'rootfs', 'sentinel', 'test-container'] as const)
+  for (const name of ['nsrun', 'rootfs', 'sentinel', 'test-container', 'tracker'] as const)
     await copyFile(await buildProgram(name), join(image, name))
   await copyFile(await buildWaker(), join(image, 'waker'))
   await cp((await criuBundle()).directory, join(image, 'criu'), { recursive: true })

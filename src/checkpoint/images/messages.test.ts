@@ -38,7 +38,7 @@ describe.skipIf(!linux)(`messages of the locked CRIU ${linux ? '' : '(needs Linu
    */
   test('no field is new to the checks on images', () => {
     const unread = {
-      core_entry: 'mtype thread_info ti_arm ti_aarch64 ti_ppc64 ti_s390 ti_mips ti_loongarch64 ti_riscv64',
+      core_entry: 'mtype ti_arm ti_aarch64 ti_ppc64 ti_s390 ti_mips ti_loongarch64 ti_riscv64',
       creds_entry: 'apparmor_data',
       dump_stats_entry:
         'irmap_resolve pages_lazy page_pipes page_pipe_bufs shpages_scanned shpages_skipped_parent',
@@ -50,7 +50,7 @@ describe.skipIf(!linux)(`messages of the locked CRIU ${linux ? '' : '(needs Linu
         'dump_criu_run_id allow_uprobes',
       mm_entry:
         'mm_start_code mm_end_code mm_start_data mm_end_data mm_start_stack mm_start_brk mm_brk mm_arg_start ' +
-        'mm_arg_end mm_env_start mm_env_end exe_file_id aios thp_disabled',
+        'mm_arg_end mm_env_start mm_env_end exe_file_id thp_disabled',
       reg_file_entry: 'id pos fown mnt_id size ext mode build_id checksum checksum_config checksum_parameter',
       seccomp_filter: 'filter prev',
       task_core_entry:
@@ -58,8 +58,11 @@ describe.skipIf(!linux)(`messages of the locked CRIU ${linux ? '' : '(needs Linu
         'sigactions child_subreaper blk_sigset_extended stop_signo membarrier_registration_mask',
       thread_core_entry:
         'futex_rla futex_rla_len sched_prio blk_sigset sas signals_p comm blk_sigset_extended rseq_entry cg_set',
+      thread_info_x86: 'clear_tid_addr fpregs tls',
       unix_sk_entry:
         'id ino type state flags uflags backlog peer fown opts shutdown file_perms deleted ns_id mnt_id',
+      user_x86_regs_entry:
+        'r15 r14 r13 r12 bp bx r11 r10 r9 r8 ax cx dx si di orig_ax ip cs flags ss fs_base gs_base ds es fs gs mode',
       vma_entry: 'shmid prot flags status fd madv fdflags',
     }
     const described = Map.groupBy(withNested(Object.values(messages)), ({ name }) => name)

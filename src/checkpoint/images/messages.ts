@@ -85,6 +85,14 @@ export const coreEntry = message('core_entry', {
   threadCore: one(5, threadCoreEntry),
 })
 
+/** The stack pointer of a thread. */
+export const stackEntry = message('core_entry', {
+  threadInfo: one(
+    2,
+    message('thread_info_x86', { gpregs: one(2, message('user_x86_regs_entry', { sp: one(20, 'uint64') })) }),
+  ),
+})
+
 const seccompFilter = message('seccomp_filter', { flags: one(3, 'uint32') })
 
 export const seccompEntry = message('seccomp_entry', { seccompFilters: many(1, seccompFilter) })
@@ -96,6 +104,8 @@ export const mmEntry = message('mm_entry', {
     message('vma_entry', { start: one(1, 'uint64'), end: one(2, 'uint64'), pgoff: one(3, 'uint64') }),
   ),
   dumpable: one(15, 'int32'),
+  /** Contexts of asynchronous input and output. */
+  aios: many(16, 'bytes'),
 })
 
 export const timerfdEntry = message('timerfd_entry', {

@@ -1,0 +1,278 @@
+/**
+ * Completes an incremental dump: CRIU has saved only the pages that were written since the dump before. Nothing else
+ * need know of increments, because the result has the same files as a full dump.
+ */
+import { type FileHandle, open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
+import { readImage } from './image-file.ts'
+import { stackEntry } from './messages.ts'
+import { type PageEntry, pagemapOf, parsePageEntries } from './pagemap.ts'
+
+const page = 4096
+const chunkBytes = 1024 * 1024
+
+/** A page that was saved although it was not written, as the audit draws them. */
+export interface AuditedPage {
+  /** Pid in the names of the images. */
+  readonly pid: number
+  /** In units of 4 KiB. */
+  readonly address: number
+}
+
+export interface Completed {
+  /** Pages that were written since the dump before, audited ones included. */
+  readonly written: number
+  /** Pages whose content comes from the dump before. */
+  readonly unchanged: number
+  /** Audited pages that differ from the dump before: it was wrong to call them unchanged. */
+  readonly wrong: number
+}
+
+/**
+ * @param before directory with the page maps and pages of a complete dump.
+ * @throws CheckpointError BadImage when that dump lacks a page; the signal's reason.
+ */
+export async function completeIncrement(
+  images: string,
+  before: string,
+  audited: readonly AuditedPage[],
+  signal: AbortSignal,
+): Promise<Completed> {
+  const sum = { written: 0, unchanged: 0, wrong: 0 }
+  const names = (await readdir(images)).filter(name => /^pagemap-.*\.img$/.test(name))
+  for (const name of names) {
+    const { pagesId, entries } = await parsePageEntries(name, await readFile(join(images, name)))
+    if (entries.every(({ isHere }) => isHere)) {
+      sum.written += pagesIn(entries)
+      continue
+    }
+    const pid = Number(/^pagemap-(\d+)\.img$/.exec(name)?.[1])
+    const own = audited.flatMap(it => (it.pid === pid ? [it.address] : [])).sort((a, b) => a - b)
+    const stacks = await stackPages(images, pid)
+    const result = await completeOne({ images, before, name, pagesId, entries, own, stacks, signal })
+    sum.written += result.written
+    sum.unchanged += result.unchanged
+    sum.wrong += result.wrong
+  }
+  return sum
+}
+
+const pagesIn = (entries: readonly PageEntry[]) => entries.reduce((sum, { pages }) => sum + pages, 0)
+
+interface Task {
+  readonly images: string
+  readonly before: string
+  readonly name: string
+  readonly pagesId: number
+  readonly entries: readonly PageEntry[]
+  /** Addresses of its audited pages, sorted. */
+  readonly own: readonly number[]
+  readonly stacks: ReadonlySet<number>
+  readonly signal: AbortSignal
+}
+
+async function completeOne(task: Task): Promise<Completed> {
+  const { images, before, name, pagesId, entries, own, stacks, signal } = task
+  const old = await parsePageEntries(name, await readFile(join(before, name)).catch(gone))
+  await using present = await openPages(images, pagesId)
+  await using past = await openPages(before, old.pagesId)
+  const path = join(images, `pages-${pagesId}.img`)
+  const result = { written: 0, unchanged: 0, wrong: 0 }
+  {
+    await using out = await createPageWriter(`${path}.whole`)
+    const whole: PageEntry[] = []
+    const find = createFinder(name, old.entries)
+    let offset = 0
+    for (const entry of entries) {
+      signal.throwIfAborted()
+      if (entry.isHere) {
+        await out.copy(present, offset, entry.pages)
+        offset += entry.pages
+        result.written += entry.pages
+        push(whole, entry)
+        continue
+      }
+      for (const { at, pages, address, isLazy } of find(entry)) {
+        await out.copy(past, at, pages)
+        result.unchanged += pages
+        for (const part of aroundStacks({ address, pages, isLazy, isHere: true }, stacks)) push(whole, part)
+      }
+    }
+    result.wrong = await countWrong({ name, own, entries, old: old.entries, present, past })
+    await out.flush()
+    await writeFile(join(images, `${name}.whole`), pagemapOf(pagesId, whole), { mode: 0o600 })
+  }
+  await rename(`${path}.whole`, path)
+  await rename(join(images, `${name}.whole`), join(images, name))
+  return result
+}
+
+const gone = (error: unknown): never => {
+  throw new CheckpointError('BadImage', 'the dump before is gone', error)
+}
+
+/** Joins adjacent entries of one kind. */
+function push(entries: PageEntry[], next: PageEntry): void {
+  const last = entries.at(-1)
+  if (last !== undefined && last.address + last.pages === next.address && last.isLazy === next.isLazy)
+    entries[entries.length - 1] = { ...last, pages: last.pages + next.pages }
+  else entries.push({ ...next, isHere: true })
+}
+
+/** CRIU restores the page at a thread's stack pointer before the thread runs, whatever else may arrive later. */
+function* aroundStacks(entry: PageEntry, stacks: ReadonlySet<number>): Generator<PageEntry> {
+  const { address, pages } = entry
+  const end = address + pages
+  const inside = entry.isLazy ? [...stacks].filter(it => it >= address && it < end).sort((a, b) => a - b) : []
+  let at = address
+  for (const stack of inside) {
+    if (stack > at) yield { ...entry, address: at, pages: stack - at }
+    yield { ...entry, address: stack, pages: 1, isLazy: false }
+    at = stack + 1
+  }
+  if (at < end) yield { ...entry, address: at, pages: end - at }
+}
+
+/** The pages of all threads' stack pointers. Threads of other processes only cost a lazy page each. */
+async function stackPages(images: string, pid: number): Promise<ReadonlySet<number>> {
+  const found = new Set<number>()
+  if (Number.isNaN(pid)) return found
+  for (const name of (await readdir(images)).filter(it => /^core-\d+\.img$/.test(it)))
+    for (const { threadInfo } of await readImage(images, name, 'core', stackEntry))
+      if (threadInfo?.gpregs !== undefined) found.add(Number(threadInfo.gpregs.sp >> 12n))
+  return found
+}
+
+/** Where a run of pages is in a file: `at` is the number of pages before it. */
+interface Place extends Omit<PageEntry, 'isHere'> {
+  readonly at: number
+}
+
+/**
+ * Returns a function that finds pages of a complete dump. Ask it in the order of addresses.
+ * @throws CheckpointError BadImage when the dump lacks a page.
+ */
+function createFinder(name: string, entries: readonly PageEntry[]) {
+  let index = 0
+  let before = 0
+  return (wanted: PageEntry): Place[] => {
+    const places: Place[] = []
+    const end = wanted.address + wanted.pages
+    for (let address = wanted.address; address < end; ) {
+      let entry = entries[index]
+      for (; entry !== undefined && entry.address + entry.pages <= address; entry = entries[index]) {
+        before += entry.isHere ? entry.pages : 0
+        index += 1
+      }
+      if (entry === undefined || entry.address > address || !entry.isHere)
+        throw new CheckpointError(
+          'BadImage',
+          `${name}: the dump before lacks a page that was not written since`,
+        )
+      const pages = Math.min(end, entry.address + entry.pages) - address
+      places.push({ at: before + address - entry.address, pages, address, isLazy: entry.isLazy })
+      address += pages
+    }
+    return places
+  }
+}
+
+interface Audit {
+  readonly name: string
+  readonly own: readonly number[]
+  readonly entries: readonly PageEntry[]
+  readonly old: readonly PageEntry[]
+  readonly present: Pages
+  readonly past: Pages
+}
+
+/**
+ * Compares audited pages. CRIU may ask for a page twice, and go by the second answer: the page need not be in this dump.
+ */
+async function countWrong({ name, own, entries, old, present, past }: Audit): Promise<number> {
+  const [findNow, findThen] = [createFinder(name, onlyHere(entries)), createFinder(name, old)]
+  let wrong = 0
+  for (const address of own) {
+    const wanted = { address, pages: 1, isHere: true, isLazy: false }
+    const now = placeOf(findNow, wanted)
+    if (now === undefined) continue
+    const then = placeOf(findThen, wanted)
+    if (then === undefined || !(await present.page(now)).equals(await past.page(then))) wrong += 1
+  }
+  return wrong
+}
+
+const onlyHere = (entries: readonly PageEntry[]) => entries.filter(({ isHere }) => isHere)
+
+function placeOf(find: ReturnType<typeof createFinder>, wanted: PageEntry): number | undefined {
+  try {
+    return find(wanted)[0]?.at
+  } catch {
+    return undefined
+  }
+}
+
+interface Pages extends AsyncDisposable {
+  /** Reads from a page on; the buffer is filled unless the file ends. */
+  read(buffer: Buffer, at: number): Promise<void>
+  page(at: number): Promise<Buffer>
+}
+
+async function openPages(directory: string, pagesId: number): Promise<Pages> {
+  const name = `pages-${pagesId}.img`
+  const file: FileHandle = await open(join(directory, name), 'r').catch(gone)
+  // A window: most runs are a few pages, and a read for each would cost more than all the rest.
+  const window = Buffer.allocUnsafe(chunkBytes)
+  let from = 0
+  let length = 0
+  const readAt = async (buffer: Buffer, position: number) => {
+    for (let have = 0; have < buffer.length; ) {
+      const { bytesRead } = await file.read(buffer, have, buffer.length - have, position + have)
+      if (bytesRead === 0) throw new CheckpointError('BadImage', `${name} is truncated`)
+      have += bytesRead
+    }
+  }
+  const read = async (buffer: Buffer, at: number) => {
+    const position = at * page
+    if (buffer.length >= window.length / 4) return readAt(buffer, position)
+    if (position < from || position + buffer.length > from + length) {
+      from = position
+      length = (await file.read(window, 0, window.length, from)).bytesRead
+      if (length < buffer.length) throw new CheckpointError('BadImage', `${name} is truncated`)
+    }
+    window.copy(buffer, 0, position - from, position - from + buffer.length)
+  }
+  return {
+    read,
+    async page(at) {
+      const buffer = Buffer.allocUnsafe(page)
+      await readAt(buffer, at * page)
+      return buffer
+    },
+    [Symbol.asyncDispose]: () => file.close(),
+  }
+}
+
+async function createPageWriter(path: string) {
+  const file = await open(path, 'wx', 0o600)
+  const buffer = Buffer.allocUnsafe(chunkBytes)
+  let filled = 0
+  const flush = async () => {
+    for (let at = 0; at < filled; ) at += (await file.write(buffer, at, filled - at)).bytesWritten
+    filled = 0
+  }
+  return {
+    async copy(from: Pages, at: number, pages: number): Promise<void> {
+      for (let done = 0; done < pages; ) {
+        const count = Math.min(pages - done, (buffer.length - filled) / page)
+        await from.read(buffer.subarray(filled, filled + count * page), at + done)
+        filled += count * page
+        done += count
+        if (filled === buffer.length) await flush()
+      }
+    },
+    flush,
+    [Symbol.asyncDispose]: () => file.close(),
+  }
+}
