@@ -28,7 +28,8 @@ struct scan {
 
 enum { SCAN = 0xc0606610, PROTECT = 1 };
 enum { REGISTERED = 1, WRITTEN = 2, FILE_PAGE = 4, PRESENT = 8, SWAPPED = 16 };
-enum { HITS = 16384 };
+enum { HITS = 2048 };
+#define END_OF_USER_SPACE 0x7ffffffff000UL
 /* EIO: CRIU ends the dump as after any failure. It takes EINVAL and EACCES for a kernel without soft-dirty bits, and aborts. */
 enum { FAILED = 5 };
 #if defined(__x86_64__)
@@ -123,8 +124,10 @@ static void hit(const struct region *region)
 		hits[hit_count].start = region->start;
 		hits[hit_count++].end = region->end;
 	} else {
-		/* Then one call for everything up to there costs less. */
-		hits[HITS - 1].end = region->end;
+		/* One call for everything costs less than so many. */
+		hits[0].start = 0;
+		hits[0].end = END_OF_USER_SPACE;
+		hit_count = 1;
 	}
 }
 

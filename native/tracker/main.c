@@ -83,11 +83,25 @@ struct preparation {
 	int64_t held_ns;
 };
 
+/*
+ * True for the child of a vfork() that has not run its program yet. Its memory is its parent's: what it registers now would
+ * be taken for its own later.
+ */
+static bool has_parents_memory(pid_t pid)
+{
+	enum { KCMP_MEMORY = 1 };
+	struct process_stat stat;
+
+	return !process_stat(pid, &stat) || syscall(SYS_kcmp, pid, stat.parent, KCMP_MEMORY, 0, 0) == 0;
+}
+
 static const char *while_held(struct tracked *process, const struct held *held)
 {
 	bool for_good = false;
 	const char *why = NULL;
 
+	if (has_parents_memory(process->pid))
+		return "vfork";
 	if (process->uffd < 0)
 		why = take_userfaultfd(held, process->pidfd, &process->uffd, &for_good);
 	if (!why)

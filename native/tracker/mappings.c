@@ -29,6 +29,26 @@ static int is_registered(int pagemap, uint64_t start)
 	return found < 0 ? -1 : found == 1 && (region.categories & IS_REGISTERED) != 0;
 }
 
+/* True if pages of a mapping are marked as unchanged. To look costs a tenth of what it costs to remove marks. */
+static bool has_marks(int pagemap, uint64_t start, uint64_t end)
+{
+	struct region region = { 0 };
+	struct scan scan = {
+		.size = sizeof scan,
+		.start = start,
+		.end = end,
+		.vec = (uint64_t)(uintptr_t)&region,
+		.vec_len = 1,
+		.max_pages = 1,
+		.category_inverted = IS_WRITTEN,
+		.category_mask = IS_WRITTEN,
+		.category_anyof_mask = IS_PRESENT | IS_SWAPPED,
+		.return_mask = IS_PRESENT,
+	};
+
+	return ioctl(pagemap, SCAN, &scan) != 0;
+}
+
 /*
  * A mapping that is not registered may nevertheless have pages that are marked as unchanged: mremap() unregisters a
  * mapping that it merges with a moved one, and leaves the marks. Writes do not remove them then. So each newly registered
@@ -36,7 +56,7 @@ static int is_registered(int pagemap, uint64_t start)
  *
  * NULL: registered, or not possible, as for a mapping with another userfaultfd; then all its pages count as written.
  */
-static const char *add(int uffd, uint64_t start, uint64_t end)
+static const char *add(int uffd, int pagemap, uint64_t start, uint64_t end)
 {
 	struct uffdio_register range = { .range = { start, end - start }, .mode = UFFDIO_REGISTER_MODE_WP };
 	struct uffdio_writeprotect unmark = { .range = { start, end - start } };
@@ -44,7 +64,7 @@ static const char *add(int uffd, uint64_t start, uint64_t end)
 	if (ioctl(uffd, UFFDIO_REGISTER, &range) != 0)
 		/* The process has run another program, or has ended. */
 		return errno == ESRCH || errno == ENOMEM ? "replaced" : NULL;
-	return ioctl(uffd, UFFDIO_WRITEPROTECT, &unmark) == 0 ? NULL : "marks";
+	return !has_marks(pagemap, start, end) || ioctl(uffd, UFFDIO_WRITEPROTECT, &unmark) == 0 ? NULL : "marks";
 }
 
 /*
@@ -95,7 +115,7 @@ const char *register_mappings(const struct held *held, int uffd)
 		if (known < 0)
 			why = "kernel";
 		else if (!known)
-			why = add(uffd, start, end);
+			why = add(uffd, pagemap, start, end);
 	}
 	if (maps)
 		fclose(maps);

@@ -67,9 +67,10 @@ export async function target(
     work: join(work, container.name),
   }
   for (const path of Object.values(made)) await mkdir(path, { recursive: true, mode: 0o700 })
-  if (tracked?.since !== undefined) await linkBefore(join(tracked.since, imagesOf(container)), made.work)
+  const isSince =
+    tracked?.since !== undefined && (await linkBefore(join(tracked.since, imagesOf(container)), made.work))
   return {
-    record: tracked === undefined ? 'None' : tracked.since === undefined ? 'Begin' : 'Since',
+    record: tracked === undefined ? 'None' : isSince ? 'Since' : 'Begin',
     container,
     app,
     stdio: { '0': '', '1': '', '2': '', ...(await stdioOf(deps.fs, app.pid)) },

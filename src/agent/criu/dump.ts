@@ -125,7 +125,7 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
-    if (tracked?.since !== undefined) await completeAll(targets, signal)
+    await completeAll(targets, signal)
     return await resultOf(deps, targets, saves, {
       takenAt,
       skewMicroseconds,

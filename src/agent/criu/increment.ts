@@ -5,8 +5,8 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { readSingle } from '../../checkpoint/images/image-file.ts'
 import { type AuditedPage, completeIncrement } from '../../checkpoint/images/increment.ts'
 import { mmEntry } from '../../checkpoint/images/messages.ts'
-import { unlessGone } from '../container/process.ts'
-import { dumpBefore, imagesOf } from './criu.ts'
+import { isGone, unlessGone } from '../container/process.ts'
+import { dumpBefore, imagesOf, type PageRecord } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
 import type { DumpOptions, DumpResult, LocatedPod } from './memory-driver.ts'
 import type { TrackedDump } from './tracking.ts'
@@ -50,23 +50,32 @@ async function whyNotSince(directories: readonly string[]): Promise<string | und
 /**
  * Links the memory of the dump before to where CRIU looks for it: the generation may be removed while this dump runs.
  * CRIU only tests whether the pages are there.
+ * @returns false if the generation has been removed meanwhile.
  */
-export async function linkBefore(images: string, work: string): Promise<void> {
+export async function linkBefore(images: string, work: string): Promise<boolean> {
   const to = join(work, dumpBefore)
   await mkdir(to, { mode: 0o700 })
-  for (const name of await readdir(images))
-    if (/^(inventory|pagemap-.*|pages-\d+)\.img$/.test(name)) await link(join(images, name), join(to, name))
+  try {
+    for (const name of await readdir(images))
+      if (/^(inventory|pagemap-.*|pages-\d+)\.img$/.test(name)) await link(join(images, name), join(to, name))
+    return true
+  } catch (error) {
+    if (isGone(error)) return false
+    throw error
+  }
 }
 
 interface Saved {
   readonly container: { readonly name: string }
   readonly images: string
   readonly work: string
+  readonly record: PageRecord
 }
 
 /** Adds the unchanged pages to the images of all containers. @throws AgentError RecordWrong */
 export async function completeAll(targets: readonly Saved[], signal: AbortSignal): Promise<void> {
-  for (const { container, images, work } of targets) {
+  for (const { container, images, work, record } of targets) {
+    if (record !== 'Since') continue
     // CRIU's link to the dump before.
     await rm(join(images, 'parent'), { force: true })
     const audited = await readAudited(join(work, 'audited'))

@@ -52,9 +52,9 @@ export async function startTracker(deps: TrackerDependencies, signal: AbortSigna
   const { sentinel, fs, programs, workDirectory } = deps
   const directory = await mkdtemp(join(workDirectory, 'tracker-'))
   const server = createServer()
+  const connected = firstConnection(server)
+  connected.catch(() => undefined)
   try {
-    const connected = firstConnection(server)
-    connected.catch(() => undefined)
     await listen(server, join(directory, 'track'))
     await sentinel.spawnDetached({
       target: await refOf(fs, fs.host),
@@ -69,6 +69,11 @@ export async function startTracker(deps: TrackerDependencies, signal: AbortSigna
     const socket = await within(connected, deps, startMs, signal)
     return trackerOn(deps, socket)
   } catch (error) {
+    // A tracker that connects later would run on without a client.
+    connected.then(
+      socket => socket.destroy(),
+      () => undefined,
+    )
     signal.throwIfAborted()
     throw error instanceof AgentError ? error : failed(error)
   } finally {

@@ -12,6 +12,9 @@ import { mostTracked, startTracker, type Tracker, type TrackerDependencies } fro
 /** A full dump after so many increments: an error of the record cannot last longer. */
 export const increments = 60
 
+/** Most pods with a tracker: the sentinel runs 64 programs at once, and needs room for dumps and restores. */
+const mostPods = 16
+
 /** Below this size of a process, a full copy costs less than to track it, bytes. */
 export const leastTracked = 16 * 1024 * 1024
 
@@ -49,6 +52,8 @@ interface State {
   count: number
   /** Absent: tracked. */
   off?: string
+  /** Processes that are saved whole, as the log has them. */
+  refused: string
 }
 
 export interface TrackingDependencies extends TrackerDependencies {
@@ -67,6 +72,7 @@ export function createTracking(deps: TrackingDependencies): Tracking {
     await state.tracker?.close()
     state.tracker = undefined
   }
+  const trackers = () => [...states.values()].filter(({ tracker }) => tracker !== undefined).length
   const forgetEnded = async () => {
     for (const [podUid, { roots, tracker }] of [...states]) {
       const live = await Promise.all(roots.map(root => isSame(deps.fs, root)))
@@ -83,6 +89,7 @@ export function createTracking(deps: TrackingDependencies): Tracking {
         since: undefined,
         roots: [],
         count: 0,
+        refused: '',
       }
       states.set(pod.uid, state)
       state.roots = containers.flatMap(({ app }) => app ?? [])
@@ -96,11 +103,14 @@ export function createTracking(deps: TrackingDependencies): Tracking {
           await turnOff(pod.uid, state, processes)
           return undefined
         }
-        if (processes.length === 0) return undefined
+        if (processes.length === 0 || (state.tracker === undefined && trackers() >= mostPods))
+          return undefined
         state.tracker ??= await startTracker(deps, signal)
         const { heldMicroseconds, refused } = await state.tracker.prepare(processes, signal)
-        if (refused.size > 0)
-          deps.log.warn({ podUid: pod.uid, refused: [...refused] }, 'processes that are saved whole')
+        const text = [...refused].map(([pid, why]) => `${pid}: ${why}`).join(', ')
+        if (text !== state.refused && text !== '')
+          deps.log.warn({ podUid: pod.uid, refused: text }, 'processes whose new memory is saved whole')
+        state.refused = text
         const known =
           base !== undefined && base.manifest.takenAt === since && base.manifest.source.podUid === pod.uid
         const isIncrement = known && state.count < increments

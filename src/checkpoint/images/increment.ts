@@ -41,6 +41,7 @@ export async function completeIncrement(
 ): Promise<Completed> {
   const sum = { written: 0, unchanged: 0, wrong: 0 }
   const names = (await readdir(images)).filter(name => /^pagemap-.*\.img$/.test(name))
+  const stacks = await stackPages(images)
   for (const name of names) {
     const { pagesId, entries } = await parsePageEntries(name, await readFile(join(images, name)))
     if (entries.every(({ isHere }) => isHere)) {
@@ -49,7 +50,6 @@ export async function completeIncrement(
     }
     const pid = Number(/^pagemap-(\d+)\.img$/.exec(name)?.[1])
     const own = audited.flatMap(it => (it.pid === pid ? [it.address] : [])).sort((a, b) => a - b)
-    const stacks = await stackPages(images, pid)
     const result = await completeOne({ images, before, name, pagesId, entries, own, stacks, signal })
     sum.written += result.written
     sum.unchanged += result.unchanged
@@ -68,7 +68,8 @@ interface Task {
   readonly entries: readonly PageEntry[]
   /** Addresses of its audited pages, sorted. */
   readonly own: readonly number[]
-  readonly stacks: ReadonlySet<number>
+  /** Addresses of the pages of stack pointers, sorted. */
+  readonly stacks: readonly number[]
   readonly signal: AbortSignal
 }
 
@@ -121,12 +122,13 @@ function push(entries: PageEntry[], next: PageEntry): void {
 }
 
 /** CRIU restores the page at a thread's stack pointer before the thread runs, whatever else may arrive later. */
-function* aroundStacks(entry: PageEntry, stacks: ReadonlySet<number>): Generator<PageEntry> {
+function* aroundStacks(entry: PageEntry, stacks: readonly number[]): Generator<PageEntry> {
   const { address, pages } = entry
   const end = address + pages
-  const inside = entry.isLazy ? [...stacks].filter(it => it >= address && it < end).sort((a, b) => a - b) : []
   let at = address
-  for (const stack of inside) {
+  for (let index = entry.isLazy ? firstFrom(stacks, address) : stacks.length; ; index += 1) {
+    const stack = stacks[index]
+    if (stack === undefined || stack >= end) break
     if (stack > at) yield { ...entry, address: at, pages: stack - at }
     yield { ...entry, address: stack, pages: 1, isLazy: false }
     at = stack + 1
@@ -134,14 +136,24 @@ function* aroundStacks(entry: PageEntry, stacks: ReadonlySet<number>): Generator
   if (at < end) yield { ...entry, address: at, pages: end - at }
 }
 
-/** The pages of all threads' stack pointers. Threads of other processes only cost a lazy page each. */
-async function stackPages(images: string, pid: number): Promise<ReadonlySet<number>> {
+/** Index of the first number that is not below. */
+function firstFrom(sorted: readonly number[], least: number): number {
+  let [from, to] = [0, sorted.length]
+  while (from < to) {
+    const middle = (from + to) >> 1
+    if ((sorted[middle] ?? 0) < least) from = middle + 1
+    else to = middle
+  }
+  return from
+}
+
+/** The pages of all threads' stack pointers, sorted. Threads of other processes only cost a lazy page each. */
+async function stackPages(images: string): Promise<readonly number[]> {
   const found = new Set<number>()
-  if (Number.isNaN(pid)) return found
   for (const name of (await readdir(images)).filter(it => /^core-\d+\.img$/.test(it)))
     for (const { threadInfo } of await readImage(images, name, 'core', stackEntry))
       if (threadInfo?.gpregs !== undefined) found.add(Number(threadInfo.gpregs.sp >> 12n))
-  return found
+  return [...found].sort((a, b) => a - b)
 }
 
 /** Where a run of pages is in a file: `at` is the number of pages before it. */
