@@ -7,6 +7,7 @@ import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
 import { loadFreeze } from './load/freeze.ts'
 import { loadKills } from './load/kills.ts'
+import { migration } from './migration/migration.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
 import { record } from './record/record.ts'
@@ -24,6 +25,7 @@ export const benches: readonly Bench[] = [
   failover,
   failoverCold,
   nodeCut,
+  migration,
   leader,
   loadKills,
   loadFreeze,

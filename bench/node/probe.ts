@@ -9,9 +9,9 @@ export interface Probe {
   /** Start of the request. */
   readonly at: number
   readonly ms: number
-  /** Host name (pod) of the answer; undefined without one. */
+  /** Host name (pod) of the answer, or `redis`; undefined without one. */
   readonly host: string | undefined
-  /** The count in the answer, this request included. */
+  /** The count in the answer, this request included, or the number of keys. */
   readonly count: number | undefined
   readonly error: string | undefined
 }
@@ -37,6 +37,7 @@ const program = fileURLToPath(new URL('./prober.ts', import.meta.url))
 /**
  * Starts a client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace.
  * @param signal ends waits, not the prober
+ * @param protocol what it asks: the counter, or a redis for the number of its keys
  */
 export function startProber(
   playground: Cluster,
@@ -44,6 +45,7 @@ export function startProber(
   address: string,
   port: number,
   signal: AbortSignal,
+  protocol: 'http' | 'redis' = 'http',
 ): Prober {
   const [command = '', ...args] = playground.argvInNetwork(node, [
     process.execPath,
@@ -52,6 +54,7 @@ export function startProber(
     String(port),
     String(probeIntervalMs),
     String(probeLimitMs),
+    protocol,
   ])
   const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   let probes: Probe[] = []

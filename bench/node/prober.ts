@@ -1,11 +1,13 @@
 /**
- * Runs in a node's network namespace: `prober.ts <address> <port> <interval ms> <limit ms>`. Every interval it makes
- * one fresh TCP connection and one GET, on schedule even if the last answer has not come. It prints one line of JSON
- * for each when it is over. It ends with its standard input, so that it never outlives the bench.
+ * Runs in a node's network namespace: `prober.ts <address> <port> <interval ms> <limit ms> <http|redis>`. Every interval it
+ * makes one fresh TCP connection and one request, on schedule even if the last answer has not come: a GET, or the number of
+ * keys of a redis. It prints one line of JSON for each when it is over. It ends with its standard input, so that it never
+ * outlives the bench.
  */
 import { connect } from 'node:net'
 
-const [address = '', port = '', interval = '', limit = ''] = process.argv.slice(2)
+const [address = '', port = '', interval = '', limit = '', protocol = ''] = process.argv.slice(2)
+const isRedis = protocol === 'redis'
 
 function probe(): void {
   const began = performance.timeOrigin + performance.now()
@@ -22,9 +24,12 @@ function probe(): void {
   }
   const timer = setTimeout(() => over({ error: 'timeout' }), Number(limit))
   socket.setEncoding('latin1')
-  socket.on('connect', () => socket.write('GET / HTTP/1.0\r\n\r\n'))
+  socket.on('connect', () => socket.write(isRedis ? 'DBSIZE\r\n' : 'GET / HTTP/1.0\r\n\r\n'))
   socket.on('data', (text: string) => {
     answer += text
+    // A redis keeps the connection open.
+    const keys = isRedis ? /^:(\d+)\r\n/.exec(answer)?.[1] : undefined
+    if (keys !== undefined) over({ host: 'redis', count: Number(keys) })
   })
   socket.on('error', (error: NodeJS.ErrnoException) => over({ error: error.code ?? error.message }))
   socket.on('close', () => {

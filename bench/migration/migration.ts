@@ -1,0 +1,48 @@
+import type { Bench } from '../bench.ts'
+import { redis } from '../checkpoint/subjects.ts'
+import { inNamespace } from '../namespace.ts'
+import type { Baselines } from '../report.ts'
+import { ofDeployment } from './deployment.ts'
+import { type Moving, migrationTrials } from './move.ts'
+
+/** `published`: the downtime that the published system reports for a state of that size, s. */
+const sizes = [
+  { size: '3MB', bytes: 0, published: 2.1 },
+  { size: '200MB', bytes: 200e6, published: 2.0 },
+  { size: '1GB', bytes: 1e9, published: 4.0 },
+] as const
+
+const writesPerSecond = 1_000
+
+export const migration: Bench = {
+  name: 'migration',
+  title:
+    'a redis of 3 MB to 1 GB moves to another node with its memory, at rest and under writes; beside a Deployment',
+  trials: 10,
+  needs: ['operator', 'playground'],
+  run: async (context, samples) => {
+    const cases: (Moving & { readonly published: number })[] = sizes.flatMap(({ size, bytes, published }) => [
+      { name: `${size} at rest`, published, subject: redis(size, bytes) },
+      ...(bytes === 0
+        ? []
+        : [{ name: `${size}, 1,000 writes/s`, published, subject: redis(size, bytes, { writesPerSecond }) }]),
+    ])
+    await inNamespace(context.api, 'bench-migration', context.signal, namespace =>
+      ofDeployment(context, namespace, samples),
+    )
+    for (const it of cases)
+      await inNamespace(context.api, 'bench-migration', context.signal, namespace =>
+        migrationTrials(context, namespace, it, samples),
+      )
+    const baselines: Baselines = Object.fromEntries(
+      cases.map(({ name, published }) => [
+        `${name}: outage at the Service`,
+        {
+          'published system': published,
+          Deployment: { case: 'Deployment, pod deleted: outage at the Service' },
+        },
+      ]),
+    )
+    return samples.report('migration', baselines)
+  },
+}

@@ -1,0 +1,113 @@
+import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { isFinished, migrations } from '../../src/api/migration.ts'
+import { systemClock } from '../../src/kube/clock.ts'
+import { apiVersionOf } from '../../src/kube/resources.ts'
+import { type BenchContext, demand } from '../bench.ts'
+import type { Load, Subject } from '../checkpoint/subjects.ts'
+import { outageOf } from '../node/outage.ts'
+import type { Prober } from '../node/probe.ts'
+import { primariesOf, setOf } from '../objects.ts'
+import { podsOf, runningPod, untilLarge as until } from '../observe/pods.ts'
+import { proxyRestMs, timeoutMs } from '../observe/scene.ts'
+import type { Sampler } from '../report.ts'
+import { addressOf, clientOfService } from './service.ts'
+
+/** An application that moves, with its load. */
+export interface Moving {
+  /** As it appears in the names of its cases. */
+  readonly name: string
+  readonly subject: Subject
+}
+
+/** A load has its full rate before the pod moves, ms. */
+const warmUpMs = 2_000
+
+/** Moves the only primary of a set from node to node. */
+export async function migrationTrials(
+  context: BenchContext,
+  namespace: string,
+  { name, subject }: Moving,
+  samples: Sampler,
+): Promise<void> {
+  const { api, signal, images, n } = context
+  const { set, template, prepare, interval } = subject
+  const counts = { primary: 1, hotbackup: 0, coldbackup: 0 }
+  const options = { checkpoint: { interval, keep: 1 } }
+  await api.create(backupPodSets, setOf(set, counts, template(images), options), { namespace, signal })
+  const prober = await clientOfService(context, namespace, set, primariesOf(set))
+  try {
+    const first = await runningPod(context, namespace, set, 'primary')
+    await prepare(addressOf(first))
+    for (let trial = 1; trial <= n; trial += 1) {
+      const taken = await oneMove(context, { namespace, subject, prober })
+      samples.add(`${name}: outage at the Service`, 's', taken.outageMs / 1000)
+      samples.add(`${name}: request to end`, 's', taken.totalMs / 1000)
+      if (taken.stoppedMs !== undefined)
+        samples.add(`${name}: stop, seen by the operator`, 's', taken.stoppedMs / 1000)
+      context.say(`${name} ${trial}/${n}: ${taken.outageMs.toFixed(0)} ms of ${taken.totalMs.toFixed(0)} ms`)
+    }
+  } finally {
+    await prober.stop()
+    await api.delete(backupPodSets, { namespace, name: set }, { propagationPolicy: 'Foreground' })
+    await until('the end of the set', async () => (await podsOf(context, namespace, set)).length === 0)
+  }
+}
+
+interface Taken {
+  readonly outageMs: number
+  /** From the creation of the Migration until it has succeeded. */
+  readonly totalMs: number
+  readonly stoppedMs: number | undefined
+}
+
+async function oneMove(
+  context: BenchContext,
+  { namespace, subject, prober }: { namespace: string; subject: Subject; prober: Prober },
+): Promise<Taken> {
+  const { api, clock, signal } = context
+  const { set } = subject
+  const primary = await runningPod(context, namespace, set, 'primary')
+  const load = await subject.load?.(addressOf(primary))
+  try {
+    await systemClock.sleep(warmUpMs, signal)
+    await prober.steady(50, clock.now(), timeoutMs)
+    const keys = demand(prober.probes.at(-1)?.count, 'the number of keys')
+    prober.forget()
+    const askedAt = clock.now()
+    const { metadata } = await api.create(migrations, migrationOf(set, primary.metadata), {
+      namespace,
+      signal,
+    })
+    const ended = await until('the end of the move', async () => {
+      const now = await api.get(migrations, { namespace, name: metadata.name }, { signal })
+      return isFinished(now) && now
+    })
+    const endedAt = clock.now()
+    if (ended.status?.phase !== 'Succeeded')
+      throw new Error(`the move has failed: ${JSON.stringify(ended.status?.conditions)}`)
+    await prober.steady(50, endedAt + proxyRestMs, timeoutMs)
+    const found = prober.probes.at(-1)?.count
+    if (found !== keys) throw new Error(`${found} keys after the move, ${keys} before`)
+    return {
+      outageMs: outageOf(prober.probes, askedAt).ms,
+      totalMs: endedAt - askedAt,
+      stoppedMs: ended.status.downtimeMilliseconds,
+    }
+  } finally {
+    await stopLoad(load)
+  }
+}
+
+function migrationOf(set: string, { name, uid }: { readonly name: string; readonly uid: string }): object {
+  return {
+    apiVersion: apiVersionOf(migrations),
+    kind: migrations.kind,
+    metadata: { generateName: `${set}-` },
+    spec: { source: { name, uid } },
+  }
+}
+
+/** The connection of the load ends with the move. */
+async function stopLoad(load: Load | undefined): Promise<void> {
+  await load?.stop().catch(() => undefined)
+}
