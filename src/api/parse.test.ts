@@ -103,6 +103,7 @@ describe('parseSet', () => {
       retainMs: 600_000,
       volumeBytes: 2 ** 30,
       disk: true,
+      movesOnDrain: true,
     })
     expect(
       memoryOf({
@@ -145,6 +146,7 @@ describe('parseSet', () => {
       'spec.checkpoint.interval is "soon": set it to a duration from 200ms to 1h',
     ],
     ['spec.checkpoint.interval', { checkpoint: { interval: 5 } }, 'a duration from 200ms to 1h'],
+    ['spec.checkpoint.drain', { checkpoint: { drain: 'Later' } }, 'one of Move, Evict'],
     ['spec.service.ports', { service: { name: 'web' } }, 'at least one port'],
     ['spec.service.name', { service: { name: 'Web', ports: [{ port: 80 }] } }, 'a name of at most 63'],
     ['spec.service.ports[0].port', { service: { name: 'web', ports: [{}] } }, 'a port number'],
