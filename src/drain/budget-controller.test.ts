@@ -84,6 +84,15 @@ describe('D17.budget', () => {
     expect(Object.keys(at.specs())).toEqual(['theirs'])
   })
 
+  test('an event says that the API server refuses it', async () => {
+    await using at = scene({ refuses: true })
+    at.usual()
+    await at.clock.advance(100)
+    expect(at.told[0]).toMatchObject({
+      ...{ reason: 'BudgetAbsent', note: expect.stringContaining('exceeded quota') },
+    })
+  })
+
   test('nothing is written while the budgets of users are not known', async () => {
     await using at = scene({ missing: true })
     at.usual()

@@ -4,7 +4,7 @@ import { setsNamedBy } from '../api/set-label.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
-import { isKubeError } from '../kube/errors.ts'
+import { isKubeError, messageOf } from '../kube/errors.ts'
 import { referenceTo } from '../kube/event-record.ts'
 import type { Log } from '../kube/log.ts'
 import { type KubeObject, keyOf } from '../kube/object.ts'
@@ -90,12 +90,13 @@ const tell = ({ recorder }: BudgetControllerOptions, set: BackupPodSet, note: st
 
 /** @returns false if the cache was too old for this write: it is decided about again. */
 async function perform(
-  { api, log }: BudgetControllerOptions,
-  { metadata }: BackupPodSet,
+  options: BudgetControllerOptions,
+  set: BackupPodSet,
   action: BudgetAction,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { namespace = '', name, uid } = metadata
+  const { api, log } = options
+  const { namespace = '', name, uid } = set.metadata
   const ref = { namespace, name: budgetName(name) }
   const { metadata: made, ...rest } = budgetObject({ namespace, name, uid })
   log.info({ set: `${namespace}/${name}`, action: action.type }, 'disruption budget')
@@ -121,7 +122,9 @@ async function perform(
         return action satisfies never
     }
   } catch (error) {
-    if (!isKubeError(error, 'AlreadyExists', 'Conflict', 'NotFound')) throw error
-    return false
+    if (isKubeError(error, 'AlreadyExists', 'Conflict', 'NotFound')) return false
+    if (isKubeError(error, 'Forbidden'))
+      tell(options, set, `the budget of this set was refused: ${messageOf(error)}`)
+    throw error
   }
 }

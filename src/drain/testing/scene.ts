@@ -6,6 +6,7 @@ import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbere
 import { kindLabels } from '../../api/pod-kind.ts'
 import { bySet, setsNamedBy } from '../../api/set-label.ts'
 import { createFakeClock } from '../../kube/clock.ts'
+import { KubeError } from '../../kube/errors.ts'
 import type { EventRecord } from '../../kube/event-record.ts'
 import { silentLog } from '../../kube/log.ts'
 import type { KubeObject } from '../../kube/object.ts'
@@ -23,10 +24,12 @@ import { createDrainController } from '../controller.ts'
 const namespace = 'default'
 
 interface Start {
+  /** The API server refuses every creation. */
+  readonly refuses?: boolean
   readonly missing?: boolean
 }
 
-export function scene({ missing = false }: Start = {}) {
+export function scene({ missing = false, refuses = false }: Start = {}) {
   const clock = createFakeClock()
   const sets = createStore<BackupPodSet>()
   const pods = createStore<Pod>({ indexes: { [bySet]: setsNamedBy } })
@@ -48,6 +51,7 @@ export function scene({ missing = false }: Start = {}) {
   }
   const api = fakeApi({
     create: async ({ plural }, body) => {
+      if (refuses) throw new KubeError('Forbidden', 'exceeded quota')
       const made = { ...body, metadata: { ...body.metadata, ...meta(body.metadata?.name ?? '') } }
       return put(plural, made)
     },
