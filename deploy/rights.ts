@@ -26,6 +26,7 @@ const files = [
   ['operator/rbac/operator-own-namespace.yaml', 'understudy-system'],
   ['operator/rbac/users.yaml', ''],
   ['pod-migration-jobs/rbac.yaml', 'understudy-system'],
+  ['job-reservations/rbac.yaml', ''],
   ['agent/rbac.yaml', ''],
   ['agent/generations-key.yaml', 'understudy-agents'],
 ] as const

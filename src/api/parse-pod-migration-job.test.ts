@@ -30,7 +30,6 @@ describe('a job', () => {
 
   test.each([
     [{ mode: 'EvictionDirectly' }, 'set it to EvictDirectly'],
-    [{ mode: 'ReservationFirst' }, 'does not have ReservationFirst yet'],
     [{ ttl: 'soon' }, 'spec.ttl'],
     [{ podRef: { name: 'a' } }, 'spec.podRef.namespace'],
     [{ podRef: { ...podRef, kind: 'Node' } }, 'set it to Pod'],
@@ -40,12 +39,14 @@ describe('a job', () => {
     expect(refusal(spec)).toContain(words)
   })
 
-  it('without a mode is refused while the default mode is not built', () => {
-    const { ok, ...args } = parseArgs({})
-    expect(ok).toBe(true)
-    const standard = 'args' in args ? args.args : defaults
+  it('PJ05: without a mode it has ReservationFirst, unless the configuration says otherwise', () => {
     const job = { metadata: { name: 'a', uid: 'u', resourceVersion: '1' }, spec: { podRef } }
-    expect(parseJob(job, standard)).toMatchObject({ ok: false, field: 'spec.mode' })
+    const modeWith = (args: object) => {
+      const parsed = parseArgs(args)
+      return parsed.ok ? parseJob(job, parsed.args) : parsed
+    }
+    expect(modeWith({})).toMatchObject({ ok: true, job: { mode: 'ReservationFirst' } })
+    expect(modeWith({ defaultJobMode: 'Live' })).toMatchObject({ ok: true, job: { mode: 'Live' } })
   })
 })
 

@@ -31,10 +31,6 @@ export type ParsedJobOrRefused =
   | { readonly ok: true; readonly job: ParsedJob }
   | ({ readonly ok: false } & Refusal)
 
-/** Modes that this version cannot carry out. */
-const unbuilt: readonly JobMode[] = ['ReservationFirst']
-const builtModes = jobModes.filter(mode => !unbuilt.includes(mode))
-
 /** Parses a job. Never throws: it may have been stored under another schema. */
 export function parseJob(
   { metadata, spec: given }: Pick<PodMigrationJob, 'spec' | 'metadata'>,
@@ -65,10 +61,7 @@ export function parseJob(
 function modeIn(read: Reader, value: unknown, otherwise: JobMode): JobMode {
   // The prose of Koordinator's page has this name, its API has the other one.
   if (value === 'EvictionDirectly') read.invalid('spec.mode', value, 'EvictDirectly')
-  const mode = value === 'EvictionDirectly' ? otherwise : read.oneOf('spec.mode', value, jobModes, otherwise)
-  if (unbuilt.includes(mode))
-    read.invalid('spec.mode', mode, `${builtModes.join(' or ')}: this version does not have ${mode} yet`)
-  return mode
+  return value === 'EvictionDirectly' ? otherwise : read.oneOf('spec.mode', value, jobModes, otherwise)
 }
 
 function podIn(read: Reader, value: unknown): ParsedJob['pod'] {

@@ -77,6 +77,8 @@ export interface PodMigrationJobStatus {
   }
   /** Name and uid of the Migration of a job with mode `Live`; without the uid it is not created yet. */
   readonly migration?: { readonly name: string; readonly uid?: string }
+  /** The pod that reserves room for the replacement, and becomes it; without the uid it is not created yet. */
+  readonly reservation?: { readonly name: string; readonly uid?: string }
   /** The mode under which the job was admitted. */
   readonly mode?: JobMode
   /** When the phase `Running` began, RFC 3339. */
@@ -124,12 +126,21 @@ export const koordinatorQosLabel = 'koordinator.sh/qosClass'
 /** On a job, an int32: among pods of one class and priority, the higher one comes first. */
 export const migrationPriorityAnnotation = 'backup.example.com/migration-priority'
 
+/** On a pod that was made for a job: the uid of the job. */
+export const reservationLabel = 'backup.example.com/reservation'
+
 /** Types of the conditions of jobs. */
 export const jobConditions = {
   /** True once the job may begin; False with the budget or rule for which it waits. */
   arbitrated: 'Arbitrated',
   /** True when the pod is gone. */
   eviction: 'Eviction',
+  /** True when the replacement exists. */
+  reservationCreated: 'ReservationCreated',
+  /** True when the replacement has a node. */
+  reservationScheduled: 'ReservationScheduled',
+  /** True when the replacement is ready. */
+  boundPodReady: 'BoundPodReady',
   /** True when the pod has moved with its memory. */
   migrated: 'Migrated',
 } as const

@@ -9,7 +9,13 @@ export const podMigrationJob: FeatureGroup = {
   features: [
     feature('PJ02', 'eviction cost: default, negative, order; the highest one is never removed', 'apiserver'),
     feature('PJ03', 'nothing happens for a paused job', 'apiserver'),
+    feature('PJ04', 'a job fails when its ttl is over, and its reservation is released', 'apiserver'),
+    feature('PJ05', 'a job without a mode has ReservationFirst', 'apiserver'),
     feature('PJ06', 'EvictDirectly: the pod is removed, and the job succeeds', 'apiserver'),
+    feature('PJ07', 'ReservationFirst: the pod goes only when its replacement is there', 'e2e'),
+    feature('PJ11', 'a reservation that fails leaves the pod alone', 'apiserver'),
+    feature('PJ12', 'the status names the new pod and its node', 'e2e'),
+    feature('PJ14', 'a job that its user aborts stops, and its reservation is released', 'apiserver'),
     feature('PJ15', 'the workload of a pod is its top owner', 'unit'),
     feature('PJ16', 'migrating pods of a workload stay below the threshold', 'unit'),
     feature('PJ17', 'unavailable pods: a disruption budget wins over the threshold', 'apiserver'),

@@ -161,6 +161,17 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
         { name: true },
         { description: 'The Migration of a job with mode Live.' },
       ),
+      reservation: object<NonNullable<PodMigrationJobStatus['reservation']>>(
+        {
+          name: text('Name of the pod, in the namespace of the other one.'),
+          uid: text('Uid of the pod. Absent: it is not created yet.'),
+        },
+        { name: true },
+        {
+          description:
+            'The pod that reserves room for the replacement, and becomes it, with mode ReservationFirst.',
+        },
+      ),
       mode: choice(
         'The mode under which the job was admitted: a later change of the default does not change it.',
         jobModes,
@@ -168,7 +179,7 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
       startTime: time('When the job was admitted, RFC 3339.'),
       completionTime: time('When the job ended, RFC 3339.'),
       conditions: mapList(
-        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. Migrated: True when the pod has moved with its memory.',
+        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. ReservationCreated, ReservationScheduled, BoundPodReady: the replacement exists, has a node, is ready. Migrated: True when the pod has moved with its memory.',
         'type',
         condition,
         jobLimits.conditions,

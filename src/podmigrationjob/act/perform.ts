@@ -5,11 +5,12 @@ import type { MigrationControllerArgs } from '../../api/migration-controller-arg
 import { jobConditions } from '../../api/pod-migration-job.ts'
 import type { Api } from '../../kube/api-types.ts'
 import type { Clock } from '../../kube/clock.ts'
-import { isKubeError, type KubeErrorCode } from '../../kube/errors.ts'
+import { isKubeError, type KubeErrorCode, messageOf } from '../../kube/errors.ts'
 import { apiVersionOf, pathOf, pods } from '../../kube/resources.ts'
 import { evictReasons } from '../decide/evict-directly.ts'
 import type { Action, JobView } from '../decide/view.ts'
 import { failed, statusAfter, type Word } from '../decide/word.ts'
+import { adopt, createReservation, NoReservation, noReservation } from './reserve.ts'
 import type { Tokens } from './tokens.ts'
 import type { Writer } from './write-status.ts'
 
@@ -17,7 +18,7 @@ import type { Writer } from './write-status.ts'
 export const evictPauseMs = 5_000
 
 export interface Performer {
-  readonly api: Pick<Api, 'create' | 'delete' | 'request'>
+  readonly api: Pick<Api, 'get' | 'create' | 'patch' | 'delete' | 'request'>
   readonly writer: Writer
   readonly clock: Pick<Clock, 'monotonic' | 'now'>
   readonly evictions: Tokens
@@ -108,10 +109,26 @@ const refusedNow = (message: string): Word => ({ phase: 'Running', reason: evict
 
 async function write(
   action: Exclude<Action, { type: 'evict' }>,
-  { api }: Performer,
+  { api, writer, clock }: Performer,
   signal: AbortSignal,
 ): Promise<void> {
   switch (action.type) {
+    case 'createReservation':
+      await createReservation(api, action, signal).catch(async (error: unknown) => {
+        const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
+        if (!isFinal) throw error
+        const word = noReservation(messageOf(error))
+        await writer.write(action.view, statusAfter(action.view, word, clock.now()), signal)
+      })
+      return
+    case 'adopt':
+      await adopt(api, action, signal)
+      return
+    case 'deleteReservation':
+      await api
+        .delete(pods, { namespace: action.namespace, name: action.name }, preconditionsOf(action), { signal })
+        .catch(unless('NotFound', 'Conflict'))
+      return
     case 'createMigration':
       await api
         .create(migrations, migrationOf(action), { namespace: action.pod.namespace, signal })
@@ -130,6 +147,16 @@ async function write(
       return action satisfies never
   }
 }
+
+const preconditionsOf = ({
+  uid,
+  resourceVersion,
+}: {
+  readonly uid: string
+  readonly resourceVersion: string
+}) => ({
+  ...{ uid, resourceVersion },
+})
 
 const unless =
   (...codes: Parameters<typeof isKubeError>[1][]) =>

@@ -48,7 +48,6 @@ describe('from Pending', () => {
       { phase: 'Aborted', reason: 'Aborted', completionTime: at(0) },
     ],
     [{ ttl: 'soon' }, { phase: 'Failed', reason: 'InvalidValue' }],
-    [{ mode: 'ReservationFirst' }, { phase: 'Failed', reason: 'InvalidValue' }],
   ])('%o: %o', (spec, expected) => {
     expect(statusOf(viewWith(spec))).toMatchObject(expected)
   })

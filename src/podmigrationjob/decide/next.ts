@@ -11,6 +11,7 @@ import { isEqual } from '../../kube/equal.ts'
 import { arbitrate, disruptionBudgetsOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
 import { callOff, live } from './live.ts'
+import { giveUp, reservationFirst } from './reservation-first.ts'
 import type { Action, JobView } from './view.ts'
 import { failed, statusAfter, type Word, waits } from './word.ts'
 import type { RunningJob, WaitingJob, World } from './world.ts'
@@ -60,7 +61,7 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
     statuses: changes.slice(0, mostWrites),
     actions: [
       ...words.flatMap(({ word }) => (word.action === undefined ? [] : [word.action])),
-      ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? []),
+      ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? giveUp(view) ?? []),
     ],
     deletions: deletions.slice(0, mostWrites),
     admitted: changes
@@ -129,7 +130,7 @@ function wordOf(view: JobView, verdict: Verdict | undefined, { config, now }: Su
     case 'Live':
       return live(view, job, isTimedOut)
     case 'ReservationFirst':
-      return failed('InvalidValue', 'this version does not have ReservationFirst yet')
+      return reservationFirst(view, job, isTimedOut)
     default:
       return job.mode satisfies never
   }

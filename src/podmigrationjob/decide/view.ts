@@ -24,7 +24,10 @@ export interface JobView {
   readonly pod: PodFacts | undefined
   /** The workload of the pod rolls out a change. */
   readonly isRolling: boolean
+  /** The workload of the pod has pods that are not ready. */
+  readonly hasUnready: boolean
   readonly live: LiveFacts
+  readonly reservation: ReservationFacts
 }
 
 /** The Migration of a job with mode `Live`. */
@@ -42,6 +45,23 @@ export type LiveFacts =
       readonly target: NonNullable<Migration['status']>['target']
     }
 
+/** The pod that reserves room for the replacement, and becomes it, of a job with mode `ReservationFirst`. */
+export type ReservationFacts =
+  | { readonly type: 'absent'; readonly seenForMs: number }
+  /** A pod has the name, and does not belong to the job. */
+  | { readonly type: 'foreign' }
+  | {
+      readonly type: 'present'
+      readonly uid: string
+      readonly resourceVersion: string
+      readonly node: string | undefined
+      /** Why no node takes it, in the scheduler's words. */
+      readonly unschedulable: string | undefined
+      readonly isReady: boolean
+      /** The workload has it as one of its pods. */
+      readonly isAdopted: boolean
+    }
+
 /** An act that the status of its job announces. It is done once the API server has the status. */
 export type Action =
   | { readonly type: 'evict'; readonly view: JobView; readonly pod: PodFacts }
@@ -50,6 +70,20 @@ export type Action =
       readonly view: JobView
       readonly pod: PodFacts
       readonly name: string
+    }
+  | {
+      readonly type: 'createReservation' | 'adopt'
+      readonly view: JobView
+      readonly pod: PodFacts
+      readonly name: string
+    }
+  | {
+      readonly type: 'deleteReservation'
+      readonly view: JobView
+      readonly namespace: string
+      readonly name: string
+      readonly uid: string
+      readonly resourceVersion: string
     }
   | {
       readonly type: 'deleteMigration'

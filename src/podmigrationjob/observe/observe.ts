@@ -2,16 +2,18 @@ import type { BackupPodSet } from '../../api/backuppodset.ts'
 import type { Migration } from '../../api/migration.ts'
 import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
 import { parseJob } from '../../api/parse-pod-migration-job.ts'
-import { isFinishedJob, type PodMigrationJob } from '../../api/pod-migration-job.ts'
+import { isFinishedJob, type PodMigrationJob, reservationLabel } from '../../api/pod-migration-job.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
-import type { Resource } from '../../kube/resources.ts'
+import { controllerOf } from '../../kube/owner.ts'
+import type { Pod, Resource } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Since } from '../../slot/observe/since.ts'
 import { migrationNameOf } from '../decide/live.ts'
-import type { JobView, LiveFacts } from '../decide/view.ts'
+import { reservationNameOf } from '../decide/reservation-first.ts'
+import type { JobView, LiveFacts, ReservationFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
-import { disruptionBudgetsIn, podFacts, workloadFacts } from './pod-facts.ts'
+import { disruptionBudgetsIn, isReadyPod, podFacts, workloadFacts } from './pod-facts.ts'
 import type { WorldStores } from './world-caches.ts'
 
 /** A job as the caches show it, or as this process has written it since. */
@@ -59,7 +61,7 @@ function viewOf(
   { resource, job }: KnownJob,
   defaults: Parameters<typeof parseJob>[1],
   world: World,
-  { migrations }: Pick<ObserveDeps, 'migrations'>,
+  { migrations, world: stores }: Pick<ObserveDeps, 'migrations' | 'world'>,
   heldForMs: (key: string) => number,
 ): JobView {
   const { name, uid, resourceVersion, generation = 0, creationTimestamp } = job.metadata
@@ -75,13 +77,19 @@ function viewOf(
     parsed.ok && parsed.job.mode === 'Live'
       ? migrations.get(keyOfRef({ namespace: parsed.job.pod.namespace, name: migrationNameOf({ uid }) }))
       : undefined
+  const reserved =
+    parsed.ok && parsed.job.mode === 'ReservationFirst'
+      ? stores.pods.get(keyOfRef({ namespace: parsed.job.pod.namespace, name: reservationNameOf({ uid }) }))
+      : undefined
   return {
     ...{ resource, key: `${resource.group}/${name}`, name, uid, resourceVersion, generation },
     createdAt: Date.parse(creationTimestamp ?? '') || 0,
     ...{ parsed, status, pod, isRolling: workload?.isRolling === true },
+    hasUnready: (workload?.unhealthy.size ?? 0) > 0,
     // No rule needs it for jobs that have ended.
     seenForMs: isFinishedJob(job) ? 0 : heldForMs(`${uid}/seen`),
     live: liveFacts(migration, uid, () => heldForMs(`${uid}/absent`)),
+    reservation: reservationFacts(reserved, uid, () => heldForMs(`${uid}/unreserved`)),
   }
 }
 
@@ -92,6 +100,23 @@ function liveFacts(migration: Migration | undefined, job: string, absentForMs: (
   const { phase, target, conditions = [] } = migration.status ?? {}
   const [{ reason, message } = { reason: 'Pending', message: 'its Migration waits' }] = conditions
   return { type: 'present', uid, resourceVersion, phase, reason, message, target }
+}
+
+function reservationFacts(pod: Pod | undefined, job: string, absentForMs: () => number): ReservationFacts {
+  if (pod === undefined) return { type: 'absent', seenForMs: absentForMs() }
+  const { uid, resourceVersion, labels, deletionTimestamp } = pod.metadata
+  if (labels?.[reservationLabel] !== job) return { type: 'foreign' }
+  const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
+  const node = pod.spec?.nodeName
+  return {
+    ...{ type: 'present', uid, resourceVersion, node },
+    unschedulable:
+      node === undefined && scheduled?.status === 'False'
+        ? (scheduled.message ?? 'no node takes it')
+        : undefined,
+    isReady: isReadyPod(pod) && deletionTimestamp === undefined,
+    isAdopted: controllerOf(pod)?.kind === 'ReplicaSet',
+  }
 }
 
 /** The jobs that have ended are the history, so that it survives every restart. */

@@ -100,7 +100,7 @@ export function withoutSpec({ metadata, spec, status }: Pod): Pod {
     status: {
       ...(phase !== undefined && { phase }),
       ...(qosClass !== undefined && { qosClass }),
-      conditions: conditions.filter(({ type }) => type === 'Ready'),
+      conditions: conditions.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
     },
   }
 }

@@ -93,7 +93,7 @@ describe('what stands in the way', () => {
     await world.reaches(waiting, { phase: 'Succeed' })
   })
 
-  it('the answer of the API server is told; the job can be aborted, and the pod stays', async () => {
+  it('PJ14: the answer of the API server is told; the job can be aborted, and the pod stays', async () => {
     const { name } = await world.workload(3)
     refuseEvictions()
     const stuck = await world.job(`${name}-0`)
@@ -103,7 +103,7 @@ describe('what stands in the way', () => {
     expect(await world.stays(`${name}-0`)).toBe(true)
   })
 
-  it('the job fails when its ttl is over, and the pod stays', async () => {
+  it('PJ04: the job fails when its ttl is over, and the pod stays', async () => {
     const { name } = await world.workload(3)
     refuseEvictions()
     const late = await world.job(`${name}-0`, { ttl: '1s' })

@@ -128,8 +128,8 @@ it('the token of the operator evicts no pod without its uid, and none of the ope
   ).rejects.toThrow(/only for PodMigrationJobs/)
 })
 
-/** The example of Koordinator's user manual, as it is printed there but for the mode. */
-const printed = (mode: string) => `
+/** The example of Koordinator's user manual, as it is printed there but for namespace and name of the pod. */
+const printed = `
 apiVersion: scheduling.koordinator.sh/v1alpha1
 kind: PodMigrationJob
 metadata:
@@ -137,7 +137,7 @@ metadata:
 spec:
   paused: false
   ttl: 5m
-  mode: ${mode}
+  mode: ReservationFirst
   podRef:
     namespace: shop
     name: pod-demo
@@ -172,7 +172,7 @@ it("Koordinator's kind: it is not installed over, and its jobs are Koordinator's
     ),
   )
   await makePod('pod-demo')
-  await eventually(() => apply(printed('EvictDirectly')))
+  await eventually(() => apply(printed))
   // A job of our own kind is carried out meanwhile, so the operator has looked.
   await makePod('three')
   const body = {
@@ -191,7 +191,7 @@ it("Koordinator's kind: it is not installed over, and its jobs are Koordinator's
 
 it('without Koordinator its printed example applies unchanged, and is carried out', async () => {
   await eventually(() => kubectl('create', '-k', crds('koordinator')))
-  await eventually(() => apply(printed('EvictDirectly')))
+  await eventually(() => apply(printed))
   // A bare pod needs a gate, which Koordinator's example does not have: the job is judged, and says so.
   await eventually(async () =>
     expect((await api.get(koordinatorJobs, { name: 'migrationjob-demo' })).status).toMatchObject({

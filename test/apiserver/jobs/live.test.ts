@@ -73,7 +73,7 @@ it('fails for the reason of its Migration', async () => {
   await world.reaches(job, { phase: 'Failed', reason: 'NoMemory' })
 })
 
-it('an abort before the switch deletes the Migration; the pod stays', async () => {
+it('PJ14: an abort before the switch deletes the Migration; the pod stays', async () => {
   const { job, ref, pod } = await begun()
   await becomes(ref, 'Preparing')
   await world.patch(job, { abort: true })
@@ -91,7 +91,7 @@ it('after the switch an abort comes too late', async () => {
   await world.reaches(job, { phase: 'Succeed', reason: 'Moved' })
 })
 
-it('when the ttl is over the Migration is called off', async () => {
+it('PJ04: when the ttl is over the Migration is called off', async () => {
   const { name } = await world.workload(2)
   const job = await world.job(`${name}-0`, { mode: 'Live', ttl: '2s' })
   await world.reaches(job, { phase: 'Failed', reason: 'Timeout' })

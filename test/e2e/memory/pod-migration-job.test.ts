@@ -1,14 +1,25 @@
 /** PodMigrationJobs on real kubelets: a primary moves with its memory, and pods of a Deployment leave within its budgets. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
 import { type PodMigrationJobSpec, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
 import { deployments, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
 import { addressOf, type CounterSet, count, counter, holderOf, saved, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import { project } from '../../unit/deploy/manifests.ts'
+import { manifest, project } from '../../unit/deploy/manifests.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { counterTemplate, createWorld, system, type World } from '../lib/world.ts'
 
-const component = ['rbac', 'admission'].map(name => `${project}/deploy/pod-migration-jobs/${name}.yaml`)
+const files = ['pod-migration-jobs', 'job-reservations'].flatMap(component =>
+  ['rbac', 'admission'].map(name => `${project}/deploy/${component}/${name}.yaml`),
+)
+const policy = ['patch', 'validatingadmissionpolicy/understudy-operator-pods', '--type=json', '-p']
+/** The change that the component makes to the policy. */
+const exemption = async (): Promise<unknown> => {
+  const { patches } = await manifest<{ patches: readonly { readonly patch: string }[] }>(
+    'deploy/job-reservations/kustomization.yaml',
+  )
+  return parse(patches[0]?.patch ?? '')
+}
 const args = '/spec/template/spec/containers/0/args'
 const patched = async (patch: object) => {
   await kubectl(
@@ -39,7 +50,8 @@ const succeeded = ({ api, namespace }: World, name: string) =>
 describe.skipIf(needsNodes())('PodMigrationJobs', () => {
   beforeAll(async () => {
     await kubectl('apply', '-k', `${project}/crds/pod-migration-jobs`)
-    for (const file of component) await kubectl('apply', '-f', file)
+    for (const file of files) await kubectl('apply', '-f', file)
+    await kubectl(...policy, JSON.stringify(await exemption()))
     await patched({ op: 'add', path: `${args}/-`, value: '--pod-migration-jobs' })
   })
   afterAll(async () => {
@@ -58,7 +70,8 @@ describe.skipIf(needsNodes())('PodMigrationJobs', () => {
       path: args,
       value: all.filter((each: string) => each !== '--pod-migration-jobs'),
     })
-    for (const file of component) await kubectl('delete', '-f', file)
+    await kubectl(...policy, JSON.stringify([{ op: 'remove', path: '/spec/matchConditions/1' }]))
+    for (const file of files) await kubectl('delete', '-f', file)
     await kubectl('delete', '-k', `${project}/crds/pod-migration-jobs`)
   })
 
@@ -89,6 +102,41 @@ describe.skipIf(needsNodes())('PodMigrationJobs', () => {
     })
     expect(moved.spec?.nodeName).not.toBe(primary.spec?.nodeName)
     expect(await counter.read(addressOf(moved))).toBe(expected)
+  })
+
+  it('PJ07 PJ12: with ReservationFirst the replacement is ready on another node before the pod goes; no pod is missing meanwhile', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    const labels = { app: 'reserved' }
+    const template = { ...counterTemplate, metadata: { labels } }
+    const spec = { replicas: 2, selector: { matchLabels: labels }, template }
+    const body = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'reserved' }, spec }
+    await api.create(deployments, body, { namespace })
+    const ready = async () =>
+      (await api.get(deployments, { namespace, name: 'reserved' })).status?.readyReplicas ?? 0
+    await eventually(async () => expect(await ready()).toBe(2))
+    const [old] = (await api.list(pods, { namespace, labelSelector: 'app=reserved' })).items
+    if (old === undefined) throw new Error('no pod')
+    await create(world, 'reserve', { mode: 'ReservationFirst' }, old.metadata.name)
+    let least = 2
+    const job = await eventually(async () => {
+      least = Math.min(least, await ready())
+      const now = await api.get(podMigrationJobs, { name: `${namespace}-reserve` })
+      expect(now.status?.phase, JSON.stringify(now.status)).toBe('Succeed')
+      return now
+    })
+    expect(least).toBe(2)
+    const { podRef, nodeName } = job.status ?? {}
+    expect(nodeName).not.toBe(old.spec?.nodeName)
+    await eventually(async () => {
+      const { items } = await api.list(pods, { namespace, labelSelector: 'app=reserved' })
+      expect(items.map(({ metadata }) => metadata.uid)).not.toContain(old.metadata.uid)
+      expect(items).toHaveLength(2)
+      const found = items.find(({ metadata }) => metadata.uid === podRef?.uid)
+      expect(found?.metadata.ownerReferences).toEqual([
+        expect.objectContaining({ kind: 'ReplicaSet', controller: true }),
+      ])
+    })
   })
 
   it('PJ06 PJ17 PJ20: all pods of a Deployment leave one after another, as its disruption budget allows', async () => {

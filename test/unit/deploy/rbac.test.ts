@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
-import { jobRights, rights } from './rights.ts'
+import { jobRights, reservationRights, rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -13,6 +13,7 @@ const rolesIn = async (directory: string) =>
   (await manifestsBelow(directory)).filter(({ kind }) => kind.endsWith('Role'))
 const roles = await rolesIn('deploy/operator/rbac')
 const jobRoles = await rolesIn('deploy/pod-migration-jobs')
+const reservationRoles = await rolesIn('deploy/job-reservations')
 const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
 const titleOf = (role: Manifest): string => `${role.kind} ${role.metadata.name}`
 
@@ -35,6 +36,7 @@ describe('rights of the operator', () => {
   test.each([
     ['itself', ours, rights],
     ['PodMigrationJobs', forJobs, jobRights],
+    ['ReservationFirst', reservationRoles, reservationRights],
   ] as const)('for %s: each role is in the table and each line of the table is a right', (_, own, table) => {
     const granted = Object.fromEntries(own.map(role => [titleOf(role), rightsOf(role).toSorted()]))
     const needed = Object.fromEntries(
@@ -43,12 +45,13 @@ describe('rights of the operator', () => {
     expect(granted).toEqual(needed)
   })
 
-  test.each([...Object.values(rights), ...Object.values(jobRights)].flatMap(role => Object.entries(role)))(
-    '%s has its caller in the code',
-    async (_, { file, code }) => {
-      expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)
-    },
-  )
+  test.each(
+    [...Object.values(rights), ...Object.values(jobRights), ...Object.values(reservationRights)].flatMap(
+      role => Object.entries(role),
+    ),
+  )('%s has its caller in the code', async (_, { file, code }) => {
+    expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)
+  })
 })
 
 describe('rights of the agents', () => {
@@ -62,7 +65,7 @@ describe('rights of the agents', () => {
 })
 
 describe('all roles', () => {
-  test.each([...roles, ...jobRoles].map(role => [titleOf(role), role] as const))(
+  test.each([...roles, ...jobRoles, ...reservationRoles].map(role => [titleOf(role), role] as const))(
     '%s has no wildcard',
     (_, role) => {
       expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
@@ -80,7 +83,7 @@ describe('all roles', () => {
       'nodes/proxy',
       'nodes/status',
     ]
-    const granted = [...roles, ...jobRoles]
+    const granted = [...roles, ...jobRoles, ...reservationRoles]
       .filter(({ kind }) => kind === 'ClusterRole')
       .flatMap(rulesOf)
       .flatMap(({ resources }) => resources)

@@ -312,3 +312,10 @@ export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>
     ...mirrored('/configmaps/understudy-migration-controller'),
   },
 }
+
+/** The same for the right in deploy/job-reservations. */
+export const reservationRights: typeof jobRights = {
+  'ClusterRole understudy-operator-reservations': {
+    'apps/replicasets get': { file: 'src/podmigrationjob/act/reserve.ts', code: /\.get\(replicaSets/ },
+  },
+}

@@ -1,0 +1,124 @@
+import { describe, expect, it } from 'vitest'
+import type { PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import { viewWith } from '../testing/views.ts'
+import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
+import { decide } from './next.ts'
+import type { JobView, ReservationFacts } from './view.ts'
+
+const now = Date.UTC(2030, 0, 1, 12)
+const at = (ms: number) => new Date(now + ms).toISOString()
+const owner = { type: 'workload', kind: 'Deployment', key: 'Deployment/default/web' } as const
+const pod = podWith('web-0', { owner })
+const running: PodMigrationJobStatus = {
+  ...{ phase: 'Running', reason: 'Admitted', message: 'm', mode: 'ReservationFirst', startTime: at(-1_000) },
+  source: { uid: pod.uid, nodeName: 'n1', workload: owner.key },
+}
+const name = 'reservation-job-uid'
+const present = (over: Partial<Extract<ReservationFacts, { type: 'present' }>> = {}): ReservationFacts => ({
+  ...{ type: 'present', uid: 'r', resourceVersion: '9', node: 'n2', unschedulable: undefined },
+  ...{ isReady: true, isAdopted: false },
+  ...over,
+})
+const evicting: PodMigrationJobStatus['conditions'] = [
+  {
+    ...{ type: 'Eviction', status: 'False', reason: 'Evicting', message: 'm' },
+    ...{ lastTransitionTime: at(0), observedGeneration: 1 },
+  },
+]
+
+const planOf = (spec: object, over: Partial<JobView>) => {
+  const view = viewWith({ mode: 'ReservationFirst', ...spec }, { pod, status: running, ...over })
+  const config = { ok: true, args: argsWith() } as const
+  const plan = decide([view], { world: worldOf([pod]), config, now, tokens: 9 })
+  return { status: plan.statuses[0]?.status, actions: plan.actions.map(({ type }) => type) }
+}
+
+describe('ReservationFirst', () => {
+  it('the reservation is named first, and created by a later pass, under the same name each time', () => {
+    const first = planOf({}, {})
+    expect(first.status).toMatchObject({ reservation: { name }, status: 'ReservationCreated' })
+    expect(first.actions).toEqual([])
+    expect(planOf({}, { status: { ...running, reservation: { name } } }).actions).toEqual([
+      'createReservation',
+    ])
+  })
+
+  it('PJ07: the pod is left alone until the reservation has a node, is ready, and the workload is well', () => {
+    const reasons = [
+      present({ node: undefined, isReady: false }),
+      present({ node: undefined, isReady: false, unschedulable: '0/3 nodes' }),
+      present({ isReady: false }),
+    ].map(reservation => planOf({}, { reservation }))
+    expect(reasons.map(({ status }) => status?.reason)).toEqual([
+      'Scheduling',
+      'Unschedulable',
+      'WaitForBoundPodReady',
+    ])
+    expect(reasons.flatMap(({ actions }) => actions)).toEqual([])
+    expect(planOf({}, { reservation: present(), hasUnready: true }).status?.reason).toBe('WaitForWorkload')
+    const announced = planOf({}, { reservation: present() })
+    expect([announced.status?.reason, announced.actions]).toEqual(['Evicting', []])
+    const status = { ...running, conditions: evicting }
+    expect(planOf({}, { reservation: present(), status }).actions).toEqual(['adopt'])
+    expect(planOf({}, { reservation: present(), status, hasUnready: true }).actions).toEqual([])
+  })
+
+  it('PJ12: with the pod gone and the reservation adopted the job has succeeded', () => {
+    const { status } = planOf({}, { pod: undefined, reservation: present({ isAdopted: true }) })
+    expect(status).toMatchObject({ phase: 'Succeed', nodeName: 'n2', podRef: { name, uid: 'r' } })
+  })
+
+  it('PJ11: no room, an abort, and a pod that goes by itself: the reservation is given up first, and then the job ends', () => {
+    const late = { ...running, startTime: at(-600_000) }
+    const unschedulable = {
+      ...late,
+      reservation: { name, uid: 'r' },
+      conditions: [{ ...evicting[0], type: 'ReservationScheduled', reason: 'Unschedulable' }],
+    } as PodMigrationJobStatus
+    expect(planOf({}, { status: unschedulable, reservation: present({ node: undefined }) }).actions).toEqual([
+      'deleteReservation',
+    ])
+    expect(planOf({}, { status: unschedulable }).status).toMatchObject({
+      phase: 'Failed',
+      reason: 'Unschedulable',
+    })
+    const begun = { ...running, reservation: { name, uid: 'r' } }
+    expect(planOf({ abort: true }, { status: begun, reservation: present() }).actions).toEqual([
+      'deleteReservation',
+    ])
+    expect(planOf({ abort: true }, { status: begun }).status).toMatchObject({ phase: 'Aborted' })
+    expect(planOf({}, { status: begun, pod: undefined, reservation: present() }).actions).toEqual([
+      'deleteReservation',
+    ])
+    expect(planOf({}, { status: begun, pod: undefined }).status).toMatchObject({
+      phase: 'Failed',
+      reason: 'MissingPod',
+    })
+  })
+
+  it('an abort waits until it is certain whether the reservation exists', () => {
+    const status = { ...running, reservation: { name } }
+    const absent = (seenForMs: number) =>
+      planOf({ abort: true }, { status, reservation: { type: 'absent', seenForMs } }).status
+    expect(absent(100)).toMatchObject({ phase: 'Running', reason: 'Releasing' })
+    expect(absent(60_000)).toMatchObject({ phase: 'Aborted' })
+  })
+
+  it('after the adoption there is no way back', () => {
+    const aborted = planOf({ abort: true }, { reservation: present({ isAdopted: true }) })
+    expect([aborted.status?.phase, aborted.actions]).toEqual(['Running', []])
+  })
+
+  it('a reservation that somebody deletes, or whose name is taken, ends the job', () => {
+    const status = { ...running, reservation: { name, uid: 'r' } }
+    expect(planOf({}, { status }).status).toMatchObject({ phase: 'Failed', reason: 'MissingReservation' })
+    expect(planOf({}, { reservation: { type: 'foreign' } }).status).toMatchObject({
+      reason: 'FailedCreateReservation',
+    })
+  })
+
+  it('PJ29: a rollout holds the adoption', () => {
+    const status = { ...running, conditions: evicting }
+    expect(planOf({}, { status, reservation: present(), isRolling: true }).actions).toEqual([])
+  })
+})
