@@ -17,6 +17,7 @@ import { rights } from '../unit/deploy/rights.ts'
 import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
 import { provokeDrain } from './lib/provoke-drain.ts'
+import { provokeMigratingPod } from './lib/provoke-migrating-pod.ts'
 import {
   counterTemplate,
   counterWith,
@@ -143,9 +144,9 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
       await using standby = startOperator(join(dir, 'kubeconfig'), system)
       await eventually(() => {
         const synced = standby.log.filter(line => line.includes('"msg":"synced"'))
-        // Sets, pods, Migrations, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier templates,
-        // namespaces with memory, disruption budgets.
-        expect(synced).toHaveLength(11)
+        // Sets, pods, MigratingPods, Migrations, Leases of slots, reports of nodes, Services, EndpointSlices, nodes, earlier
+        // templates, namespaces with memory, disruption budgets.
+        expect(synced).toHaveLength(12)
       })
     } finally {
       await proxy.close()
@@ -251,6 +252,7 @@ describe.skipIf(why)(`least privilege${why ? ` (${why})` : ''}`, () => {
     await provokeClaim(world)
     await provokeMigration(world)
     await provokeDrain(world)
+    await provokeMigratingPod(world)
     await provokeRefusal(world)
     const { auditLogPath } = await playground()
     await eventually(async () => {

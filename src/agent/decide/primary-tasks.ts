@@ -2,7 +2,7 @@ import { servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { elsewhere } from '../observe/elsewhere.ts'
-import { idsOf, isDead, isFor, isUp, saysOnStage } from '../observe/pod-facts.ts'
+import { idsOf, isDead, isFor, isServing, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import { ofContradicted, ofGuarded } from './fence-tasks.ts'
 import { ofGrant } from './grants.ts'
@@ -42,6 +42,8 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
 /** Returns how to save a primary that is being deleted, if its app does not know that, and another node keeps its memory. */
 function lastSaveOf(snapshot: Snapshot, { lease }: Slot, pod: PodView): SlotPolicy | undefined {
   if (pod.heldEnd === undefined || lease.ending === pod.uid || !pod.containers.every(isUp)) return undefined
+  // A user may delete it to get rid of its state: its successor continues from the last one that served.
+  if (!isServing(pod)) return undefined
   return snapshot.able && isKeptElsewhere(snapshot, lease) && anotherIn(snapshot, lease, pod) === undefined
     ? lease.policy
     : undefined

@@ -28,6 +28,10 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
       },
     }
   }
+  const unready = (pod: Pod): Pod => ({
+    ...pod,
+    status: { ...pod.status, conditions: [{ type: 'Ready', status: 'False' }] },
+  })
   const begin = async () => {
     await start('a', a)
     await start('b', b)
@@ -52,6 +56,7 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     ['long ago', () => deleted(3_700)],
     ['with a short grace period', () => deleted(0, { deletionGracePeriodSeconds: 1 })],
     ['by a clock that differs too much', () => deleted(-3_000)],
+    ['while it was not ready', () => unready(deleted(0))],
     ['with a hook that the API server has cut', () => deleted(0, {}, 0)],
     ['with a mark that is none', () => deleted(0, { annotations: { [heldEndAnnotation]: '5000' } })],
   ])('is not saved if it was deleted %s', async (_, pod) => {

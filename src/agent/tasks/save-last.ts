@@ -3,14 +3,20 @@ import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
+import { type UnfitContext, whyUnfit } from './worth-saving.ts'
 
-export type SaveLastContext = SaveContext & Pick<TaskContext, 'sentinel' | 'lazyPages' | 'fencing' | 'log'>
+export type SaveLastContext = SaveContext &
+  UnfitContext &
+  Pick<TaskContext, 'sentinel' | 'lazyPages' | 'fencing' | 'log'>
 
 /** By how much the clocks of this node and of the API server may differ, ms. With a greater difference nothing is saved. */
 const skewMs = 1_500
 
 /** With less time than this no dump is begun, ms. */
 const leastMs = 500
+
+/** How long an app may take to answer the probe before its last save, ms. */
+const answersMs = 500
 
 /** How long the primary stays stopped after the time is over, ms: it is killed meanwhile. */
 const endsMs = 5_000
@@ -39,8 +45,15 @@ export async function saveLast(
     () => undefined,
   )
   const startedAt = clock.monotonic()
+  // A stopped primary fails its probes, which is no death.
+  const resumeProbes = work.suspendProbes(pod.uid)
   try {
     const { located } = await understudies.enter(pod, late)
+    const problem = await whyUnfit(work, { pod }, late, answersMs)
+    if (problem !== undefined) {
+      log.info({ pod: pod.name, slot, problem }, 'deleted primary does not serve, and is not saved any more')
+      return false
+    }
     // Pages in transit arrive sooner while the app runs.
     await work.lazyPages.whole(pod.uid, late)
     const cgroups = located.containers.flatMap(container => container.cgroups)
@@ -59,6 +72,7 @@ export async function saveLast(
     return false
   } finally {
     stopClock.abort()
+    resumeProbes()
   }
 }
 

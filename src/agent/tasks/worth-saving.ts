@@ -11,6 +11,8 @@ import type { TaskContext } from './task-context.ts'
 export type WorthSavingContext = ProbeTargetContext &
   Pick<TaskContext, 'progress' | 'obstacles' | 'event' | 'probe' | 'clock'>
 
+export type UnfitContext = Pick<WorthSavingContext, keyof ProbeTargetContext | 'probe' | 'clock'>
+
 /**
  * Most obstacles that appear later make the dump fail. Some only lose data, so the task looks for them now and then.
  */
@@ -44,8 +46,8 @@ export function createLookout(work: WorthSavingContext, { pod, lease }: TaskOf<'
  * @param mostMs limits the time-out of each probe.
  */
 export async function whyUnfit(
-  work: WorthSavingContext,
-  { pod }: TaskOf<'checkpoint'>,
+  work: UnfitContext,
+  { pod }: Pick<TaskOf<'checkpoint'>, 'pod'>,
   signal: AbortSignal,
   mostMs = Number.POSITIVE_INFINITY,
 ): Promise<string | undefined> {
