@@ -1,0 +1,67 @@
+/** Agents that let the kernel record writes: the memory that they save in increments is the one that clients know. */
+import { readdir, readFile } from 'node:fs/promises'
+import { expect, it } from 'vitest'
+import { pidsOf } from '../../../playground/pids.ts'
+import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
+import { perform } from '../../../zoo/perform.ts'
+import { specimen } from '../../../zoo/specimens.ts'
+import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { alone, createWorld, type World } from '../lib/world.ts'
+
+const agents = ['-n', 'understudy-agents', 'daemonset/understudy-agent'] as const
+const argumentsPath = '/spec/template/spec/containers/0/args'
+
+/** Restarts the agents with these arguments. */
+async function setArguments(args: readonly string[]): Promise<void> {
+  const change = JSON.stringify([{ op: 'replace', path: argumentsPath, value: args }])
+  await kubectl('patch', ...agents, '--type=json', '-p', change)
+  await kubectl('rollout', 'status', ...agents, '--timeout=300s')
+}
+
+/** Commands of all processes of this machine, so of all nodes. */
+async function commands(): Promise<string[]> {
+  const found: string[] = []
+  for (const entry of await readdir('/proc'))
+    if (/^\d+$/.test(entry)) found.push(await readFile(`/proc/${entry}/cmdline`, 'utf8').catch(() => ''))
+  return found
+}
+
+const techniques = async ({ api }: World) =>
+  (await api.list(nodeReports, {})).items.flatMap(report =>
+    (parseReport(report).status?.checks ?? []).flatMap(({ name, message }) =>
+      name === 'record-of-writes' ? [message] : [],
+    ),
+  )
+
+it.skipIf(needsNodes())(
+  'memory survives, seen by a client, if only written pages are saved: refreshed, failed over, and failed over again',
+  async ({ skip }) => {
+    await using world = await createWorld()
+    await alone(world)
+    const said = await techniques(world)
+    expect(said.length).toBeGreaterThan(0)
+    if (said.some(message => !message.startsWith('WriteProtect'))) skip(`this kernel cannot: ${said[0]}`)
+    const before = JSON.parse(await kubectl('get', ...agents, '-o', 'jsonpath={..args}')) as string[]
+    await setArguments([...before, '--record-writes'])
+    try {
+      let tracked = 0
+      const watch = setInterval(() => {
+        void commands().then(all => {
+          tracked = Math.max(tracked, all.filter(it => /tracker\0serve\0/.test(it)).length)
+        })
+      }, 1_000)
+      try {
+        for (const name of ['nodejs', 'python']) {
+          const { failovers } = await perform({ ...world, pidsOf }, specimen(name), { refreshes: 6 })
+          expect(failovers.map(({ read }) => read)).toEqual(failovers.map(({ expected }) => expected))
+          expect(failovers.map(({ restarts }) => restarts)).toEqual(failovers.map(() => 0))
+        }
+      } finally {
+        clearInterval(watch)
+      }
+      expect(tracked).toBeGreaterThan(0)
+    } finally {
+      await setArguments(before)
+    }
+  },
+)
