@@ -225,7 +225,8 @@ describe.skipIf(cannotUnshare !== undefined)(`nsrun ${cannotUnshare ?? ''}`, () 
       SYSLOG: 34n,
     }
     const more = { MAC_OVERRIDE: 32n, MAC_ADMIN: 33n, AUDIT_READ: 37n, PERFMON: 38n, BPF: 39n }
-    const [DAC_READ_SEARCH, KILL, SYS_PTRACE, SYS_ADMIN, CHECKPOINT_RESTORE] = [2n, 5n, 19n, 21n, 40n]
+    const [DAC_READ_SEARCH, KILL, SYS_PTRACE, SYS_ADMIN] = [2n, 5n, 19n, 21n]
+    const [SYS_NICE, CHECKPOINT_RESTORE] = [23n, 40n]
     const maskOf = (bits: readonly bigint[]) => bits.reduce((mask, each) => mask | (1n << each), 0n)
     const never = maskOf([...Object.values(bit), ...Object.values(more)])
     /** Returns a program's view of itself. */
@@ -250,7 +251,7 @@ describe.skipIf(cannotUnshare !== undefined)(`nsrun ${cannotUnshare ?? ''}`, () 
       ['dump', never, false],
       ['files', never & ~maskOf([bit.MKNOD]), true],
       ['pages', ~maskOf([KILL, CHECKPOINT_RESTORE]), true],
-      ['track', ~maskOf([DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN]), false],
+      ['track', ~maskOf([DAC_READ_SEARCH, SYS_PTRACE, SYS_ADMIN, SYS_NICE]), false],
     ])(
       'D10.least-rights: what is run for %s has those that this takes',
       async (purpose, without, filtered) => {

@@ -57,10 +57,10 @@ static const struct purpose purposes[] = {
 	 */
 	{ "pages", BIT(CAP_KILL) | BIT(CAP_CHECKPOINT_RESTORE_), false, true, false },
 	/*
-	 * The tracker holds processes of any user by ptrace, looks at their mappings and suspends their filters of system
-	 * calls, which a filtered process may not.
+	 * The tracker holds processes of any user by ptrace, with priority, looks at their mappings and suspends their filters
+	 * of system calls, which a filtered process may not.
 	 */
-	{ "track", BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_DAC_READ_SEARCH), false, false, false },
+	{ "track", BIT(CAP_SYS_PTRACE) | BIT(CAP_SYS_ADMIN) | BIT(CAP_DAC_READ_SEARCH) | BIT(CAP_SYS_NICE), false, false, false },
 	/* `rootfs` and tar: a mount namespace and a root directory of their own, and files of all kinds in it. */
 	{ "files",
 	  FILES | BIT(CAP_SYS_ADMIN) | BIT(CAP_SYS_CHROOT) | BIT(CAP_SYS_PTRACE) | BIT(CAP_MKNOD) | BIT(CAP_SETFCAP) |

@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,12 +116,19 @@ static const char *while_held(struct tracked *process, const struct held *held)
 	return why;
 }
 
-/* Runs as a thread of its own: at its end the kernel lets all threads run that could not be let go. */
+/*
+ * Runs as a thread of its own: at its end the kernel lets all threads run that could not be let go. An application is
+ * stopped meanwhile, so the thread comes before the node's other work; it sleeps while it waits.
+ */
 static void *prepare(void *argument)
 {
 	struct preparation *work = argument;
 	static struct held held;
-	const int64_t began = monotonic_ns();
+	const struct sched_param first = { .sched_priority = 1 };
+	int64_t began;
+
+	syscall(SYS_sched_setscheduler, 0, SCHED_RR, &first);
+	began = monotonic_ns();
 
 	work->why = hold(&held, work->process->pid);
 	if (!work->why)

@@ -1,4 +1,4 @@
-/** Agents that let the kernel record writes: the memory that they save in increments is the one that clients know. */
+/** Agents that let the kernel record writes: clients find the same memory after a failover as with full dumps. */
 import { readdir, readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
