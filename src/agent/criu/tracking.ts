@@ -119,6 +119,11 @@ export function createTracking(deps: TrackingDependencies): Tracking {
       } catch (error) {
         signal.throwIfAborted()
         if (!isAgentError(error)) throw error
+        // Another start would fail as well, after a wait.
+        if (state.tracker === undefined && isAgentError(error, 'TrackerFailed')) {
+          await turnOff(pod.uid, state, messageOf(error))
+          return undefined
+        }
         await state.tracker?.close()
         state.tracker = undefined
         deps.log.warn({ podUid: pod.uid, err: messageOf(error) }, 'cannot record writes: a full dump')
