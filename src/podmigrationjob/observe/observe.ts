@@ -5,7 +5,6 @@ import { parseJob } from '../../api/parse-pod-migration-job.ts'
 import { isFinishedJob, type PodMigrationJob, reservationLabel } from '../../api/pod-migration-job.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
-import { controllerOf } from '../../kube/owner.ts'
 import type { Pod, Resource } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Since } from '../../slot/observe/since.ts'
@@ -104,7 +103,7 @@ function liveFacts(migration: Migration | undefined, job: string, absentForMs: (
 
 function reservationFacts(pod: Pod | undefined, job: string, absentForMs: () => number): ReservationFacts {
   if (pod === undefined) return { type: 'absent', seenForMs: absentForMs() }
-  const { uid, resourceVersion, labels, deletionTimestamp } = pod.metadata
+  const { uid, resourceVersion, labels, deletionTimestamp, ownerReferences = [] } = pod.metadata
   if (labels?.[reservationLabel] !== job) return { type: 'foreign' }
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   const node = pod.spec?.nodeName
@@ -115,7 +114,8 @@ function reservationFacts(pod: Pod | undefined, job: string, absentForMs: () => 
         ? (scheduled.message ?? 'no node takes it')
         : undefined,
     isReady: isReadyPod(pod) && deletionTimestamp === undefined,
-    isAdopted: controllerOf(pod)?.kind === 'ReplicaSet',
+    // The adoption takes the job from the owners. A pod that its ReplicaSet has released since is not the job's again.
+    isAdopted: !ownerReferences.some(owner => owner.uid === job),
   }
 }
 

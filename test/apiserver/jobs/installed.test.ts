@@ -36,7 +36,7 @@ beforeAll(async () => {
   const overlay = join(scratch, 'overlay')
   await mkdir(overlay)
   const deploy = relative(overlay, join(project, 'deploy'))
-  const content = `resources: [${deploy}/base]\ncomponents: [${deploy}/pod-migration-jobs]\n`
+  const content = `resources: [${deploy}/base]\ncomponents: [${deploy}/pod-migration-jobs, ${deploy}/job-reservations]\n`
   await writeFile(join(overlay, 'kustomization.yaml'), content)
   await kubectl('apply', '-k', overlay)
   await vi.waitFor(() => kubectl('get', 'bps,podmigrationjobs.backup.example.com', '-A'), { interval: 100 })
@@ -126,6 +126,37 @@ it('the token of the operator evicts no pod without its uid, and none of the ope
       body: migration,
     }),
   ).rejects.toThrow(/only for PodMigrationJobs/)
+})
+
+it('the token of the operator makes only pods that belong to jobs, and changes no other pod but for its deletion cost', async () => {
+  const uid = '00000000-0000-0000-0000-000000000000'
+  const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob', name: 'a', uid }
+  const labels = { 'backup.example.com/reservation': uid }
+  const create = (namespace: string, metadata: object, spec: object = {}) =>
+    thief.create(
+      pods,
+      { metadata, spec: { containers: [{ name: 'app', image: 'app' }], ...spec } },
+      { namespace, dryRun: true },
+    )
+  const ours = { name: `reservation-${uid}`, labels, ownerReferences: [owner] }
+  await create('shop', ours)
+  await expect(create('shop', { ...ours, ownerReferences: [] })).rejects.toThrow(/belongs to the job/)
+  await expect(create('shop', { ...ours, name: 'another' })).rejects.toThrow(/belongs to the job/)
+  await expect(create('kube-system', ours)).rejects.toThrow(/no pods in kube-/)
+  await expect(create('shop', ours, { hostNetwork: true })).rejects.toThrow(/privileged/)
+  await expect(create('shop', { name: 'plain' })).rejects.toThrow(/only pods of BackupPodSets/)
+  await makePod('four')
+  const change = (metadata: object) =>
+    thief.patch(
+      pods,
+      { namespace: 'shop', name: 'four' },
+      { type: 'merge', body: { metadata } },
+      { dryRun: true },
+    )
+  await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-2147483648' } })
+  await expect(change({ annotations: { other: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
+  await expect(change({ labels: { app: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
+  await expect(change({ labels })).rejects.toThrow(/only pods of BackupPodSets/)
 })
 
 /** The example of Koordinator's user manual, as it is printed there but for namespace and name of the pod. */

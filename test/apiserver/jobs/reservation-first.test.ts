@@ -118,6 +118,16 @@ it('PJ05 PJ07 PJ12: the pod stays until its replacement is ready and the workloa
     ...{ phase: 'Succeed', reason: 'EvictComplete' },
     podRef: { namespace: world.namespace, name: adopted.metadata.name, uid: adopted.metadata.uid },
   })
+  // A user takes the pod out of its ReplicaSet to look at it: the job does not take it away.
+  const labels = { 'pod-template-hash': null }
+  const body = { metadata: { labels, ownerReferences: null } }
+  await world.api.patch(
+    pods,
+    { namespace: world.namespace, name: adopted.metadata.name },
+    { type: 'merge', body },
+  )
+  await world.reaches(await world.job(adopted.metadata.name, { paused: true }), { reason: 'Paused' })
+  expect(await world.stays(adopted.metadata.name)).toBe(true)
 })
 
 it('a restart of the operator makes no second reservation', async () => {
