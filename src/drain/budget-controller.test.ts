@@ -85,7 +85,7 @@ describe('D17.budget', () => {
   })
 
   test('an event says that the API server refuses it', async () => {
-    await using at = scene({ refuses: true })
+    await using at = scene({ refuses: 'poddisruptionbudgets' })
     at.usual()
     await at.clock.advance(100)
     expect(at.told[0]).toMatchObject({

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import type { Migration } from '../api/migration.ts'
 import { annotations } from '../api/labels.ts'
 import { scene } from './testing/scene.ts'
 
@@ -58,10 +59,6 @@ describe('D17.rule', () => {
     ['its slot is kept for later only', at => at.lease('p0', 0, { retainedSince: '2030-01-01T00:00:00Z' })],
     ['another pod has its slot', at => at.lease('other', 0)],
     ['the Lease is of an earlier set', at => at.lease('p0', 0, { owner: 'earlier' })],
-    [
-      'a user moves it already',
-      at => at.migrations.upsert({ metadata: at.meta('mine'), spec: { source: { name: 'p0' } } }),
-    ],
   ])('no Migration is made for a primary if %s', async (_, given) => {
     await using at = scene()
     at.usual()
@@ -69,6 +66,49 @@ describe('D17.rule', () => {
     at.node('n1', true)
     await at.clock.advance(2_000)
     expect(at.names()).not.toContain('p0-drain-1')
+  })
+
+  test.each<readonly [string, string, (at: ReturnType<typeof scene>) => Partial<Migration>]>([
+    [
+      'one of another pod has the name of the first',
+      'p0-drain-2',
+      at => ({
+        metadata: at.meta('p0-drain-1'),
+        spec: { source: { name: 'p1', uid: 'gone' } },
+        status: { phase: 'Failed' },
+      }),
+    ],
+    [
+      'one of a user waits for all others',
+      'p0-drain-1',
+      () => ({
+        spec: { source: { name: 'p0' }, priority: 'SystemMaintenance' },
+        status: { phase: 'Pending' },
+      }),
+    ],
+    [
+      'one of a user is deleted and has a finalizer',
+      'p0-drain-1',
+      at => ({ metadata: { ...at.meta('mine'), deletionTimestamp: '2030-01-01T00:00:00Z' } }),
+    ],
+  ])('a drain has a Migration of its own although %s', async (_, name, given) => {
+    await using at = scene()
+    at.usual()
+    at.migrations.upsert({ metadata: at.meta('mine'), spec: { source: { name: 'p0' } }, ...given(at) })
+    at.node('n1', true)
+    await at.clock.advance(60_000)
+    expect(at.names()).toContain(name)
+  })
+
+  test('an event tells that a Migration is refused', async () => {
+    await using at = scene({ refuses: 'migrations' })
+    at.usual()
+    at.node('n1', true)
+    await at.clock.advance(5_000)
+    const note = expect.stringContaining(
+      'p0 has not left node n1: Migration p0-drain-1 is refused: exceeded quota',
+    )
+    expect(at.told).toContainEqual(expect.objectContaining({ type: 'Warning', reason: 'DrainWaits', note }))
   })
 
   test('names that a user has taken are left, and a Migration of an earlier pod counts for nothing', async () => {

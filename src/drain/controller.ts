@@ -5,7 +5,7 @@ import { eventReasons } from '../api/reasons.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
-import { isKubeError } from '../kube/errors.ts'
+import { isKubeError, messageOf } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
 import { ownerReference } from '../kube/owner.ts'
 import type { Queue } from '../kube/queue.ts'
@@ -97,17 +97,23 @@ async function create(
     },
     spec: { source: { name: primary.name, uid: primary.uid }, priority: 'SystemCritical', ...limits },
   }
-  try {
-    await api.create(migrationResource, body, { namespace, signal })
-  } catch (error) {
-    if (isKubeError(error, 'AlreadyExists')) return
-    throw error
-  }
-  log.info({ migration: `${namespace}/${name}`, node, why }, 'drain')
   const regarding = {
     ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
     ...{ namespace, name: set.name, uid: set.uid },
   }
+  try {
+    await api.create(migrationResource, body, { namespace, signal })
+  } catch (error) {
+    if (isKubeError(error, 'AlreadyExists')) return
+    // A quota, or another policy: nothing else would tell why the drain waits.
+    if (isKubeError(error, 'Forbidden', 'Invalid'))
+      recorder.record({
+        ...{ regarding, action: 'Drain', type: 'Warning', reason: eventReasons.drainWaits },
+        note: `${primary.name} has not left node ${node}: Migration ${name} is refused: ${messageOf(error)}`,
+      })
+    throw error
+  }
+  log.info({ migration: `${namespace}/${name}`, node, why }, 'drain')
   recorder.record({
     ...{ regarding, action: 'Drain' },
     ...(last === undefined

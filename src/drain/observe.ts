@@ -1,5 +1,5 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
-import { drainedNodeOf, drainNumberIn, mostTries } from '../api/drain.ts'
+import { drainedNodeOf, drainMigrationName, drainNumberIn, mostTries } from '../api/drain.ts'
 import { isFinished, type Migration, migrationSucceeded } from '../api/migration.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { setsNamedBy } from '../api/set-label.ts'
@@ -49,7 +49,9 @@ export function observeDrain(stores: DrainStores): DrainView {
     return known.get(key)
   }
   const byPod = migrationsByPod(stores.migrations)
-  const primaries = stores.pods.list().flatMap(pod => leavingIn(pod, drained, setAt, byPod))
+  const primaries = stores.pods
+    .list()
+    .flatMap(pod => leavingIn(pod, drained, setAt, byPod, stores.migrations))
   const migrations = openDrains(stores.migrations).flatMap(each => callableIn(each, stores, setAt))
   return { primaries, migrations }
 }
@@ -73,6 +75,7 @@ function leavingIn(
   drained: ReadonlyMap<string, string>,
   setAt: SetAt,
   byPod: ReadonlyMap<string, readonly Migration[]>,
+  migrations: Pick<Store<Migration>, 'get'>,
 ): readonly LeavingPrimary[] {
   const { namespace = '', name, uid, deletionTimestamp } = pod.metadata
   const node = pod.spec?.nodeName ?? ''
@@ -85,22 +88,33 @@ function leavingIn(
   const named = byPod.get(keyOfRef({ namespace, name })) ?? []
   const its = named.filter(({ spec, status }) => (spec.source.uid ?? status?.source?.uid ?? uid) === uid)
   const last = lastIn(its, name)
+  // Of any pod: a user may have given the name to a Migration of another one.
+  const isTaken = (number: number) =>
+    migrations.get(keyOfRef({ namespace, name: drainMigrationName(name, number) })) !== undefined
   return [
     {
       ...{ namespace, slot, name, uid, node, why, last },
       set: { name: owner.set.name, uid: owner.set.uid },
-      isMoving: its.some(each => !isFinished(each)),
-      next: nextNumber(named, name, last?.number ?? 0),
+      isMoving: its.some(isOfDrains),
+      next: nextNumber(isTaken, last?.number ?? 0),
     },
   ]
 }
 
+/**
+ * True for one that a drain may rely on: others have budgets, time-outs and finalizers of their users. It begins when a user's of the
+ * same set has ended, and before those that wait.
+ */
+const isOfDrains = (migration: Migration): boolean =>
+  !isFinished(migration) &&
+  migration.metadata.deletionTimestamp === undefined &&
+  migration.spec.priority === 'SystemCritical'
+
 /** Returns the first free number after this one. */
-function nextNumber(migrations: readonly Migration[], pod: string, after: number): number | undefined {
-  const taken = new Set(migrations.map(({ metadata }) => drainNumberIn(metadata.name, pod)))
+function nextNumber(isTaken: (number: number) => boolean, after: number): number | undefined {
   for (let step = 0; step < mostTries; step += 1) {
     const number = ((after + step) % mostTries) + 1
-    if (!taken.has(number)) return number
+    if (!isTaken(number)) return number
   }
   return undefined
 }

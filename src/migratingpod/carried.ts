@@ -26,6 +26,8 @@ export const carriedLimits = {
 export function carriedBy(
   { labels = {}, annotations = {} }: Partial<Carried>,
   template: PodTemplate['metadata'],
+  /** Keys that the template had before, too. */
+  former: ReadonlySet<string> = new Set(),
 ): Carried {
   const room = Math.max(0, carriedLimits.labels - Object.keys(template?.labels ?? {}).length)
   let left: number = carriedLimits.total
@@ -38,12 +40,12 @@ export function carriedBy(
   return {
     labels: Object.fromEntries(
       added(labels, template?.labels)
-        .filter(([key]) => key !== ours.type)
+        .filter(([key]) => key !== ours.type && !former.has(key))
         .slice(0, room),
     ),
     annotations: Object.fromEntries(
       added(annotations, template?.annotations)
-        .filter(([key]) => !isOfNode(key))
+        .filter(([key]) => !isOfNode(key) && !former.has(key))
         .filter(fits)
         .slice(0, carriedLimits.annotations),
     ),

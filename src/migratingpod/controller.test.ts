@@ -56,6 +56,22 @@ describe('MP-06: a pass', () => {
     },
   )
 
+  it('does not carry on what was removed from the template', async () => {
+    const { server, object, set, pass } = scene()
+    const to = (labels: Readonly<Record<string, string>>) =>
+      server.replace(
+        migratingPods,
+        ref,
+        { ...object(), spec: { template: { ...template, metadata: { labels } } } },
+        undefined,
+      )
+    to({ app: 'x', track: 'beta' })
+    await pass()
+    to({ app: 'x' })
+    await pass()
+    expect(set()?.spec.template.metadata?.labels).toEqual({ app: 'x' })
+  })
+
   it('over what it has written writes nothing', async () => {
     const { server, pass } = scene()
     await pass()

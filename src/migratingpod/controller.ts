@@ -9,7 +9,7 @@ import type { Result } from '../kube/reconcile.ts'
 import type { Store } from '../kube/store.ts'
 import { carriedBy } from './carried.ts'
 import { type ObserveDeps, observe } from './observe.ts'
-import { newSet, setSpecOf, updatedSet } from './own-set.ts'
+import { newSet, setSpecOf, templateKeys, updatedSet } from './own-set.ts'
 import { activePodOf, statusOf } from './status.ts'
 
 export interface MigratingPodDeps extends ObserveDeps {
@@ -54,11 +54,12 @@ async function writeSet(
   const { template } = object.spec
   // Between two pods, the set keeps what the last one had.
   const last = active ?? set?.spec.template.metadata ?? {}
-  const spec = setSpecOf(object.spec, carriedBy(last, template.metadata))
+  const keys = templateKeys(object, set)
+  const spec = setSpecOf(object.spec, carriedBy(last, template.metadata, keys))
   try {
-    if (set === undefined) await api.create(backupPodSets, newSet(object, spec), { namespace, signal })
+    if (set === undefined) await api.create(backupPodSets, newSet(object, spec, keys), { namespace, signal })
     else {
-      const next = updatedSet(set, spec)
+      const next = updatedSet(set, spec, keys)
       if (next !== undefined) await api.replace(backupPodSets, { namespace, name }, next, { signal })
     }
     return undefined

@@ -6,6 +6,7 @@ import {
   type MigratingPodSpec,
   migratingPodLabel,
   migratingPods,
+  templateKeysAnnotation,
   writtenSpecAnnotation,
 } from '../api/migrating-pod.ts'
 import { ownerReference } from '../kube/owner.ts'
@@ -27,29 +28,47 @@ export function setSpecOf(
   }
 }
 
+/** Characters of `templateKeysAnnotation`. Beyond that, what the template had before is forgotten. */
+const mostKeyCharacters = 16_384
+
+/** Returns the keys of labels and annotations that the template of the MigratingPod has or had. */
+export function templateKeys(
+  { spec: { template } }: Pick<MigratingPod, 'spec'>,
+  set: BackupPodSet | undefined,
+): ReadonlySet<string> {
+  const { labels = {}, annotations = {} } = template.metadata ?? {}
+  const now = [...Object.keys(labels), ...Object.keys(annotations)]
+  const before = set?.metadata.annotations?.[templateKeysAnnotation]?.split(' ') ?? []
+  const all = [...new Set([...before, ...now])].filter(key => key !== '').sort()
+  return new Set(all.join(' ').length > mostKeyCharacters ? now.sort() : all)
+}
+
 const hashOf = (spec: BackupPodSetSpec): string =>
   createHash('sha256').update(JSON.stringify(spec)).digest('hex').slice(0, 16)
 
 /** Returns the set to create. */
-export const newSet = ({ metadata }: MigratingPod, spec: BackupPodSetSpec) => ({
+export const newSet = ({ metadata }: MigratingPod, spec: BackupPodSetSpec, keys: ReadonlySet<string>) => ({
   apiVersion: apiVersionOf(backupPodSets),
   kind: backupPodSets.kind,
   metadata: {
     name: metadata.name,
     namespace: metadata.namespace,
     labels: { [migratingPodLabel]: metadata.name },
-    annotations: { [writtenSpecAnnotation]: hashOf(spec) },
+    annotations: { [writtenSpecAnnotation]: hashOf(spec), [templateKeysAnnotation]: [...keys].join(' ') },
     ownerReferences: [ownerReference(migratingPods, metadata)],
   },
   spec,
 })
 
 /** Returns the set with this spec, to replace it; undefined if it has it. */
-export function updatedSet(set: BackupPodSet, spec: BackupPodSetSpec): BackupPodSet | undefined {
-  const hash = hashOf(spec)
+export function updatedSet(
+  set: BackupPodSet,
+  spec: BackupPodSetSpec,
+  keys: ReadonlySet<string>,
+): BackupPodSet | undefined {
+  const marks = { [writtenSpecAnnotation]: hashOf(spec), [templateKeysAnnotation]: [...keys].join(' ') }
   const { labels, annotations, ...metadata } = set.metadata
-  const marked =
-    annotations?.[writtenSpecAnnotation] === hash && labels?.[migratingPodLabel] === metadata.name
+  const marked = isWithin(marks, annotations) && labels?.[migratingPodLabel] === metadata.name
   // The hash notices fields that were removed, and the comparison finds changes by others.
   if (marked && isWithin(spec, set.spec)) return undefined
   return {
@@ -58,7 +77,7 @@ export function updatedSet(set: BackupPodSet, spec: BackupPodSetSpec): BackupPod
     metadata: {
       ...metadata,
       labels: { ...labels, [migratingPodLabel]: metadata.name },
-      annotations: { ...annotations, [writtenSpecAnnotation]: hash },
+      annotations: { ...annotations, ...marks },
     },
     spec,
   }

@@ -62,6 +62,7 @@ const begun = (phase: MigrationPhase, ms: number): Partial<MigrationView> => ({
 describe('D16.phases: a Migration', () => {
   it.each<[string, MigrationView, MigrationPhase, string]>([
     ['begins', view(held()), 'Reserving', 'Begins'],
+    ['does not begin while its set is paused', view(held({ isPaused: true })), 'Pending', 'SetPaused'],
     ['waits for a pod', view(held(), 'Reserving'), 'Reserving', 'TargetComing'],
     ['tells that no node can have it', view(held({ nodes: 0 }), 'Reserving'), 'Reserving', 'NoNode'],
     [

@@ -124,6 +124,8 @@ const settling = (seenForMs: number, reason: string, message: string, { status }
 function toBegin(view: MigrationView, facts: Held, admitted: Admissions): Word {
   const obstacle = admitted.obstacleTo(view, facts.source)
   if (obstacle !== undefined) return { phase: 'Pending', ...obstacle }
+  // One that cannot begin would keep a place from those of other namespaces until its time-out.
+  if (facts.isPaused) return { phase: 'Pending', reason: 'SetPaused', message: 'its BackupPodSet is paused' }
   return { phase: 'Reserving', reason: 'Begins', message: 'a pod is found or made that takes the slot' }
 }
 

@@ -3,7 +3,7 @@ import { heldEndAnnotation } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
-import { podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
+import { called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
 
 describe('D16.last-save: a primary whose app does not know yet that it is deleted', () => {
   let cluster: FakeCluster
@@ -50,6 +50,19 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     expect(a.running.has('uid-p')).toBe(false)
     await untilFrozen('two')
     expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
+  })
+
+  it('and its heir has nothing older to continue with', async () => {
+    await begin()
+    cluster.writePolicy({ intervalMs: 10_000 })
+    cluster.put('a', deleted(0))
+    await died()
+    await vi.waitFor(() => expect(saidBy('a')?.usable).toBeDefined())
+    const { epoch = 1, generation = 0, takenAt = '' } = saidBy('a') ?? {}
+    const atLeast = { epoch, generation, takenAt: Date.parse(takenAt) }
+    cluster.setLease({ ...called(), holders: ['a'], kept: ['a', 'b'], atLeast })
+    await vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
+    expect(b.running.get('uid-h')).toBe('two')
   })
 
   it.each([

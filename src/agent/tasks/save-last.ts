@@ -60,6 +60,7 @@ export async function saveLast(
     // It outlasts the dump, whose own stop ends with the dump.
     await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: leftMs + endsMs, cgroups }, late)
     const stored = await saveOnce(work, { pod, lease, policy: lastSave }, late, {
+      isLast: true,
       isValid: now => leftOf(now, clock.now()) > 0,
     })
     const { generation } = stored.manifest

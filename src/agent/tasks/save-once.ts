@@ -34,6 +34,8 @@ const growing = (draft: Draft) => (bytes: number) => {
 
 interface SaveOptions {
   readonly isFinal?: boolean
+  /** Nothing follows, and no successor may do without it. */
+  readonly isLast?: boolean
   readonly inVain?: (frozenMs: number) => void
   readonly onDumped?: () => void
   /** Whether the dump counts although the pod is being deleted. Default: it does not. */
@@ -54,13 +56,14 @@ export async function saveOnce(
   work: SaveContext,
   { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
-  { isFinal = false, inVain, onDumped, isValid = pod => !pod.terminating }: SaveOptions = {},
+  { isFinal = false, isLast = false, inVain, onDumped, isValid = pod => !pod.terminating }: SaveOptions = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, name, incarnation, epoch } = lease
   const key = { namespace, name, incarnation }
   const last = store.latest(key)
-  const generation = (last?.manifest.generation ?? 0) + 1
+  // A successor may lack one generation, which may be in transit (`stepsBehind`). By a gap the one before counts as too old.
+  const generation = (last?.manifest.generation ?? 0) + (isLast ? 2 : 1)
   const { located } = await understudies.enter(pod, signal)
   const limit = policy.volumeBytes
   const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'

@@ -3,7 +3,7 @@ import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { fitsDowntime } from '../../slot/decide/move.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { handoverOverAt } from './losses.ts'
-import { movesOf, targetFor } from './moves.ts'
+import { isWell, mayMoveNow, movesOf, targetFor } from './moves.ts'
 import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
@@ -24,9 +24,10 @@ export interface Turn extends Handover {
  */
 export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
-  if (memory === undefined || set.paused || !arePrimariesWell(s)) return undefined
+  if (memory === undefined || set.paused) return undefined
   // Drops handovers that have timed out: the primary has to answer again before the next attempt.
-  const turns = [...moved(s), ...requested(s, memory), ...rolled(s, memory)].filter(
+  const others = arePrimariesWell(s) ? [...requested(s, memory), ...rolled(s, memory)] : []
+  const turns = [...moved(s), ...others].filter(
     ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
   )
   // A handover in progress comes first, then requested ones, then the lowest slot.
@@ -50,7 +51,7 @@ const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
 /** Slots that Migrations move, once the pod that takes them has their memory. */
 const moved = (s: Snapshot): Turn[] =>
   [...movesOf(s).values()].flatMap(({ slot, primary, move }): Turn[] => {
-    if (!mayStandStill(slot)) return []
+    if (!mayStandStill(slot) || !mayMoveNow(s, primary)) return []
     const target = targetFor(s, slot, move)
     const successor = handoverSuccessor(target === undefined ? [] : [target], slot)
     const copy = slot.copies.find(({ node }) => node === successor?.node)
@@ -85,19 +86,9 @@ export function withoutSuccessor(s: Snapshot): SlotMemory | undefined {
 }
 
 /** True if every slot has its primary, which holds the Lease and is well. */
-export function arePrimariesWell({ set, memory, pods }: Snapshot): boolean {
-  const primaries = pods.filter(pod => pod.kind === 'primary')
-  return (
-    primaries.length === set.replicas &&
-    primaries.every(pod => {
-      const lease = memory?.slots.get(pod.slot ?? -1)?.lease
-      // A primary that is stopped for its successor fails its probes.
-      const isWell = pod.ready || lease?.handover !== undefined
-      return (
-        isWell && !pod.waking && !pod.stage?.died && !pod.stage?.promoting && lease?.holder.uid === pod.uid
-      )
-    })
-  )
+export function arePrimariesWell(s: Snapshot): boolean {
+  const primaries = s.pods.filter(pod => pod.kind === 'primary')
+  return primaries.length === s.set.replicas && primaries.every(pod => isWell(s, pod))
 }
 
 /** True if every backup exists, is ready for its job and is of the new template, and no pod is on its way out. */

@@ -128,13 +128,22 @@ describe('a Migration moves the primary of a slot', () => {
     expect(made(actions).filter(each => each.type === 'create' && each.successorOf)).toEqual([])
   })
 
-  it('not while another primary is unwell, and one slot after the other', () => {
+  it('although another primary is not Ready, which may last for ever', () => {
+    const s = world(2, 1)
+    const ill = (t: Snapshot): Snapshot => ({
+      ...t,
+      pods: t.pods.map(pod => (pod.name === 'p1' ? { ...pod, ready: false, unreadySince: t.now } : pod)),
+    })
+    const { end } = rest(ill({ ...s, moves: [moveOf('p0', ['far'])] }), next => ill(arrived(next)))
+    expect(primaryOf(end, 0)?.node).toBe('far')
+  })
+
+  it('not while a slot waits for a successor, and one slot after the other', () => {
     const s = world(2, 1)
     const moves = [moveOf('p0', ['far']), moveOf('p1', ['far'], { name: 'n' })]
-    const unwell = s.pods.map(pod =>
-      pod.name === 'p1' ? { ...pod, ready: false, unreadySince: s.now } : pod,
-    )
-    expect(made(actionsOf(decide({ ...s, pods: unwell, moves }, random)))).toEqual([])
+    const waiting = s.pods.filter(pod => pod.name !== 'p1')
+    const actions = made(actionsOf(decide({ ...s, pods: waiting, moves }, random)))
+    expect(actions.filter(each => each.type === 'create' && each.successorOf)).toEqual([])
     let open = 0
     const { end } = rest({ ...s, moves }, next => {
       const asked = [...(next.memory?.slots.values() ?? [])].filter(

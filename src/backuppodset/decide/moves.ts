@@ -57,6 +57,7 @@ export const withoutTarget = (facts: Facts): Moving | undefined =>
     .filter(
       moving =>
         mayStandStill(moving.slot) &&
+        mayMoveNow(facts, moving.primary) &&
         targetFor(facts, moving.slot, moving.move) === undefined &&
         facts.pods.every(pod => !isMadeFor(pod, moving)),
     )
@@ -71,3 +72,30 @@ export const isMadeFor = ({ kind, node, stage }: PodView, { slot, move }: Moving
   stage?.successorOf === slot.lease.slot &&
   stage.madeFor === move.uid &&
   (node === undefined || (node !== slot.lease.node && move.nodes.has(node)))
+
+/** True if the primary holds its Lease and is well. */
+export function isWell({ memory }: Pick<Facts, 'memory'>, pod: PodView): boolean {
+  const lease = memory?.slots.get(pod.slot ?? -1)?.lease
+  // A primary that is stopped for its successor fails its probes.
+  return (pod.ready || lease?.handover !== undefined) && isSettled({ memory }, pod)
+}
+
+function isSettled({ memory }: Pick<Facts, 'memory'>, { slot, waking, node, uid, stage }: PodView): boolean {
+  const lease = memory?.slots.get(slot ?? -1)?.lease
+  // One that waits for a node has no memory, and needs none of the backups.
+  const holds = lease === undefined ? node === undefined : lease.holder.uid === uid
+  return holds && !waking && !stage?.died && !stage?.promoting
+}
+
+/**
+ * True if no slot waits for a successor, and this primary is well. Another one that is not Ready does not count: it may never be, and a
+ * drain would wait for ever.
+ */
+export function mayMoveNow(facts: Facts, primary: PodView): boolean {
+  const primaries = facts.pods.filter(({ kind }) => kind === 'primary')
+  return (
+    primaries.length === facts.set.replicas &&
+    isWell(facts, primary) &&
+    primaries.every(pod => isSettled(facts, pod))
+  )
+}

@@ -6,7 +6,7 @@ import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { promotion } from '../../slot/decide/successors.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
-import { arePrimariesWell, type Turn, turnOf, withoutSuccessor } from './handover-turns.ts'
+import { type Turn, turnOf, withoutSuccessor } from './handover-turns.ts'
 import { withoutTarget } from './moves.ts'
 import { podNamer } from './name.ts'
 import { roleIn } from './primary-sets.ts'
@@ -78,7 +78,7 @@ function makeRelay(s: Snapshot, random: Random): Action[] {
 
 /** Makes a hot backup for a move, on a node where the move may go. */
 function makeTarget(s: Snapshot, random: Random): Action[] {
-  const moving = arePrimariesWell(s) ? withoutTarget(s) : undefined
+  const moving = withoutTarget(s)
   if (moving === undefined) return []
   const { restoreHash = '' } = moving.slot.lease
   const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)

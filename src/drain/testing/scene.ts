@@ -24,12 +24,12 @@ import { createDrainController } from '../controller.ts'
 const namespace = 'default'
 
 interface Start {
-  /** The API server refuses every creation. */
-  readonly refuses?: boolean
+  /** The API server refuses every creation of that kind. */
+  readonly refuses?: 'migrations' | 'poddisruptionbudgets'
   readonly missing?: boolean
 }
 
-export function scene({ missing = false, refuses = false }: Start = {}) {
+export function scene({ missing = false, refuses }: Start = {}) {
   const clock = createFakeClock()
   const sets = createStore<BackupPodSet>()
   const pods = createStore<Pod>({ indexes: { [bySet]: setsNamedBy } })
@@ -51,7 +51,7 @@ export function scene({ missing = false, refuses = false }: Start = {}) {
   }
   const api = fakeApi({
     create: async ({ plural }, body) => {
-      if (refuses) throw new KubeError('Forbidden', 'exceeded quota')
+      if (plural === refuses) throw new KubeError('Forbidden', 'exceeded quota')
       const made = { ...body, metadata: { ...body.metadata, ...meta(body.metadata?.name ?? '') } }
       return put(plural, made)
     },

@@ -32,11 +32,11 @@ export async function manifest<T>(path: string): Promise<Manifest & T> {
   return first as Manifest & T
 }
 
-/** Returns every object in the YAML files directly in `directory`, except kustomizations. */
-export async function manifestsBelow(directory: string): Promise<Manifest[]> {
+/** Returns every object in the YAML files directly in `directory`, except kustomizations, with the fields that the caller expects. */
+export async function manifestsBelow<T = object>(directory: string): Promise<(Manifest & T)[]> {
   const names = (await readdir(join(project, directory))).filter(name => name.endsWith('.yaml'))
   const objects = await Promise.all(names.map(name => manifests(`${directory}/${name}`)))
-  return objects.flat().filter(({ kind }) => kind !== 'Kustomization')
+  return objects.flat().filter(({ kind }) => kind !== 'Kustomization') as (Manifest & T)[]
 }
 
 export async function packageVersion(): Promise<string> {
