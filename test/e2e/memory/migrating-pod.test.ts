@@ -111,7 +111,7 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
     }
     const { last, wrong } = await client
     expect(wrong).toBeUndefined()
-    expect(last).toBeGreaterThan(100)
+    expect(last).toBeGreaterThan(10)
     const now = await podNamed(world, 'mover-2')
     expect(await counter.read(addressOf(now))).toBeGreaterThanOrEqual(last)
     expect(restartsOf(now)).toBe(0)
@@ -132,7 +132,9 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
     const stop = new AbortController()
     const client = countOn(world, 'ended', stop.signal)
     try {
-      await pause(2_000)
+      await eventually(async () =>
+        expect(numberIn(await peek(addressOf(first)), 'count')).toBeGreaterThan(50),
+      )
       await world.api.delete(pods, { namespace: world.namespace, name: 'ended-0' })
       const now = await saved(world, 'ended', 'ended-1')
       expect(now.status?.node).not.toBe(first.spec?.nodeName)
@@ -141,7 +143,7 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
     }
     const { last, wrong } = await client
     expect(wrong).toBeUndefined()
-    expect(last).toBeGreaterThan(100)
+    expect(last).toBeGreaterThan(10)
     const next = await podNamed(world, 'ended-1')
     const after = await peek(addressOf(next))
     expect(numberIn(after, 'count')).toBeGreaterThanOrEqual(last)
