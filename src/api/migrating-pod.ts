@@ -20,6 +20,7 @@ export const movingCheckpointKeys = [
   'keep',
   'giveUpAfterSeconds',
   'disk',
+  'drain',
 ] as const satisfies readonly (keyof CheckpointSpec)[]
 
 export const movingFailoverKeys = [

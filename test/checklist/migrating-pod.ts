@@ -17,6 +17,7 @@ export const migratingPod: FeatureGroup = {
       'the deletion of its pod moves it: the memory continues in the next pod on another node',
       'e2e',
     ),
+    feature('MP-03', 'kubectl drain of its node ends, and it continues elsewhere with its memory', 'e2e'),
     feature('MP-04', 'each state, Invalid included, which heals by itself', 'unit'),
     feature('MP-05', 'the number in the name is the lock against two targets', 'unit'),
     feature('MP-06', 'a pass that ends at any of its writes is completed by the next one', 'unit'),

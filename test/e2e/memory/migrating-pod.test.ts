@@ -5,12 +5,12 @@ import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { type MigratingPod, type MigratingPodSpec, migratingPods } from '../../../src/api/migrating-pod.ts'
 import { type MigrationSpec, migrations } from '../../../src/api/migration.ts'
-import { leases, type Pod, pods } from '../../../src/kube/resources.ts'
+import { leases, type Pod, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
 import { numberIn } from '../../../zoo/http-specimen.ts'
 import { addressOf, counter } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import { needsNodes } from '../lib/cluster.ts'
-import { createWorld, restartsOf, type World } from '../lib/world.ts'
+import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { alone, createWorld, restartsOf, type World } from '../lib/world.ts'
 
 const create = async ({ api, namespace }: World, name: string, spec: Partial<MigratingPodSpec> = {}) => {
   const kind = { apiVersion: 'backup.example.com/v1alpha1', kind: 'MigratingPod' }
@@ -148,6 +148,38 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
     const after = await peek(addressOf(next))
     expect(numberIn(after, 'count')).toBeGreaterThanOrEqual(last)
     expect(after).toMatchObject({ host: 'ended-0', pid })
+    expect(restartsOf(next)).toBe(0)
+  })
+
+  it('MP-03: kubectl drain of its node ends, and it continues elsewhere with all that a client was told', async () => {
+    await using world = await createWorld()
+    await alone(world)
+    await create(world, 'drained', {
+      checkpoint: { interval: '60s' },
+      // A busy machine must not look like a lost node.
+      failover: { nodeTimeout: '60s', fencing: 'None' },
+    })
+    const { status } = await saved(world, 'drained', 'drained-0')
+    const node = status?.node ?? ''
+    await eventually(async () => {
+      const { items } = await world.api.list(podDisruptionBudgets, { namespace: world.namespace })
+      expect(items.length).toBeGreaterThan(0)
+    })
+    const stop = new AbortController()
+    const client = countOn(world, 'drained', stop.signal)
+    try {
+      await kubectl('drain', node, '--ignore-daemonsets', '--delete-emptydir-data', '--timeout=300s')
+      const now = await saved(world, 'drained', 'drained-1')
+      expect(now.status?.node).not.toBe(node)
+      expect(now.status?.lastMove).toMatchObject({ from: 'drained-0', reason: 'Migration' })
+    } finally {
+      stop.abort()
+      await kubectl('uncordon', node)
+    }
+    const { last, wrong } = await client
+    expect(wrong).toBeUndefined()
+    const next = await podNamed(world, 'drained-1')
+    expect(numberIn(await peek(addressOf(next)), 'count')).toBeGreaterThanOrEqual(last)
     expect(restartsOf(next)).toBe(0)
   })
 
