@@ -6,6 +6,7 @@ import { type ControlPlane, startControlPlane } from '../../playground/control-p
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { migratingPodLabel, migratingPods } from '../../src/api/migrating-pod.ts'
+import { migrations } from '../../src/api/migration.ts'
 import { type NodeReportStatus, nodeReports, silencesAnnotation } from '../../src/api/node-report.ts'
 import { numberedSlotLeaseBody } from '../../src/api/numbered-slot.ts'
 import { longestRecord, servingRecordAnnotation } from '../../src/api/serving-record.ts'
@@ -119,6 +120,7 @@ beforeAll(async () => {
     { namespace: 'shop' },
   )
   await admin.create(leases, lease, { namespace: 'shop' })
+  await admin.create(migrations, move('UserTriggered', { name: 'stored' }), { namespace: 'shop' })
   users['agent of n1'] = await apiWithToken(cluster, admin, { ...agents, pod: 'agent-n1' })
   users['agent without a pod'] = await apiWithToken(cluster, admin, agents)
   users.operator = await apiWithToken(cluster, admin, operator)
@@ -126,7 +128,7 @@ beforeAll(async () => {
     createApi({ connection: await loadConnection({ kubeconfig: await cluster.kubeconfigFor(user, groups) }) })
   users.edit = await certified('edith')
   // Stands in for the cluster role `edit`, whose rules come from a controller that does not run here.
-  const resources = '--resource=pods,leases.coordination.k8s.io'
+  const resources = '--resource=pods,leases.coordination.k8s.io,migrations.backup.example.com/status'
   await kubectl('-n', 'shop', 'create', 'role', 'edit', '--verb=get,create,patch,delete', resources)
   await kubectl('-n', 'shop', 'create', 'rolebinding', 'edith', '--role=edit', '--user=edith')
   for (const namespace of ['shop', 'labelled'])
@@ -388,6 +390,13 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     create('edit', leasesPath, { ...lease, metadata: { ...lease.metadata, name: 'web-1' } }),
   ],
   ['a user lets a Migration come before all others', create('edit', movesPath, move('SystemCritical'))],
+  [
+    'a user lets a Migration begin',
+    {
+      ...{ as: 'edit', method: 'PATCH', type: 'merge', path: `${movesPath}/stored/status` },
+      body: { status: { phase: 'Reserving' } },
+    },
+  ],
   ['a user deletes the Lease of a slot', { as: 'edit', method: 'DELETE', path: leasePath }],
 ]
 
@@ -604,6 +613,20 @@ describe('D10.admission: the operator writes the sets of MigratingPods, and no o
     await expect(attempt(patch('operator', `${setsIn('labelled')}/new`, steal))).rejects.toThrow(
       /understudy-operator/,
     )
+  })
+
+  it('and one that its MigratingPod has left behind can be changed', async () => {
+    await users.admin?.create(namespaces, { metadata: { name: 'left', labels: memoryAllowed } })
+    const metadata = { name: 'web', labels: { [migratingPodLabel]: 'web' } }
+    await users.admin?.create(migratingPods, migratingPod('web'), { namespace: 'left' })
+    const body = { ...setOf({ replicas: 1, checkpoint: {}, template }), metadata }
+    await users.admin?.create(backupPodSets, body, { namespace: 'left' })
+    await users.admin?.delete(migratingPods, { namespace: 'left', name: 'web' })
+    const change = {
+      ...patch('admin', `${setsIn('left')}/web`, { metadata: { labels: { note: 'x' } } }),
+      type: 'merge',
+    } as const
+    await expect(attempt(change)).resolves.toBeDefined()
   })
 
   it('a user makes one only where memory is allowed', async () => {
