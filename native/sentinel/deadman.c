@@ -144,15 +144,25 @@ struct deadman *deadman_arm(struct process process, int64_t until, bool kept)
 	return NULL;
 }
 
+/*
+ * Waits for the kernel. After one long wait, the other switches get a millisecond each for a while: many slow pods must not take
+ * all time of the sentinel.
+ */
 static int commit(struct deadman *deadman, int64_t until)
 {
+	static int64_t hurry_until;
 	uint8_t bytes[BYTES];
 	struct batch batch;
+	int64_t began = monotonic_ns();
+	int error;
 
 	begin(&batch, bytes);
 	fill(&batch, until);
 	batch_end(&batch);
-	return committer_commit(deadman->committer, &batch, PROMPT_NS);
+	error = committer_commit(deadman->committer, &batch, began < hurry_until ? NS_PER_MS : PROMPT_NS);
+	if (error == EINPROGRESS)
+		hurry_until = began + (1 + PAUSES) * (int64_t)PROMPT_NS;
+	return error;
 }
 
 void deadman_renew(struct deadman *deadman, int64_t until)

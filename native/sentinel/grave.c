@@ -152,6 +152,13 @@ bool grave_settle(struct grave *grave)
 	grave->late = false;
 	if (!result)
 		grave->state = grave->later;
+	/* A death that came meanwhile could not close it. */
+	if (grave->wanted && grave->state != GRAVE_CLOSED)
+		grave_close(grave);
+	if (grave->late)
+		return false;
+	if (grave->wanted)
+		grave_sweep(grave);
 	return true;
 }
 
@@ -159,6 +166,8 @@ int grave_aim(struct grave *grave, uint32_t heir)
 {
 	int error;
 
+	if (!grave_settle(grave))
+		return EBUSY;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	error = grave->state == GRAVE_CLOSED ? change(grave, &grave->close, GRAVE_CLOSED) : 0;
 	if (error && error != EINPROGRESS)
@@ -170,8 +179,12 @@ int grave_aim(struct grave *grave, uint32_t heir)
 
 int grave_close(struct grave *grave)
 {
-	int error = grave->state == GRAVE_CLOSED ? 0 : change(grave, &grave->close, GRAVE_CLOSED);
+	int error;
 
+	grave->wanted = true;
+	if (!grave_settle(grave))
+		return grave->later == GRAVE_CLOSED ? EINPROGRESS : EBUSY;
+	error = grave->state == GRAVE_CLOSED ? 0 : change(grave, &grave->close, GRAVE_CLOSED);
 	if (error)
 		grave->state = GRAVE_FAILED;
 	return error;
@@ -188,6 +201,9 @@ void grave_sweep(const struct grave *grave)
 
 int grave_open(struct grave *grave)
 {
+	if (!grave_settle(grave))
+		return EBUSY;
+	grave->wanted = false;
 	return grave->state == GRAVE_CLOSED ? change(grave, &grave->open, GRAVE_READY) : 0;
 }
 

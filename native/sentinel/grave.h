@@ -19,6 +19,7 @@ enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
 struct grave {
 	enum grave_state state, later; /* later: the state at the end of the change that is under way */
 	bool late; /* the kernel has not done it yet, or grave_settle() has not looked yet */
+	bool wanted; /* it was asked to close, and not to open since */
 	struct committer *committer; /* keeps the namespace alive until grave_free() */
 	struct network network;
 	struct addresses addresses; /* the pod's addresses */
@@ -37,8 +38,8 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 			void *context);
 
 /*
- * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno; on an error nothing has changed, except on
- * EINPROGRESS: see committer_commit(). Then the state is FAILED until grave_settle().
+ * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno: EBUSY while a change is late. On an error
+ * nothing has changed, except on EINPROGRESS: see committer_commit(). Then the state is FAILED until grave_settle().
  */
 int grave_aim(struct grave *grave, uint32_t heir);
 
@@ -51,10 +52,13 @@ int grave_close(struct grave *grave);
 /* Also removes older connections from the connection tracking. Call it after grave_close(), when there is time. */
 void grave_sweep(const struct grave *grave);
 
-/* Ends the redirect by removing the map's elements; the state becomes READY. Returns 0 or an errno. */
+/* Ends the redirect by removing the map's elements; the state becomes READY. Returns 0 or an errno: EBUSY while a change is late. */
 int grave_open(struct grave *grave);
 
-/* Looks whether the kernel has done by now what took long. Returns false if it has not: look again. */
+/*
+ * Looks whether the kernel has done by now what took long, and then does what was asked for meanwhile. Returns false if it has
+ * not: look again.
+ */
 bool grave_settle(struct grave *grave);
 
 /* Frees the grave; its rules and elements stay in the namespace. */

@@ -347,8 +347,13 @@ void bury_verb(struct client *client, const struct request *request)
  */
 static int open_pod(const struct watch *watch)
 {
-	int error = grave_open(watch->grave);
+	int error;
 
+	/* All graves of a pod have one table, so a late change of one may come after this one. */
+	for (struct watch *other = watch->sentinel->watches; other; other = other->next)
+		if (same_pod(watch, other) && !grave_settle(other->grave))
+			return EBUSY;
+	error = grave_open(watch->grave);
 	if (error)
 		return error;
 	for (struct watch *other = watch->sentinel->watches; other; other = other->next)
@@ -390,8 +395,8 @@ int64_t watches_due(struct sentinel *sentinel, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
-		if (watch->grave && !grave_settle(watch->grave) && now + PATIENT_NS < next)
-			next = now + PATIENT_NS;
+		if (watch->grave && !grave_settle(watch->grave) && now + PROMPT_NS < next)
+			next = now + PROMPT_NS;
 		if (is_closed_for_now(watch) && watch->opens <= now && !is_kept_closed(watch, now)) {
 			int error = open_pod(watch);
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { Migration } from '../api/migration.ts'
 import { annotations } from '../api/labels.ts'
+import type { Migration } from '../api/migration.ts'
 import { scene } from './testing/scene.ts'
 
 describe('D17.rule', () => {
