@@ -1,3 +1,4 @@
+// Long because one world of pods, slots and Migrations serves all of its cases.
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
 import type { Move } from '../../slot/decide/move.ts'
