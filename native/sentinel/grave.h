@@ -18,8 +18,8 @@ enum grave_state { GRAVE_READY, GRAVE_CLOSED, GRAVE_FAILED };
 
 struct grave {
 	enum grave_state state, later; /* later: the state at the end of the change that is under way */
-	bool late; /* the kernel has not done it yet, or grave_settle() has not looked yet */
-	bool wanted; /* it was asked to close, and not to open since */
+	bool late; /* the kernel is at work on it, or grave_settle() has not looked since */
+	bool wanted; /* a client or a death has closed it, and none has opened it since */
 	struct committer *committer; /* keeps the namespace alive until grave_free() */
 	struct network network;
 	struct addresses addresses; /* the pod's addresses */
@@ -56,8 +56,8 @@ void grave_sweep(const struct grave *grave);
 int grave_open(struct grave *grave);
 
 /*
- * Looks whether the kernel has done by now what took long, and then does what was asked for meanwhile. Returns false if it has
- * not: look again.
+ * Looks whether the kernel has ended a late change. After its end, a redirect that is wanted takes effect. Returns false if the change
+ * is still late: look again.
  */
 bool grave_settle(struct grave *grave);
 

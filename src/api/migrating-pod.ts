@@ -92,7 +92,7 @@ export const migratingPodLabel = `${prefix}migrating-pod`
 /** On the set of a MigratingPod: hash of the spec that the operator wrote last. */
 export const writtenSpecAnnotation = `${prefix}written-spec`
 
-/** On the set of a MigratingPod: keys of labels and annotations that its template has or had. What is removed from it is not carried. */
+/** On the set of a MigratingPod: keys of labels and annotations that its template has or had. The pod does not take them to the next one. */
 export const templateKeysAnnotation = `${prefix}template-keys`
 
 /** True for a set that a MigratingPod owns: its pods are numbered, `NAME-0`, `NAME-1` and so on. */

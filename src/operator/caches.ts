@@ -3,7 +3,6 @@ import { drainCondition } from '../api/drain.ts'
 import { gateContainerName } from '../api/gate.ts'
 import { annotations, labels } from '../api/labels.ts'
 import { memoryPermission } from '../api/memory-permission.ts'
-import { migratingPods } from '../api/migrating-pod.ts'
 import { migrations } from '../api/migration.ts'
 import { nodeReports, parseReport } from '../api/node-report.ts'
 import { migrationIndexes } from '../backuppodset/memory/moves.ts'
@@ -67,11 +66,9 @@ export function createCaches(
   // calls off all moves, and deletes the pods that were made for them.
   const indexes = { ...migrationIndexes, ...movingSetIndex }
   const moves = cache(migrations, { indexes, awaited: 'briefly', isNeeded: () => false })
-  // Without the kind, or the right to see it, only sets that users write are managed.
-  const ofPods = cache(migratingPods, { awaited: 'not' })
   const needed = [...Object.values(forMemory), ...(permitted === 'everywhere' ? [] : [permitted])]
   return {
-    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves, migratingPods: ofPods },
+    stores: { ...always, ...forMemory, revisions, permitted, migrations: moves },
     /** Lists that sets with memory need and that are not complete yet. */
     missingForMemory: (): readonly Missing[] =>
       needed

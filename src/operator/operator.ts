@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
+import { migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { failurePauses } from '../backuppodset/action-retries.ts'
 import { createSetController } from '../backuppodset/controller.ts'
@@ -166,8 +167,10 @@ function leadDrains(
 /** Adds the controller of MigratingPods, which keeps a set for each. */
 function leadMigratingPods(
   manager: Manager,
-  { stores: { migratingPods, sets, pods, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
+  { stores: { sets, pods, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
 ): void {
+  // Without the kind, or the right to see it, only sets that users write are managed.
+  const migratingPods = manager.cache(migratingPodResource, { awaited: 'not' })
   const deps = { objects: migratingPods, sets, pods, migrations, clock: manager.clock }
   const isOne = (key: string) => migratingPods.get(key) !== undefined
   manager.controller({
