@@ -63,6 +63,27 @@ describe('from Pending', () => {
     expect([plan.actions, plan.admitted]).toEqual([[], 0])
   })
 
+  it('the place of a job is that of its admission: it counts although the first look knew neither node nor workload', () => {
+    const early = podWith('web-0', { node: undefined, owner: { type: 'unknown', name: 'ReplicaSet x' } })
+    const first = statusOf(viewWith({}, { pod: early }))
+    expect(first).toMatchObject({ phase: 'Pending', reason: 'WorkloadUnknown', source: { uid: early.uid } })
+    const orphan = { ...first, source: { ...source, nodeName: 'n0', workload: 'ReplicaSet/default/other' } }
+    for (const status of [first, orphan])
+      expect(statusOf(viewWith({}, { status: status ?? {} }))).toMatchObject({ phase: 'Running', source })
+    // A pod may get its node after the admission, too.
+    for (const limit of ['maxMigratingPerNode', 'maxMigratingPerWorkload']) {
+      const args = argsWith({ maxMigratingPerWorkload: 9, maxUnavailablePerWorkload: 9, [limit]: 1 })
+      const other = viewWith(
+        { podRef: { namespace: 'default', name: 'web-1' } },
+        { key: 'other', uid: 'other', pod: podWith('web-1') },
+      )
+      const nowhere = viewWith({}, { status: { ...running, source: { uid: source.uid } } })
+      const { statuses } = planOf([nowhere, other], { ok: true, args })
+      expect(statuses.find(({ view }) => view === other)?.status.phase).toBe('Pending')
+      expect(statuses.find(({ view }) => view === nowhere)?.status.source).toEqual(source)
+    }
+  })
+
   it('a status that is as it should be is not written again', () => {
     const status = statusOf(viewWith({ paused: true }))
     expect(statusOf(viewWith({ paused: true }, { status: status ?? {} }))).toBeUndefined()

@@ -8,7 +8,7 @@ import {
   type PodMigrationJobStatus,
 } from '../../api/pod-migration-job.ts'
 import { isEqual } from '../../kube/equal.ts'
-import { arbitrate, disruptionBudgetsOf, type Verdict } from './arbitrate.ts'
+import { arbitrate, disruptionBudgetsOf, placeOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
 import { callOff, live } from './live.ts'
 import { giveUp, reservationFirst } from './reservation-first.ts'
@@ -66,7 +66,7 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
     deletions: deletions.slice(0, mostWrites),
     admitted: changes
       .slice(0, mostWrites)
-      .filter(({ view, status }) => isWaiting(view) && status.startTime !== undefined).length,
+      .filter(({ view, status }) => isWaiting(view) && status.phase === 'Running').length,
     waiting: countBy(words.flatMap(({ word }) => (word.phase === 'Pending' ? [word.reason] : []))),
     againAfterMs: soonest(views, words, {
       ...{ config, now, isMore: changes.length > mostWrites || deletions.length > mostWrites },
@@ -108,7 +108,9 @@ function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): rea
   const { source } = status
   if (source === undefined || !parsed.ok) return []
   const { namespace } = parsed.job.pod
-  const { uid, nodeName: node, workload } = source
+  // A pod may get its node after the admission.
+  const now = pod && placeOf(pod)
+  const { uid, nodeName: node = now?.node, workload = now?.workload } = source
   const disruptionBudgets = pod === undefined ? [] : disruptionBudgetsOf(parsed.job, pod)
   return [{ key, name, createdAt, place: { uid, namespace, node, workload }, disruptionBudgets }]
 }

@@ -1,7 +1,10 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import { viewWith } from '../testing/views.ts'
 import { argsWith, budgetWith, podWith, runningFor, waitingFor, worldOf } from '../testing/worlds.ts'
 import { arbitrate } from './arbitrate.ts'
+import { decide } from './next.ts'
 import { threshold } from './threshold.ts'
 import { type PodFacts, qosClasses } from './world.ts'
 
@@ -129,6 +132,60 @@ describe('PJ20: in 1,000 random worlds', () => {
         }
       }),
       { numRuns: 1_000 },
+    )
+  })
+
+  it('no budget is broken over several passes, although the first one does not know nodes and workloads yet', () => {
+    fc.assert(
+      fc.property(scenarios, ({ pods, waiting, world, args, seed }) => {
+        const early = pods.map((pod, index) => ({
+          ...pod,
+          ...((seed >> (index % 8)) % 2 === 0 && { node: undefined }),
+          ...((seed >> (index % 7)) % 2 === 0 && {
+            owner: { type: 'unknown', name: 'ReplicaSet x' } as const,
+          }),
+        }))
+        const byKey = new Map(waiting.map(job => [job.key, job]))
+        let statuses = new Map<string, PodMigrationJobStatus>()
+        for (const seen of [early, pods, pods, pods]) {
+          const views = [...byKey].flatMap(
+            ([
+              key,
+              {
+                pod: { name, namespace, uid },
+                mode,
+              },
+            ]) => {
+              const pod = seen.find(each => each.uid === uid)
+              const spec = { mode, podRef: { namespace, name } }
+              return [viewWith(spec, { key, name: key, uid: key, pod, status: statuses.get(key) ?? {} })]
+            },
+          )
+          const inWorld = { ...world, pods: new Map(seen.map(pod => [`${pod.namespace}/${pod.name}`, pod])) }
+          const config = { ok: true, args } as const
+          const plan = decide(views, { world: inWorld, config, now: 0, tokens: Number.POSITIVE_INFINITY })
+          statuses = new Map([
+            ...statuses,
+            ...plan.statuses.map(({ view, status }) => [view.key, status] as const),
+          ])
+          const isUnder = ({ uid }: PodFacts) =>
+            waiting.some(job => job.pod.uid === uid && statuses.get(job.key)?.phase === 'Running')
+          if (seen === early) continue
+          const under = pods.filter(
+            pod =>
+              isUnder(pod) && !early.some(({ uid, owner }) => uid === pod.uid && owner.type === 'workload'),
+          )
+          for (const pod of under) {
+            const of = (key: (pod: PodFacts) => unknown) =>
+              under.filter(each => key(each) === key(pod)).length
+            const { maxMigratingPerNode: ofNode, maxMigratingPerWorkload, rounding } = args
+            if (ofNode !== undefined) expect(of(({ node }) => node)).toBeLessThanOrEqual(ofNode)
+            const desired = world.workloads.get(keyOf(pod))?.desired ?? 0
+            expect(of(keyOf)).toBeLessThanOrEqual(threshold(desired, maxMigratingPerWorkload, rounding))
+          }
+        }
+      }),
+      { numRuns: 300 },
     )
   })
 

@@ -109,6 +109,26 @@ describe('ReservationFirst', () => {
     expect([aborted.status?.phase, aborted.actions]).toEqual(['Running', []])
   })
 
+  it('a replacement that the workload has had once is never given up, although its ReplicaSet has released it', () => {
+    const had: PodMigrationJobStatus = {
+      ...{ ...running, status: 'Complete', conditions: evicting, reservation: { name, uid: 'r' } },
+      podRef: { namespace: 'default', name, uid: 'r' },
+    }
+    const released = { pod: undefined, reservation: present() }
+    for (const phase of ['Succeed', 'Failed', 'Aborted'] as const)
+      expect(planOf({}, { ...released, status: { ...had, phase, completionTime: at(0) } }).actions).toEqual(
+        [],
+      )
+    const ended = planOf({ abort: true }, { ...released, status: had })
+    expect([ended.status?.phase, ended.actions]).toEqual(['Succeed', []])
+    // The other pod, too, is taken out of its ReplicaSet.
+    const going = planOf(
+      {},
+      { pod: { ...pod, owner: { type: 'none' } }, reservation: present(), status: had },
+    )
+    expect([going.status?.phase, going.actions]).toEqual(['Running', []])
+  })
+
   it('a reservation that somebody deletes, or whose name is taken, ends the job', () => {
     const status = { ...running, reservation: { name, uid: 'r' } }
     expect(planOf({}, { status }).status).toMatchObject({ phase: 'Failed', reason: 'MissingReservation' })

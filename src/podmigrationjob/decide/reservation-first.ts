@@ -16,6 +16,7 @@ export const reservationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `res
 
 export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean): Word {
   const { reservation: facts, pod } = view
+  if (facts.type === 'present' && isTheWorkloads(view, facts)) return adopted(view, job, isTimedOut, facts)
   if (pod !== undefined && !(pod.owner.type === 'workload' && pod.owner.kind === 'Deployment'))
     return failed(
       'FailedCreateReservation',
@@ -27,11 +28,15 @@ export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: bool
     case 'absent':
       return withoutReservation(view, job, isTimedOut, facts.seenForMs)
     case 'present':
-      return facts.isAdopted ? adopted(view, job, isTimedOut, facts) : reserved(view, job, isTimedOut, facts)
+      return reserved(view, job, isTimedOut, facts)
     default:
       return facts satisfies never
   }
 }
+
+/** A workload that has had the replacement once has it for good: a pod that it has released since may still serve. */
+const isTheWorkloads = ({ status }: Pick<JobView, 'status'>, { isAdopted, uid }: Present): boolean =>
+  isAdopted || status.podRef?.uid === uid
 
 function withoutReservation(view: JobView, job: ParsedJob, isTimedOut: boolean, absentForMs: number): Word {
   const { pod, status } = view
@@ -147,10 +152,10 @@ function adopted(view: JobView, job: ParsedJob, isTimedOut: boolean, { uid, node
   }
 }
 
-/** Deletes the replacement unless the workload has it. Undefined: there is none, or it is too late. */
+/** Deletes the replacement unless the workload has had it. Undefined: there is none, or it is too late. */
 export function giveUp(view: JobView): Action | undefined {
   const { reservation: facts, parsed } = view
-  if (facts.type !== 'present' || facts.isAdopted || !parsed.ok) return undefined
+  if (facts.type !== 'present' || isTheWorkloads(view, facts) || !parsed.ok) return undefined
   const { uid, resourceVersion } = facts
   const { namespace } = parsed.job.pod
   return { type: 'deleteReservation', view, namespace, name: reservationNameOf(view), uid, resourceVersion }

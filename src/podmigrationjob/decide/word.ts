@@ -28,25 +28,34 @@ export const waits = (reason: string, message: string): Word => ({
 
 const isOver = (phase: JobPhase) => phase === 'Succeed' || phase === 'Failed' || phase === 'Aborted'
 
+/**
+ * The place of the job in the budgets. At its first look the operator may not know node and workload yet, so the place is that of the
+ * admission; what is not known even then is filled in when it is.
+ */
+function sourceOf({ status, pod }: JobView, begins: boolean): PodMigrationJobStatus['source'] {
+  if (pod === undefined) return status.source
+  const found = {
+    uid: pod.uid,
+    ...(pod.node !== undefined && { nodeName: pod.node }),
+    ...(pod.owner.type === 'workload' && { workload: pod.owner.key }),
+  }
+  return begins ? found : { ...found, ...status.source }
+}
+
 /** Returns the status that follows the word. A word that repeats the status gives an equal one. */
 export function statusAfter(view: JobView, word: Word, now: number): PodMigrationJobStatus {
-  const { status, generation, pod } = view
+  const { status, generation } = view
   const { phase, reason, message, condition, more } = word
   const at = new Date(now).toISOString()
-  const source =
-    status.source ??
-    (pod && {
-      uid: pod.uid,
-      ...(pod.node !== undefined && { nodeName: pod.node }),
-      ...(pod.owner.type === 'workload' && { workload: pod.owner.key }),
-    })
+  const begins = phase === 'Running' && status.phase !== 'Running'
+  const source = sourceOf(view, begins)
   return {
     ...status,
     ...(source && { source }),
     phase,
     // The API server would refuse a status with a longer text, such as the answer of a webhook.
     ...{ reason: cutTo(reason, conditionLimits.reason), message: cutTo(message, conditionLimits.message) },
-    ...(phase === 'Running' && status.startTime === undefined && { startTime: at }),
+    ...(begins && { startTime: at }),
     ...(isOver(phase) && { completionTime: at, status: 'Complete' }),
     ...(condition && !isOver(phase) && { status: condition.type }),
     ...more,
