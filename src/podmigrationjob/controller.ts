@@ -20,6 +20,7 @@ import { type Result, RetryLater } from '../kube/reconcile.ts'
 import type { Store } from '../kube/store.ts'
 import { createSince } from '../slot/observe/since.ts'
 import { type Performer, perform } from './act/perform.ts'
+import { createRequests } from './act/requests.ts'
 import { createTokens } from './act/tokens.ts'
 import { createWriter, isAnyOpen } from './act/write-status.ts'
 import { decide, type Plan } from './decide/next.ts'
@@ -71,7 +72,7 @@ export function createJobController(options: JobControllerOptions): Controller {
   const isKoordinatorServed = createKoordinatorCheck(api, clock)
   const evictions = createTokens(clock)
   const flow = createTokens(clock)
-  const requested = new Map<string, number>()
+  const requests = createRequests(clock)
   let defaults = argsOf(parseArgs({}))
   let signalOfTerm: AbortSignal | undefined
   let term: Term | undefined
@@ -118,7 +119,7 @@ export function createJobController(options: JobControllerOptions): Controller {
     await writer.settle(signal)
     const config = configIn(world.stores.configMaps, options.namespace)
     if (config.ok) defaults = config.args
-    const deps = { ...options, world: world.stores, since, clock }
+    const deps = { ...options, world: world.stores, since, clock, requests }
     const begun = clock.monotonic()
     const { views, world: facts } = observe(writer.merged(listed), defaults, deps)
     const { flowControl } = defaults
@@ -127,10 +128,9 @@ export function createJobController(options: JobControllerOptions): Controller {
     metrics.arbitrated((clock.monotonic() - begun) / 1000)
     metrics.jobs(byPhase(views), plan.waiting)
     isBusy = isAnyOpen(listed)
-    const isPresent = new Set(views.map(({ uid }) => uid))
-    for (const uid of requested.keys()) if (!isPresent.has(uid)) requested.delete(uid)
+    requests.keep(new Set(views.map(({ uid }) => uid)))
     if (flowControl !== undefined) flow.take(plan.admitted)
-    const performer: Performer = { api, writer, clock, evictions, requested, noteEviction: metrics.eviction }
+    const performer: Performer = { api, writer, clock, evictions, requests, noteEviction: metrics.eviction }
     return execute(plan, defaults, performer, { api, signal, log })
   }
 

@@ -9,7 +9,8 @@ import { isKubeError, type KubeErrorCode, messageOf } from '../../kube/errors.ts
 import { apiVersionOf, pathOf, pods } from '../../kube/resources.ts'
 import { evictReasons } from '../decide/evict-directly.ts'
 import type { Action, JobView } from '../decide/view.ts'
-import { failed, statusAfter, type Word } from '../decide/word.ts'
+import { conditionOf, failed, statusAfter, type Word } from '../decide/word.ts'
+import type { Requests } from './requests.ts'
 import { adopt, createReservation, NoReservation, noReservation } from './reserve.ts'
 import type { Tokens } from './tokens.ts'
 import type { Writer } from './write-status.ts'
@@ -20,10 +21,9 @@ export const evictPauseMs = 5_000
 export interface Performer {
   readonly api: Pick<Api, 'get' | 'create' | 'patch' | 'delete' | 'request'>
   readonly writer: Writer
-  readonly clock: Pick<Clock, 'monotonic' | 'now'>
+  readonly clock: Pick<Clock, 'now'>
   readonly evictions: Tokens
-  /** Monotonic ms of the last request for an eviction, by uid of the job. */
-  readonly requested: Map<string, number>
+  readonly requests: Requests
   /** Called after each answer to a request for an eviction. */
   readonly noteEviction: (result: 'accepted' | 'refused' | 'failed') => void
 }
@@ -35,18 +35,17 @@ export async function perform(
   performer: Performer,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { clock, requested, evictions } = performer
+  const { requests, evictions } = performer
   const due: Extract<Action, { type: 'evict' }>[] = []
   const waits: number[] = []
   const others: Promise<void>[] = []
-  const now = clock.monotonic()
   let left = evictions.available(args.evict)
   for (const action of actions) {
     if (action.type !== 'evict') {
       others.push(write(action, performer, signal))
       continue
     }
-    const restMs = (requested.get(action.view.uid) ?? Number.NEGATIVE_INFINITY) + evictPauseMs - now
+    const restMs = evictPauseMs - requests.sinceMs(action.view.uid)
     if (restMs > 0) waits.push(restMs)
     else if (left < 1) waits.push(1_000 / args.evict.perSecond)
     else {
@@ -69,7 +68,7 @@ export async function perform(
 async function evict(
   { view, pod }: Extract<Action, { type: 'evict' }>,
   { defaultDeleteOptions }: MigrationControllerArgs,
-  { api, writer, clock, requested, noteEviction }: Performer,
+  { api, writer, clock, requests, noteEviction }: Performer,
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name, uid } = pod
@@ -77,12 +76,13 @@ async function evict(
   const deleteOptions = { ...given, preconditions: { ...given?.preconditions, uid } }
   const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions }
   const path = pathOf(pods, { namespace, name, subresource: 'eviction' })
-  requested.set(view.uid, clock.monotonic())
+  requests.note(view.uid, 'unanswered')
   const write = (word: Word) => writer.write(view, statusAfter(view, word, clock.now()), signal)
   try {
     await api.request('POST', path, { body, contentType: 'application/json', signal })
   } catch (error) {
     // The next pass sees that the pod is gone, or that another one has its name.
+    if (isKubeError(error) && !error.ambiguous && error.code !== 'Aborted') requests.note(view.uid, 'none')
     if (isKubeError(error, 'NotFound')) return
     if (!isKubeError(error) || error.ambiguous || error.code === 'Aborted') throw error
     const isFinal = finalCodes.includes(error.code)
@@ -92,8 +92,9 @@ async function evict(
     return
   }
   noteEviction('accepted')
-  if (view.status.reason === evictReasons.evicting) return
-  // From now on the job cannot be aborted.
+  // From now on the job cannot be aborted. An abort that refuses this write comes too late: the next pass writes it again.
+  requests.note(view.uid, 'accepted')
+  if (conditionOf(view.status, jobConditions.eviction)?.reason === evictReasons.evicting) return
   const word = {
     phase: 'Running',
     reason: evictReasons.evicting,

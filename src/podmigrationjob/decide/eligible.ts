@@ -6,7 +6,7 @@ import type { PodFacts, WaitingJob, World } from './world.ts'
 
 /** Returns why the pod may not be migrated; undefined if it may. */
 export function refusalOf(
-  job: WaitingJob,
+  job: Pick<WaitingJob, 'skipGates' | 'mode'>,
   pod: PodFacts,
   world: Pick<World, 'workloads'>,
   args: MigrationControllerArgs,
@@ -27,7 +27,7 @@ function always(pod: PodFacts): string | undefined {
 }
 
 function byGate(
-  { skipGates, mode }: WaitingJob,
+  { skipGates, mode }: Pick<WaitingJob, 'skipGates' | 'mode'>,
   pod: PodFacts,
   { workloads }: Pick<World, 'workloads'>,
   args: MigrationControllerArgs,

@@ -1,10 +1,14 @@
 /** The mode `EvictDirectly`, after admission. */
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { jobConditions } from '../../api/pod-migration-job.ts'
+import { beforeAct, type Rules, refusedSince } from './before-act.ts'
 import type { JobView } from './view.ts'
 import { conditionOf, failed, type Word } from './word.ts'
 
 export const evictReasons = {
+  /** Announced; an abort is in time. */
+  coming: 'EvictionComing',
+  /** Accepted. */
   evicting: 'Evicting',
   failed: 'FailedEvict',
   complete: 'EvictComplete',
@@ -14,7 +18,7 @@ export const evictReasons = {
  * The status announces the eviction before it is requested. So a pod that is gone was evicted by the job if the condition is there, and went
  * by itself if not, whenever the operator ended.
  */
-export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean): Word {
+export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
   const { pod, status } = view
   const eviction = conditionOf(status, jobConditions.eviction)
   const name = `${job.pod.namespace}/${job.pod.name}`
@@ -25,9 +29,11 @@ export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean
           ...{ phase: 'Succeed', reason: evictReasons.complete, message: `pod ${name} is gone` },
           condition: { type: jobConditions.eviction, status: 'True' },
         }
-  const isUnanswered = eviction === undefined || eviction.reason === evictReasons.failed
-  if (job.isAborted && isUnanswered && !pod.isTerminating)
-    return { phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' }
+  const isAccepted = view.eviction === 'accepted' || eviction?.reason === evictReasons.evicting
+  if (job.isAborted && !isAccepted && !pod.isTerminating)
+    return unlessAccepted(view, {
+      ...{ phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' },
+    })
   if (isTimedOut)
     return failed(
       'Timeout',
@@ -37,21 +43,27 @@ export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean
     return eviction === undefined
       ? failed('MissingPod', `pod ${name} was deleted before it could be evicted`)
       : evicting('the pod is being deleted')
-  return (
-    beforeEviction(view, job) ??
-    (eviction === undefined ? evicting('the eviction is requested') : again(view, pod))
-  )
+  // The cache of pods is behind.
+  if (view.eviction === 'accepted') return evicting('the pod is being deleted')
+  const refusal = refusedSince(view, job, rules)
+  if (refusal !== undefined) return unlessAccepted(view, refusal)
+  const held = beforeAct(view, job, rules)
+  if (held !== undefined) return held
+  return eviction === undefined ? coming : again(view, pod)
 }
 
-/** Returns why the eviction waits although the job is admitted. */
-export function beforeEviction({ isRolling }: JobView, job: ParsedJob): Word | undefined {
-  if (job.isPaused) return { phase: 'Running', reason: 'Paused', message: 'the job is paused' }
-  if (isRolling && !job.skipGates.has('RollingOut'))
-    return {
-      ...{ phase: 'Running', reason: 'RollingOut' },
-      message: 'waits until the workload of the pod has rolled out its change',
-    }
-  return undefined
+/** A job that ends says that the pod stays, so it waits until that is certain. */
+const unlessAccepted = ({ eviction }: JobView, end: Word): Word =>
+  eviction === 'none'
+    ? end
+    : {
+        ...{ phase: 'Running', reason: 'Aborting' },
+        message: 'the operator looks whether the eviction was accepted',
+      }
+
+const coming: Word = {
+  ...{ phase: 'Running', reason: evictReasons.coming, message: 'the eviction is requested' },
+  condition: { type: jobConditions.eviction, status: 'False' },
 }
 
 const evicting = (message: string): Word => ({
@@ -61,7 +73,7 @@ const evicting = (message: string): Word => ({
 
 /** The word stays as it is, and the eviction is requested, perhaps once more. */
 const again = (view: JobView, pod: NonNullable<JobView['pod']>): Word => {
-  const { reason = evictReasons.evicting, message = '' } =
+  const { reason = evictReasons.coming, message = '' } =
     conditionOf(view.status, jobConditions.eviction) ?? {}
   return { phase: 'Running', reason, message, action: { type: 'evict', view, pod } }
 }

@@ -2,7 +2,7 @@
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { jobConditions } from '../../api/pod-migration-job.ts'
 import { settlesMs } from './arbitrate.ts'
-import { beforeEviction } from './evict-directly.ts'
+import { beforeAct, type Rules, refusedSince } from './before-act.ts'
 import type { Action, JobView, LiveFacts } from './view.ts'
 import { failed, type Word } from './word.ts'
 
@@ -11,13 +11,13 @@ type Present = Extract<LiveFacts, { type: 'present' }>
 /** The name is the same after each restart, so that no job has two Migrations. */
 export const migrationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `job-${uid}`
 
-export function live(view: JobView, job: ParsedJob, isTimedOut: boolean): Word {
+export function live(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
   const { live: facts } = view
   switch (facts.type) {
     case 'foreign':
       return failed('MigrationNameTaken', `another Migration has the name ${migrationNameOf(view)}`)
     case 'absent':
-      return withoutMigration(view, job, isTimedOut, facts.seenForMs)
+      return withoutMigration(view, job, isTimedOut, { ...rules, absentForMs: facts.seenForMs })
     case 'present':
       return followed(view, job, isTimedOut, facts)
     default:
@@ -25,7 +25,12 @@ export function live(view: JobView, job: ParsedJob, isTimedOut: boolean): Word {
   }
 }
 
-function withoutMigration(view: JobView, job: ParsedJob, isTimedOut: boolean, absentForMs: number): Word {
+function withoutMigration(
+  view: JobView,
+  job: ParsedJob,
+  isTimedOut: boolean,
+  { absentForMs, ...rules }: Rules & { readonly absentForMs: number },
+): Word {
   const { status, pod } = view
   const { migration } = status
   if (pod === undefined || pod.isTerminating)
@@ -41,7 +46,10 @@ function withoutMigration(view: JobView, job: ParsedJob, isTimedOut: boolean, ab
     return failed('MigrationDeleted', 'the Migration of the job was deleted; the pod stays')
   if (job.isAborted || isTimedOut)
     return moving('Aborting', 'the operator looks whether its Migration exists')
-  const waits = beforeEviction(view, job)
+  const refusal = refusedSince(view, job, rules)
+  if (refusal !== undefined)
+    return isCertain ? refusal : moving('Aborting', 'the operator looks whether its Migration exists')
+  const waits = beforeAct(view, job, rules)
   if (waits !== undefined) return waits
   const name = migrationNameOf(view)
   const word = moving('MigrationComing', `Migration ${job.pod.namespace}/${name} is created`)

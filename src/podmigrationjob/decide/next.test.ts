@@ -24,7 +24,7 @@ const eviction = (reason: string) => ({
   ...({ type: 'Eviction', status: 'False', reason, message: 'the eviction is requested' } as const),
   ...{ lastTransitionTime: at(0), observedGeneration: 1 },
 })
-const announced = (reason = 'Evicting'): PodMigrationJobStatus => ({
+const announced = (reason = 'EvictionComing'): PodMigrationJobStatus => ({
   ...running,
   ...{ status: 'Eviction', reason, message: 'the eviction is requested', conditions: [eviction(reason)] },
 })
@@ -93,7 +93,7 @@ describe('from Pending', () => {
 describe('EvictDirectly', () => {
   it('the eviction is announced, and requested by a later pass', () => {
     const first = planOf([viewWith({}, { status: running })])
-    expect(first.statuses[0]?.status).toMatchObject({ status: 'Eviction', reason: 'Evicting' })
+    expect(first.statuses[0]?.status).toMatchObject({ status: 'Eviction', reason: 'EvictionComing' })
     expect(first.actions).toEqual([])
     const second = planOf([viewWith({}, { status: announced() })])
     expect(second.statuses).toEqual([])
@@ -127,7 +127,22 @@ describe('EvictDirectly', () => {
     const abort = (status: PodMigrationJobStatus) => planOf([viewWith({ abort: true }, { status })])
     expect(abort(running).statuses[0]?.status).toMatchObject({ phase: 'Aborted' })
     expect(abort(announced('FailedEvict')).statuses[0]?.status).toMatchObject({ phase: 'Aborted' })
-    expect(abort(announced()).statuses).toEqual([])
+    const announcement = abort(announced())
+    expect(announcement.statuses[0]?.status).toMatchObject({ phase: 'Aborted' })
+    expect(announcement.actions).toEqual([])
+    expect(abort(announced('Evicting')).statuses).toEqual([])
+  })
+
+  it('a job ends as Aborted only if its eviction was not accepted, although neither pod nor job show that yet', () => {
+    const abort = (eviction: JobView['eviction']) =>
+      planOf([viewWith({ abort: true }, { status: announced(), eviction })])
+    const accepted = abort('accepted')
+    expect(accepted.statuses[0]?.status).toMatchObject({ phase: 'Running', reason: 'Evicting' })
+    const unanswered = abort('unanswered')
+    expect(unanswered.statuses[0]?.status).toMatchObject({ phase: 'Running', reason: 'Aborting' })
+    expect([...accepted.actions, ...unanswered.actions, unanswered.againAfterMs]).toEqual([1_000])
+    // An eviction that was accepted is not requested again, and the status says that it was.
+    expect(planOf([viewWith({}, { status: announced(), eviction: 'accepted' })]).actions).toEqual([])
   })
 
   it('its ttl counts from its admission', () => {

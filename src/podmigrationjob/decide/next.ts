@@ -115,7 +115,8 @@ function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): rea
   return [{ key, name, createdAt, place: { uid, namespace, node, workload }, disruptionBudgets }]
 }
 
-function wordOf(view: JobView, verdict: Verdict | undefined, { config, now }: Surroundings): Word {
+function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Surroundings): Word {
+  const { config, now } = surroundings
   const { parsed, status } = view
   // The configuration may have the mode that the job lacks.
   if (!config.ok && !isRunning(view) && !(parsed.ok && parsed.job.isAborted))
@@ -128,11 +129,11 @@ function wordOf(view: JobView, verdict: Verdict | undefined, { config, now }: Su
   const isTimedOut = now - Date.parse(status.startTime ?? '') >= job.ttlMs
   switch (job.mode) {
     case 'EvictDirectly':
-      return evictDirectly(view, job, isTimedOut)
+      return evictDirectly(view, job, isTimedOut, surroundings)
     case 'Live':
-      return live(view, job, isTimedOut)
+      return live(view, job, isTimedOut, surroundings)
     case 'ReservationFirst':
-      return reservationFirst(view, job, isTimedOut)
+      return reservationFirst(view, job, isTimedOut, surroundings)
     default:
       return job.mode satisfies never
   }
@@ -197,7 +198,10 @@ function soonest(
   const ends = views.flatMap(view =>
     isFinishedJob(view) ? (kept === undefined ? [] : [endedAt(view) + kept]) : deadlineOf(view),
   )
-  const waiting = words.some(({ word }) => word.phase === 'Pending')
+  // A job that ends waits until time has told what an act without an answer has done.
+  const waiting = words.some(
+    ({ word: { phase, reason } }) => phase === 'Pending' || reason === 'Aborting' || reason === 'Releasing',
+  )
   const times = [
     ...ends.map(at => at - now),
     ...(isMore ? [nextWritesMs] : []),

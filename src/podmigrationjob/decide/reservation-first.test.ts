@@ -57,7 +57,7 @@ describe('ReservationFirst', () => {
     expect(reasons.flatMap(({ actions }) => actions)).toEqual([])
     expect(planOf({}, { reservation: present(), hasUnready: true }).status?.reason).toBe('WaitForWorkload')
     const announced = planOf({}, { reservation: present() })
-    expect([announced.status?.reason, announced.actions]).toEqual(['Evicting', []])
+    expect([announced.status?.reason, announced.actions]).toEqual(['EvictionComing', []])
     const status = { ...running, conditions: evicting }
     expect(planOf({}, { reservation: present(), status }).actions).toEqual(['adopt'])
     expect(planOf({}, { reservation: present(), status, hasUnready: true }).actions).toEqual([])

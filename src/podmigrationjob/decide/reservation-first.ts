@@ -5,7 +5,8 @@
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { jobConditions } from '../../api/pod-migration-job.ts'
 import { settlesMs } from './arbitrate.ts'
-import { beforeEviction, evictReasons } from './evict-directly.ts'
+import { beforeAct, type Rules, refusedSince } from './before-act.ts'
+import { evictReasons } from './evict-directly.ts'
 import type { Action, JobView, ReservationFacts } from './view.ts'
 import { conditionOf, failed, type Word } from './word.ts'
 
@@ -14,7 +15,7 @@ type Present = Extract<ReservationFacts, { type: 'present' }>
 /** The name is the same after each restart, so that no job has two reservations. */
 export const reservationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `reservation-${uid}`
 
-export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean): Word {
+export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
   const { reservation: facts, pod } = view
   if (facts.type === 'present' && isTheWorkloads(view, facts)) return adopted(view, job, isTimedOut, facts)
   if (pod !== undefined && !(pod.owner.type === 'workload' && pod.owner.kind === 'Deployment'))
@@ -26,9 +27,9 @@ export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: bool
     case 'foreign':
       return failed('FailedCreateReservation', `another pod has the name ${reservationNameOf(view)}`)
     case 'absent':
-      return withoutReservation(view, job, isTimedOut, facts.seenForMs)
+      return withoutReservation(view, job, isTimedOut, { ...rules, absentForMs: facts.seenForMs })
     case 'present':
-      return reserved(view, job, isTimedOut, facts)
+      return reserved(view, job, isTimedOut, { ...rules, facts })
     default:
       return facts satisfies never
   }
@@ -38,18 +39,23 @@ export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: bool
 const isTheWorkloads = ({ status }: Pick<JobView, 'status'>, { isAdopted, uid }: Present): boolean =>
   isAdopted || status.podRef?.uid === uid
 
-function withoutReservation(view: JobView, job: ParsedJob, isTimedOut: boolean, absentForMs: number): Word {
+function withoutReservation(
+  view: JobView,
+  job: ParsedJob,
+  isTimedOut: boolean,
+  { absentForMs, ...rules }: Rules & { readonly absentForMs: number },
+): Word {
   const { pod, status } = view
   const { reservation } = status
   const isGone = reservation === undefined || reservation.uid !== undefined
   // The cache may not show yet that the last leader has created it.
   const isCertain = isGone || absentForMs >= settlesMs
-  const end = endOf(view, job, isTimedOut)
+  const end = endOf(view, job, isTimedOut, rules)
   if (end !== undefined) return isCertain ? end : releasing(end.message)
   if (pod === undefined) return failed('MissingPod', 'the pod is gone')
   if (reservation?.uid !== undefined)
     return failed('MissingReservation', 'the pod that was made for the job is gone; the other one stays')
-  const waits = beforeEviction(view, job)
+  const waits = beforeAct(view, job, rules)
   if (waits !== undefined) return waits
   const name = reservationNameOf(view)
   const word: Word = {
@@ -62,13 +68,13 @@ function withoutReservation(view: JobView, job: ParsedJob, isTimedOut: boolean, 
 }
 
 /** Returns how a job ends that can still turn back; undefined: it continues. */
-function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean): Word | undefined {
+function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word | undefined {
   const { pod, status } = view
   if (pod === undefined || pod.isTerminating)
     return failed('MissingPod', 'the pod is gone, or is being deleted, and the job has not caused that')
   if (job.isAborted)
     return { phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' }
-  if (!isTimedOut) return undefined
+  if (!isTimedOut) return refusedSince(view, job, rules)
   const scheduled = conditionOf(status, jobConditions.reservationScheduled)
   return scheduled?.reason === 'Unschedulable'
     ? failed('Unschedulable', `no node took the replacement within the ttl: ${scheduled.message}`)
@@ -81,14 +87,19 @@ const releasing = (why: string): Word => ({
 })
 
 /** The replacement exists, and the workload does not have it yet. */
-function reserved(view: JobView, job: ParsedJob, isTimedOut: boolean, facts: Present): Word {
+function reserved(
+  view: JobView,
+  job: ParsedJob,
+  isTimedOut: boolean,
+  { facts, ...rules }: Rules & { readonly facts: Present },
+): Word {
   const { uid, node, unschedulable, isReady } = facts
   const name = reservationNameOf(view)
   const more = {
     reservation: { name, uid },
     ...(node !== undefined && { nodeName: node }),
   }
-  const end = endOf(view, job, isTimedOut)
+  const end = endOf(view, job, isTimedOut, rules)
   if (end !== undefined) {
     const action = giveUp(view)
     return { ...releasing(end.message), more, ...(action && { action }) }
@@ -105,7 +116,7 @@ function reserved(view: JobView, job: ParsedJob, isTimedOut: boolean, facts: Pre
       message: `pod ${name} is on node ${node}, and not ready yet`,
       condition: { type: jobConditions.boundPodReady, status: 'False' },
     }
-  return beforeEviction(view, job) ?? toAdopt(view, more)
+  return beforeAct(view, job, rules) ?? toAdopt(view, more)
 }
 
 /** A ReplicaSet with one pod too many deletes a pod that is not ready before the cheapest pod. */
@@ -118,7 +129,7 @@ function toAdopt(view: JobView, more: NonNullable<Word['more']>): Word {
       message: 'waits until all pods of the workload are ready',
     }
   const word: Word = {
-    ...{ phase: 'Running', reason: evictReasons.evicting, more },
+    ...{ phase: 'Running', reason: evictReasons.coming, more },
     message: 'the workload adopts the replacement, and deletes the pod',
     condition: { type: jobConditions.eviction, status: 'False' },
   }

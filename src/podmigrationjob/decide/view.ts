@@ -26,9 +26,14 @@ export interface JobView {
   readonly isRolling: boolean
   /** The workload of the pod has pods that are not ready. */
   readonly hasUnready: boolean
+  /** The request for the eviction of the pod, as this process knows it. */
+  readonly eviction: EvictionRequest
   readonly live: LiveFacts
   readonly reservation: ReservationFacts
 }
+
+/** `none`: the pod is not asked to go, or the API server has refused. `unanswered`: it may have been accepted. */
+export type EvictionRequest = 'none' | 'unanswered' | 'accepted'
 
 /** The Migration of a job with mode `Live`. */
 export type LiveFacts =

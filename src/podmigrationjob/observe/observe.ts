@@ -10,7 +10,7 @@ import type { Store } from '../../kube/store.ts'
 import type { Since } from '../../slot/observe/since.ts'
 import { migrationNameOf } from '../decide/live.ts'
 import { reservationNameOf } from '../decide/reservation-first.ts'
-import type { JobView, LiveFacts, ReservationFacts } from '../decide/view.ts'
+import type { EvictionRequest, JobView, LiveFacts, ReservationFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
 import { disruptionBudgetsIn, isReadyPod, podFacts, workloadFacts } from './pod-facts.ts'
 import type { WorldStores } from './world-caches.ts'
@@ -27,6 +27,7 @@ export interface ObserveDeps {
   readonly migrations: Store<Migration>
   readonly since: Pick<Since, 'pass'>
   readonly clock: Pick<Clock, 'monotonic'>
+  readonly requests: { of(uid: string): EvictionRequest }
 }
 
 export interface Observed {
@@ -60,7 +61,7 @@ function viewOf(
   { resource, job }: KnownJob,
   defaults: Parameters<typeof parseJob>[1],
   world: World,
-  { migrations, world: stores }: Pick<ObserveDeps, 'migrations' | 'world'>,
+  { migrations, world: stores, requests }: Pick<ObserveDeps, 'migrations' | 'world' | 'requests'>,
   heldForMs: (key: string) => number,
 ): JobView {
   const { name, uid, resourceVersion, generation = 0, creationTimestamp } = job.metadata
@@ -87,6 +88,7 @@ function viewOf(
     hasUnready: (workload?.unhealthy.size ?? 0) > 0,
     // No rule needs it for jobs that have ended.
     seenForMs: isFinishedJob(job) ? 0 : heldForMs(`${uid}/seen`),
+    eviction: requests.of(uid),
     live: liveFacts(migration, uid, () => heldForMs(`${uid}/absent`)),
     reservation: reservationFacts(reserved, uid, () => heldForMs(`${uid}/unreserved`)),
   }

@@ -13,6 +13,7 @@ export function viewWith(spec: object = {}, over: Partial<JobView> = {}): JobVie
   return {
     ...{ resource: podMigrationJobs, key: 'job', ...metadata, generation: 1, createdAt: 0, parsed },
     ...{ status: {}, seenForMs: 60_000, pod: podWith('web-0'), isRolling: false, hasUnready: false },
+    eviction: 'none',
     live: { type: 'absent', seenForMs: 60_000 },
     reservation: { type: 'absent', seenForMs: 60_000 },
     ...over,

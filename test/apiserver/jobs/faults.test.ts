@@ -84,6 +84,29 @@ it('a lost answer to an admission takes its place: the next job waits although t
   for (const job of jobs) await world.reaches(job, { phase: 'Succeed' })
 })
 
+it('an abort in the moment in which the eviction is accepted comes too late: the job does not say that the pod stays', async () => {
+  const { name } = await world.workload(3)
+  world.kubelet.lingering.add(`${name}-0`)
+  const job = await world.job(`${name}-0`, { paused: true })
+  await world.reaches(job, { reason: 'Paused' })
+  // The cache of the operator does not show the deletion either.
+  const stale = world.proxy.delayWatch(({ path, watch }) => watch && path.endsWith('/pods'))
+  world.proxy.between(
+    async () => {
+      await world.patch(job, { abort: true })
+    },
+    isEviction,
+    1,
+  )
+  await world.patch(job, { paused: false })
+  await world.reaches(job, { phase: 'Running', reason: 'Evicting' })
+  expect((await world.get(job)).spec.abort).toBe(true)
+  stale.end()
+  world.kubelet.lingering.delete(`${name}-0`)
+  world.kubelet.look()
+  await world.reaches(job, { phase: 'Succeed', reason: 'EvictComplete' })
+})
+
 it('two operators: one leads, the other takes over, and each pod is evicted once', async () => {
   await operator[Symbol.asyncDispose]()
   const first = await world.operator()
