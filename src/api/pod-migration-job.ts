@@ -74,6 +74,8 @@ export interface PodMigrationJobStatus {
     readonly nodeName?: string
     /** `Deployment/NAMESPACE/NAME`. */
     readonly workload?: string
+    /** Its deletion cost before a job with mode `ReservationFirst` changes it; absent: it has none. */
+    readonly deletionCost?: string
   }
   /** Name and uid of the Migration of a job with mode `Live`; without the uid it is not created yet. */
   readonly migration?: { readonly name: string; readonly uid?: string }
@@ -128,6 +130,9 @@ export const migrationPriorityAnnotation = 'backup.example.com/migration-priorit
 
 /** On a pod that was made for a job: the uid of the job. */
 export const reservationLabel = 'backup.example.com/reservation'
+
+/** Among pods that are equally ready, a ReplicaSet deletes the cheapest pod first. */
+export const lowestDeletionCost = '-2147483648'
 
 /** Types of the conditions of jobs. */
 export const jobConditions = {

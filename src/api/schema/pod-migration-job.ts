@@ -149,6 +149,7 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
           uid: text('Uid of the pod.'),
           nodeName: text('Node of the pod.'),
           workload: text('Kind, namespace and name of its workload.'),
+          deletionCost: text('Its pod-deletion-cost before the job lowers it. Absent: it has none.'),
         },
         { uid: true },
         { description: 'The pod that is migrated, as the operator has found it.' },

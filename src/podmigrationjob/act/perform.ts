@@ -11,7 +11,7 @@ import { evictReasons } from '../decide/evict-directly.ts'
 import type { Action, JobView } from '../decide/view.ts'
 import { conditionOf, failed, statusAfter, type Word } from '../decide/word.ts'
 import type { Requests } from './requests.ts'
-import { adopt, createReservation, NoReservation, noReservation } from './reserve.ts'
+import { adopt, createReservation, NoReservation, noReservation, restoreDeletionCost } from './reserve.ts'
 import type { Tokens } from './tokens.ts'
 import type { Writer } from './write-status.ts'
 
@@ -124,6 +124,12 @@ async function write(
       return
     case 'adopt':
       await adopt(api, action, signal)
+      return
+    case 'restoreDeletionCost':
+      await restoreDeletionCost(api, action, signal).catch(async (error: unknown) => {
+        if (!isKubeError(error) || !finalCodes.includes(error.code)) throw error
+        await writer.write(action.view, statusAfter(action.view, action.end, clock.now()), signal)
+      })
       return
     case 'deleteReservation':
       await api

@@ -1,6 +1,6 @@
 /** The acts of the mode `ReservationFirst`: the replacement is created, adopted by the ReplicaSet of the other pod, or deleted. */
 import { deletionCostAnnotation } from '../../api/labels.ts'
-import { jobConditions, reservationLabel } from '../../api/pod-migration-job.ts'
+import { jobConditions, lowestDeletionCost, reservationLabel } from '../../api/pod-migration-job.ts'
 import type { Api } from '../../kube/api-types.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { controllerOf, ownerReference } from '../../kube/owner.ts'
@@ -12,9 +12,6 @@ type Reserve = Extract<Action, { type: 'createReservation' | 'adopt' }>
 
 /** Deployments tell the pods of their ReplicaSets apart by this label. A pod without it belongs to none of them. */
 const hashLabel = 'pod-template-hash'
-
-/** Among pods that are equally ready, a ReplicaSet deletes the cheapest pod first. */
-const lowestCost = '-2147483648'
 
 /** Thrown if the workload cannot adopt a pod of ours. */
 export class NoReservation extends Error {
@@ -121,7 +118,7 @@ export async function adopt(
     if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
     return undefined
   }
-  const annotations = { [deletionCostAnnotation]: lowestCost }
+  const annotations = { [deletionCostAnnotation]: lowestDeletionCost }
   const cheap = await api
     .patch(
       pods,
@@ -141,6 +138,26 @@ export async function adopt(
   await api
     .patch(pods, { namespace, name: action.name }, { type: 'merge', body: { metadata } }, { signal })
     .catch(changed)
+}
+
+/** Gives the pod that stays the deletion cost that it had before, unless others have changed it since. */
+export async function restoreDeletionCost(
+  api: Pick<Api, 'get' | 'patch'>,
+  { pod, cost }: Extract<Action, { type: 'restoreDeletionCost' }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { namespace, name, uid } = pod
+  try {
+    const { metadata } = await api.get(pods, { namespace, name }, { signal })
+    if (metadata.uid !== uid || metadata.annotations?.[deletionCostAnnotation] !== lowestDeletionCost) return
+    const { resourceVersion } = metadata
+    const annotations = { [deletionCostAnnotation]: cost ?? null }
+    const body = { metadata: { uid, resourceVersion, annotations } }
+    await api.patch(pods, { namespace, name }, { type: 'merge', body }, { signal })
+  } catch (error) {
+    // The next pass sees what has changed.
+    if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
+  }
 }
 
 export const noReservation = (message: string): Word => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import { lowestDeletionCost, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
 import { viewWith } from '../testing/views.ts'
 import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
 import { decide } from './next.ts'
@@ -107,6 +107,31 @@ describe('ReservationFirst', () => {
   it('after the adoption there is no way back', () => {
     const aborted = planOf({ abort: true }, { reservation: present({ isAdopted: true }) })
     expect([aborted.status?.phase, aborted.actions]).toEqual(['Running', []])
+  })
+
+  it.each([undefined, '-5'])('a pod that stays gets its deletion cost of before again: %s', deletionCost => {
+    const before = { ...pod, deletionCost }
+    const announced = planOf({}, { pod: before, reservation: present() }).status ?? {}
+    expect(announced.source).toEqual({ ...running.source, ...(deletionCost && { deletionCost }) })
+    const cheap = { ...pod, deletionCost: lowestDeletionCost }
+    // The adoption has not come about, and its pod is given up first.
+    const given = planOf({ abort: true }, { pod: cheap, reservation: present(), status: announced })
+    expect(given.actions).toEqual(['deleteReservation'])
+    const restored = planOf({ abort: true }, { pod: cheap, status: announced })
+    expect([restored.status?.phase, restored.actions]).toEqual(['Running', ['restoreDeletionCost']])
+    expect(planOf({ abort: true }, { pod: before, status: announced }).status?.phase).toBe('Aborted')
+  })
+
+  it('a deletion cost that the job has not changed is left as it is', () => {
+    const cheap = { ...pod, deletionCost: lowestDeletionCost }
+    expect(planOf({ abort: true }, { pod: cheap }).status?.phase).toBe('Aborted')
+    const announced = planOf({}, { pod: cheap, reservation: present() }).status ?? {}
+    expect(planOf({ abort: true }, { pod: cheap, status: announced }).status?.phase).toBe('Aborted')
+    // The workload has one pod too many: it is to delete this one.
+    const had = { ...running, conditions: evicting, podRef: { namespace: 'default', name, uid: 'r' } }
+    expect(planOf({}, { pod: cheap, status: had, reservation: { type: 'foreign' } }).status).toMatchObject({
+      phase: 'Failed',
+    })
   })
 
   it('a replacement that the workload has had once is never given up, although its ReplicaSet has released it', () => {

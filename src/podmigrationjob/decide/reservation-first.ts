@@ -3,7 +3,7 @@
  * reservation is exact with every scheduler. When it is ready the workload adopts it, and deletes the other pod, which is one too many.
  */
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
-import { jobConditions } from '../../api/pod-migration-job.ts'
+import { jobConditions, lowestDeletionCost } from '../../api/pod-migration-job.ts'
 import { settlesMs } from './arbitrate.ts'
 import { beforeAct, type Rules, refusedSince } from './before-act.ts'
 import { evictReasons } from './evict-directly.ts'
@@ -16,8 +16,13 @@ type Present = Extract<ReservationFacts, { type: 'present' }>
 export const reservationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `reservation-${uid}`
 
 export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
-  const { reservation: facts, pod } = view
+  const { reservation: facts } = view
   if (facts.type === 'present' && isTheWorkloads(view, facts)) return adopted(view, job, isTimedOut, facts)
+  return withItsCost(view, withoutAdoption(view, job, isTimedOut, rules))
+}
+
+function withoutAdoption(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
+  const { reservation: facts, pod } = view
   if (pod !== undefined && !(pod.owner.type === 'workload' && pod.owner.kind === 'Deployment'))
     return failed(
       'FailedCreateReservation',
@@ -33,6 +38,26 @@ export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: bool
     default:
       return facts satisfies never
   }
+}
+
+/** A pod that stays has the deletion cost of before again when the job ends: else its ReplicaSet would delete it first from then on. */
+function withItsCost(view: JobView, word: Word): Word {
+  const { pod, status, reservation } = view
+  const isEnd = word.phase === 'Failed' || word.phase === 'Aborted'
+  const wasAdopted = reservation.type !== 'absent' && status.podRef !== undefined
+  const isLowered =
+    conditionOf(status, jobConditions.eviction) !== undefined &&
+    pod?.deletionCost === lowestDeletionCost &&
+    status.source?.deletionCost !== lowestDeletionCost
+  if (!isEnd || !isLowered || wasAdopted) return word
+  const action = {
+    type: 'restoreDeletionCost',
+    view,
+    pod,
+    cost: status.source?.deletionCost,
+    end: word,
+  } as const
+  return { ...releasing(word.message), action }
 }
 
 /** A workload that has had the replacement once has it for good: a pod that it has released since may still serve. */
@@ -133,8 +158,16 @@ function toAdopt(view: JobView, more: NonNullable<Word['more']>): Word {
     message: 'the workload adopts the replacement, and deletes the pod',
     condition: { type: jobConditions.eviction, status: 'False' },
   }
+  const { source } = view.status
+  const { deletionCost } = pod
   return conditionOf(view.status, jobConditions.eviction) === undefined
-    ? word
+    ? {
+        ...word,
+        more: {
+          ...more,
+          ...(source && { source: { ...source, ...(deletionCost !== undefined && { deletionCost }) } }),
+        },
+      }
     : { ...word, action: { type: 'adopt', view, pod, name: reservationNameOf(view) } }
 }
 

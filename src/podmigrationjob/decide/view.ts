@@ -1,7 +1,7 @@
 /** A job and the facts about it, as the rules see them. */
 import type { Migration } from '../../api/migration.ts'
 import type { ParsedJobOrRefused } from '../../api/parse-pod-migration-job.ts'
-import type { PodMigrationJob, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import type { JobPhase, PodMigrationJob, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
 import type { Resource } from '../../kube/resources.ts'
 import type { PodFacts } from './world.ts'
 
@@ -81,6 +81,15 @@ export type Action =
       readonly view: JobView
       readonly pod: PodFacts
       readonly name: string
+    }
+  | {
+      readonly type: 'restoreDeletionCost'
+      readonly view: JobView
+      readonly pod: PodFacts
+      /** Undefined: the pod had none. */
+      readonly cost: string | undefined
+      /** How the job ends after it, or if the API server refuses it for good. */
+      readonly end: { readonly phase: JobPhase; readonly reason: string; readonly message: string }
     }
   | {
       readonly type: 'deleteReservation'

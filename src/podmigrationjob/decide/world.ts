@@ -52,6 +52,8 @@ export interface PodFacts {
   readonly qos: QosClass
   readonly priority: number
   readonly evictionCost: number
+  /** As its annotation says it; undefined: it has none, or none that a ReplicaSet reads. */
+  readonly deletionCost: string | undefined
   readonly owner:
     | { readonly type: 'none' }
     /** The caches do not show the controller of its controller. */

@@ -1,4 +1,5 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { deletionCostAnnotation } from '../../api/labels.ts'
 import { readSelector, selects } from '../../api/migration-controller-args.ts'
 import { int32In } from '../../api/parse-pod-migration-job.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
@@ -44,6 +45,12 @@ export const isReadyPod = ({ status }: Pod): boolean =>
 
 const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
+/** The API server refuses any other text than an int32. */
+function deletionCostOf(annotations: Readonly<Record<string, string>>): string | undefined {
+  const text = annotations[deletionCostAnnotation]
+  return text !== undefined && /^-?\d{1,10}$/.test(text) ? text : undefined
+}
+
 /** The workload at the top: the Deployment behind a ReplicaSet. */
 function ownerOf(pod: Pod, { replicaSets }: Pick<WorkloadStores, 'replicaSets'>): PodFacts['owner'] {
   const controller = controllerOf(pod)
@@ -72,6 +79,7 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
         isTerminating: pod.metadata.deletionTimestamp !== undefined,
         isFailed: pod.status?.phase === 'Failed',
         qos: qosOf(pod),
+        deletionCost: deletionCostOf(annotations),
         evictionCost: int32In(annotations[evictionCostAnnotation]),
         isStatic: mirrorAnnotation in annotations || controllerOf(pod)?.kind === 'Node',
         hasLocalStorage: volumes.some(({ emptyDir }) => emptyDir !== undefined),

@@ -1,5 +1,6 @@
 /** Caches of the pods and workloads of the whole cluster. They are opened when the first job comes, because of their size. */
 
+import { deletionCostAnnotation } from '../../api/labels.ts'
 import { argsConfigMap } from '../../api/migration-controller-args.ts'
 import { evictionCostAnnotation } from '../../api/pod-migration-job.ts'
 import type { Api } from '../../kube/api-types.ts'
@@ -80,7 +81,7 @@ export function openWorld(options: WorldCachesOptions, signal: AbortSignal): Wor
   }
 }
 
-const keptAnnotations: readonly string[] = [evictionCostAnnotation, mirrorAnnotation]
+const keptAnnotations: readonly string[] = [evictionCostAnnotation, deletionCostAnnotation, mirrorAnnotation]
 
 /** Drops what no rule reads: the cluster may have a hundred thousand pods. */
 export function withoutSpec({ metadata, spec, status }: Pod): Pod {

@@ -154,6 +154,9 @@ it('the token of the operator makes only pods that belong to jobs, and changes n
       { dryRun: true },
     )
   await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-2147483648' } })
+  const costly = { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-2147483648' } }
+  await api.patch(pods, { namespace: 'shop', name: 'four' }, { type: 'merge', body: { metadata: costly } })
+  await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': null } })
   await expect(change({ annotations: { other: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
   await expect(change({ labels: { app: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
   await expect(change({ labels })).rejects.toThrow(/only pods of BackupPodSets/)

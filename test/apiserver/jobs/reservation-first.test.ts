@@ -158,6 +158,32 @@ it('PJ14: an abort releases the reservation, and the pod stays', async () => {
   expect(await world.stays(made[0]?.metadata.name ?? '')).toBe(true)
 })
 
+it.each([undefined, '-5'])(
+  'a pod that stays after all gets its deletion cost of before again: %s',
+  async deletionCost => {
+    const { pods: made } = await deployment(2)
+    const ref = { namespace: world.namespace, name: made[0]?.metadata.name ?? '' }
+    const annotation = 'controller.kubernetes.io/pod-deletion-cost'
+    const costOf = async () => (await world.api.get(pods, ref)).metadata.annotations?.[annotation]
+    const body = { metadata: { annotations: { [annotation]: deletionCost ?? null } } }
+    await world.api.patch(pods, ref, { type: 'merge', body })
+    const { job, reservation } = await unready(ref.name)
+    world.proxy.status(409, {
+      ...{ count: 1_000, reason: 'Conflict' },
+      match: ({ method, path }) => method === 'PATCH' && path.endsWith(`/${reservation.metadata.name}`),
+    })
+    world.kubelet.unready.delete(reservation.metadata.name)
+    world.kubelet.look()
+    await world.reaches(job, { phase: 'Running', reason: 'EvictionComing' })
+    await eventually(async () => expect(await costOf()).toBe('-2147483648'))
+    await world.patch(job, { abort: true })
+    await world.reaches(job, { phase: 'Aborted' })
+    world.proxy.heal()
+    expect(await costOf()).toBe(deletionCost)
+    await isGone(reservation)
+  },
+)
+
 it('PJ04 PJ11: when the ttl is over the job fails, the reservation is released, and the pod stays', async () => {
   const { pods: made } = await deployment(2)
   const { job, reservation } = await unready(made[0]?.metadata.name ?? '')
