@@ -1,6 +1,7 @@
 /** The mode `EvictDirectly`, after admission. */
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { jobConditions } from '../../api/pod-migration-job.ts'
+import { settlesMs } from './arbitrate.ts'
 import { beforeAct, type Rules, refusedSince } from './before-act.ts'
 import type { JobView } from './view.ts'
 import { conditionOf, failed, type Word } from './word.ts'
@@ -29,8 +30,7 @@ export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean
           ...{ phase: 'Succeed', reason: evictReasons.complete, message: `pod ${name} is gone` },
           condition: { type: jobConditions.eviction, status: 'True' },
         }
-  const isAccepted = view.eviction === 'accepted' || eviction?.reason === evictReasons.evicting
-  if (job.isAborted && !isAccepted && !pod.isTerminating)
+  if (job.isAborted && view.eviction !== 'accepted' && !pod.isTerminating)
     return unlessAccepted(view, {
       ...{ phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' },
     })
@@ -53,13 +53,15 @@ export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean
 }
 
 /** A job that ends says that the pod stays, so it waits until that is certain. */
-const unlessAccepted = ({ eviction }: JobView, end: Word): Word =>
-  eviction === 'none'
-    ? end
-    : {
-        ...{ phase: 'Running', reason: 'Aborting' },
-        message: 'the operator looks whether the eviction was accepted',
-      }
+function unlessAccepted({ eviction, status, seenForMs }: JobView, end: Word): Word {
+  // The last leader has written it, and the cache of pods may not show yet that the pod goes.
+  const isSaid = conditionOf(status, jobConditions.eviction)?.reason === evictReasons.evicting
+  if (eviction === 'none' && (!isSaid || seenForMs >= settlesMs)) return end
+  return {
+    ...{ phase: 'Running', reason: 'Aborting' },
+    message: 'the operator looks whether the eviction was accepted',
+  }
+}
 
 const coming: Word = {
   ...{ phase: 'Running', reason: evictReasons.coming, message: 'the eviction is requested' },

@@ -130,7 +130,11 @@ describe('EvictDirectly', () => {
     const announcement = abort(announced())
     expect(announcement.statuses[0]?.status).toMatchObject({ phase: 'Aborted' })
     expect(announcement.actions).toEqual([])
-    expect(abort(announced('Evicting')).statuses).toEqual([])
+    // The last leader says that it was accepted.
+    const said = planOf([viewWith({ abort: true }, { status: announced('Evicting'), seenForMs: 100 })])
+    expect(said.statuses[0]?.status).toMatchObject({ phase: 'Running', reason: 'Aborting' })
+    expect(abort(announced('Evicting')).statuses[0]?.status).toMatchObject({ phase: 'Aborted' })
+    expect([...said.actions, ...abort(announced('Evicting')).actions]).toEqual([])
   })
 
   it('a job ends as Aborted only if its eviction was not accepted, although neither pod nor job show that yet', () => {
