@@ -13,6 +13,8 @@ export interface Program {
   readonly directory: string
   /** Directories with C files and headers that it shares with other programs. */
   readonly shared?: readonly string[]
+  /** Shared C files that are left out, as the program has its own: `main.c` of the program that it tests. */
+  readonly replaces?: readonly string[]
   /** Locked sets of packages, each with a static library of the same name. The linker takes from it what is needed. */
   readonly libraries?: readonly SetName[]
 }
@@ -91,12 +93,13 @@ export async function textsOf(directory: string, pattern: RegExp): Promise<Reado
 export async function sourcesOf({
   directory,
   shared = [],
+  replaces = [],
 }: Program): Promise<Readonly<Record<string, string>>> {
   const texts = await Promise.all(
     [directory, ...shared].map(async from =>
-      Object.entries(await textsOf(from, /\.[ch]$/)).map(
-        ([name, text]) => [relative(directory, join(from, name)), text] as const,
-      ),
+      Object.entries(await textsOf(from, /\.[ch]$/))
+        .filter(([name]) => from === directory || !replaces.includes(name))
+        .map(([name, text]) => [relative(directory, join(from, name)), text] as const),
     ),
   )
   return Object.fromEntries(texts.flat())

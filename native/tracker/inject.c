@@ -3,8 +3,8 @@
  * threads runs two system calls with the `syscall` instruction of its vDSO: nothing is written into its memory, and it
  * keeps no descriptor. Its other threads are stopped meanwhile, so no child can inherit the descriptor.
  *
- * The process may have changed its vDSO, and another one may write to it. So every wait has a bound, and the descriptor
- * that comes back is checked: it can only be a userfaultfd of the same tenant.
+ * The process may have changed its vDSO, and another one may write to it. So every wait has a bound, every call is checked
+ * when the thread enters it, and the descriptor that comes back is, too: it can only be a userfaultfd of the same tenant.
  *
  * Long because the thread must continue exactly where it was, whatever goes wrong between the first register and the last.
  */
@@ -21,26 +21,8 @@
 
 #include "uffd.h"
 
-#ifndef SYS_pidfd_getfd
-#define SYS_pidfd_getfd 438
-#endif
-
-/* NULL: it is a userfaultfd, and the kernel can track with it. */
-static const char *check(int fd)
-{
-	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
-	char path[32], target[64];
-	ssize_t length;
-
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	length = readlink(path, target, sizeof target - 1);
-	target[length < 0 ? 0 : length] = 0;
-	if (strcmp(target, "anon_inode:[userfaultfd]") != 0)
-		return "forged";
-	return ioctl(fd, UFFDIO_API, &api) == 0 ? NULL : "kernel";
-}
-
 #if defined(__x86_64__)
+#include <linux/audit.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -52,9 +34,14 @@ static const char *check(int fd)
 #define PTRACE_GETSIGMASK 0x420a
 #define PTRACE_SETSIGMASK 0x420b
 #endif
-/* rseq since 5.13, dispatch since 6.4. */
-enum { GET_RSEQ = 0x420f, GET_DISPATCH = 0x4211 };
-enum { CODE_64 = 0x33, CALL_NS = 1000 * 1000 * 1000 };
+#ifndef PTRACE_O_SUSPEND_SECCOMP
+#define PTRACE_O_SUSPEND_SECCOMP (1 << 21)
+#endif
+/* Calls since 5.3, rseq since 5.13, dispatch since 6.4. */
+enum { GET_CALL = 0x420e, GET_RSEQ = 0x420f, GET_DISPATCH = 0x4211 };
+enum { CODE_64 = 0x33, CALL_STOP = SIGTRAP | 0x80, CALL_NS = 1000 * 1000 * 1000 };
+/* While these count, each system call stops the thread before its own filter would look at it. */
+enum { OPTIONS = PTRACE_O_SUSPEND_SECCOMP | PTRACE_O_TRACESYSGOOD };
 /* The kernel's own: a system call that a stop has interrupted. */
 enum { RESTART_SYS = 512, RESTART_NOINTR = 513, RESTART_NOHAND = 514, RESTART_BLOCK = 516 };
 
@@ -125,39 +112,93 @@ static bool dispatches(pid_t thread)
 	return ptrace(GET_DISPATCH, thread, sizeof config, &config) == 0 && config.mode != 0;
 }
 
-/*
- * Lets the thread run until it enters the call, or leaves it. A thread that gets no processor for so long is interrupted:
- * most likely it runs code that the tenant has put there.
- */
-static bool run_to_stop(pid_t thread)
+/* The thread that makes the calls. */
+struct worker {
+	pid_t id;
+	int *signal; /* to pass on with the next step */
+	uint64_t instruction;
+	int64_t until; /* monotonic, ns */
+};
+
+/* How far a call has come. `SLOW`: the thread has not entered it, `INSIDE`: it has not left it. */
+enum progress { MADE, SLOW, INSIDE, FORGED };
+
+/* Signals that only the code of the thread can have caused: it ran something else than the instruction. */
+static bool is_fault(int signal)
 {
-	if (ptrace(PTRACE_SYSCALL, thread, NULL, NULL) != 0)
-		return false;
-	if (await_stop(thread, monotonic_ns() + CALL_NS) >= 0)
-		return true;
-	ptrace(PTRACE_INTERRUPT, thread, NULL, NULL);
-	return await_stop(thread, monotonic_ns() + CALL_NS) >= 0;
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGILL || signal == SIGFPE || signal == SIGTRAP ||
+	       signal == SIGSYS;
 }
 
-/* False: the thread did not make this call. */
-static bool call(pid_t thread, uint64_t instruction, long number, long argument, long *result)
+/*
+ * Lets the thread run until it enters the call, or leaves it. It may stop for other reasons: SIGCONT to the process, or
+ * SIGSTOP, which cannot be blocked and is passed on at once, as the kernel keeps count of both. A thread that gets no
+ * processor for so long is interrupted: most likely it runs code that the tenant has put there.
+ */
+static enum progress run_to_stop(const struct worker *worker)
+{
+	for (bool over = false; !over;) {
+		const long signal = *worker->signal;
+		int status;
+
+		*worker->signal = 0;
+		if (ptrace(PTRACE_SYSCALL, worker->id, NULL, signal) != 0)
+			return SLOW;
+		status = await_stop(worker->id, worker->until);
+		over = monotonic_ns() > worker->until;
+		if (status < 0) {
+			ptrace(PTRACE_INTERRUPT, worker->id, NULL, NULL);
+			status = await_stop(worker->id, monotonic_ns() + CALL_NS);
+			over = true;
+		}
+		if (status < 0)
+			return SLOW;
+		if (WSTOPSIG(status) == CALL_STOP)
+			return MADE;
+		if (status >> 16 == EVENT_STOP)
+			continue;
+		if (is_fault(WSTOPSIG(status)))
+			return FORGED;
+		*worker->signal = WSTOPSIG(status);
+	}
+	return SLOW;
+}
+
+/* True if the thread is about to make exactly this call: not that of another machine with the same number. */
+static bool has_entered(pid_t thread, long number, long argument)
+{
+	struct {
+		uint8_t where, padding[3];
+		uint32_t machine;
+		uint64_t instruction, stack, number, arguments[6];
+	} info = { 0 };
+
+	return ptrace(GET_CALL, thread, sizeof info, &info) > 0 && info.where == 1 && info.machine == AUDIT_ARCH_X86_64 &&
+	       info.number == (unsigned long)number && info.arguments[0] == (unsigned long)argument;
+}
+
+static enum progress call(const struct worker *worker, long number, long argument, long *result)
 {
 	struct user_regs_struct registers;
+	enum progress progress;
 
-	if (ptrace(PTRACE_GETREGS, thread, NULL, &registers) != 0)
-		return false;
-	registers.rip = instruction;
+	if (ptrace(PTRACE_GETREGS, worker->id, NULL, &registers) != 0)
+		return SLOW;
+	registers.rip = worker->instruction;
 	registers.rax = (unsigned long)number;
 	registers.orig_rax = ~0ULL;
 	registers.rdi = (unsigned long)argument;
-	if (ptrace(PTRACE_SETREGS, thread, NULL, &registers) != 0)
-		return false;
-	for (int stop = 0; stop < 2; stop++)
-		if (!run_to_stop(thread) || ptrace(PTRACE_GETREGS, thread, NULL, &registers) != 0 ||
-		    registers.orig_rax != (unsigned long)number)
-			return false;
+	if (ptrace(PTRACE_SETREGS, worker->id, NULL, &registers) != 0)
+		return SLOW;
+	progress = run_to_stop(worker);
+	if (progress != MADE)
+		return progress;
+	if (!has_entered(worker->id, number, argument))
+		return FORGED;
+	if (run_to_stop(worker) != MADE || ptrace(PTRACE_GETREGS, worker->id, NULL, &registers) != 0)
+		return INSIDE;
 	*result = (long)registers.rax;
-	return true;
+	return MADE;
 }
 
 /*
@@ -183,58 +224,102 @@ static struct user_regs_struct continued(struct user_regs_struct registers)
 	return registers;
 }
 
-static const char *make(pid_t thread, uint64_t instruction, int pidfd, int *uffd, bool *for_good)
+/* The process must not keep the descriptor: CRIU would refuse the process then. */
+static const char *close_in_process(struct worker *worker, long number)
 {
-	long made, closed;
+	long result = -1;
+	enum progress progress = call(worker, SYS_close, number, &result);
+
+	if (progress == SLOW) {
+		worker->until = monotonic_ns() + CALL_NS;
+		progress = call(worker, SYS_close, number, &result);
+	}
+	if (progress == MADE)
+		return result == 0 ? NULL : "forged";
+	return progress == FORGED ? "forged" : "slow";
+}
+
+static const char *make(struct worker *worker, int pidfd, int *uffd, bool *for_good)
+{
+	struct uffdio_api api = { .api = UFFD_API, .features = FEATURES };
+	const char *why, *open;
+	long made;
 
 	*for_good = true;
-	if (!call(thread, instruction, SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY, &made))
+	switch (call(worker, SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY, &made)) {
+	case MADE:
+		break;
+	case FORGED:
 		return "forged";
+	default:
+		return "slow";
+	}
 	if (made < 0) {
 		*for_good = made != -EMFILE && made != -ENOMEM;
 		return made == -EMFILE ? "files" : made == -ENOMEM ? "memory" : "denied";
 	}
-	*uffd = (int)syscall(SYS_pidfd_getfd, pidfd, (int)made, 0);
-	if (!call(thread, instruction, SYS_close, made, &closed) || closed != 0 || *uffd < 0)
-		return "forged";
-	fcntl(*uffd, F_SETFD, FD_CLOEXEC);
-	return check(*uffd);
+	why = take_over(pidfd, (int)made, uffd);
+	open = close_in_process(worker, made);
+	if (open)
+		return open;
+	if (why) {
+		*for_good = strcmp(why, "forged") == 0;
+		return why;
+	}
+	return ioctl(*uffd, UFFDIO_API, &api) == 0 ? NULL : "kernel";
 }
 
-/* A thread that waits to receive a signal cannot be used, nor one in a restartable sequence. */
-static pid_t usable_thread(const struct held *held, struct user_regs_struct *registers)
+/* The index of a thread; -1: none. One that waits to receive a signal cannot be used, nor one in a restartable sequence. */
+static int usable_thread(const struct held *held, struct user_regs_struct *registers)
 {
 	for (int i = 0; i < held->count; i++) {
 		const pid_t thread = held->threads[i].id;
 
 		if (!held->threads[i].signal && ptrace(PTRACE_GETREGS, thread, NULL, registers) == 0 && registers->cs == CODE_64 &&
 		    !in_sequence(held->pid, thread, registers->rip) && !dispatches(thread))
-			return thread;
+			return i;
 	}
-	return 0;
+	return -1;
 }
 
-const char *take_userfaultfd(const struct held *held, int pidfd, int *uffd, bool *for_good)
+/* True if the thread is as it was, and subject to its own filter again before it may run. */
+static bool restore(pid_t thread, struct user_regs_struct registers, uint64_t mask)
 {
-	const uint64_t instruction = find_instruction(held->pid), all = ~0ULL;
+	registers = continued(registers);
+	return ptrace(PTRACE_SETREGS, thread, NULL, &registers) == 0 &&
+	       ptrace(PTRACE_SETSIGMASK, thread, sizeof mask, &mask) == 0 && ptrace(PTRACE_SETOPTIONS, thread, NULL, 0L) == 0;
+}
+
+const char *take_userfaultfd(struct held *held, int pidfd, int *uffd, bool *for_good)
+{
+	const uint64_t all = ~0ULL;
 	struct user_regs_struct registers;
-	const pid_t thread = usable_thread(held, &registers);
+	struct worker worker = { .instruction = find_instruction(held->pid) };
+	const int index = usable_thread(held, &registers);
 	const char *why;
 	uint64_t mask;
 
 	*for_good = false;
 	*uffd = -1;
-	if (!thread)
+	if (index < 0)
 		return "busy";
-	if (!instruction || ptrace(PTRACE_GETSIGMASK, thread, sizeof mask, &mask) != 0 ||
-	    ptrace(PTRACE_SETSIGMASK, thread, sizeof all, &all) != 0) {
+	worker.id = held->threads[index].id;
+	worker.signal = &held->threads[index].signal;
+	if (!worker.instruction || ptrace(PTRACE_GETSIGMASK, worker.id, sizeof mask, &mask) != 0 ||
+	    ptrace(PTRACE_SETSIGMASK, worker.id, sizeof all, &all) != 0) {
 		*for_good = true;
 		return "machine";
 	}
-	why = make(thread, instruction, pidfd, uffd, for_good);
-	registers = continued(registers);
-	ptrace(PTRACE_SETREGS, thread, NULL, &registers);
-	ptrace(PTRACE_SETSIGMASK, thread, sizeof mask, &mask);
+	worker.until = monotonic_ns() + CALL_NS;
+	why = "machine";
+	*for_good = true;
+	/* Only here, where it is stopped: before that, it would run without its filter. */
+	if (ptrace(PTRACE_SETOPTIONS, worker.id, NULL, (long)OPTIONS) == 0)
+		why = make(&worker, pidfd, uffd, for_good);
+	if (!restore(worker.id, registers, mask)) {
+		*for_good = true;
+		why = "stuck";
+	}
 	if (why && *uffd >= 0) {
 		close(*uffd);
 		*uffd = -1;
@@ -242,11 +327,10 @@ const char *take_userfaultfd(const struct held *held, int pidfd, int *uffd, bool
 	return why;
 }
 #else
-const char *take_userfaultfd(const struct held *held, int pidfd, int *uffd, bool *for_good)
+const char *take_userfaultfd(struct held *held, int pidfd, int *uffd, bool *for_good)
 {
 	(void)held;
 	(void)pidfd;
-	(void)check;
 	*uffd = -1;
 	*for_good = true;
 	return "machine";

@@ -13,12 +13,10 @@
  * and protects them again, while it dumps (native/criu-shim/track.c); it needs nothing of this program. If this program
  * ends, the kernel removes all protection, and every page counts as written.
  *
- * Must run without a filter of system calls of its own: it suspends that of a process while it holds it.
+ * Must run without a filter of system calls of its own: it suspends that of one thread, for two calls.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,7 +32,6 @@
 #include "descriptors.h"
 #include "fail.h"
 #include "number.h"
-#include "process_stat.h"
 #include "tracker.h"
 
 #ifndef SYS_pidfd_open
@@ -42,6 +39,9 @@
 #endif
 
 enum { LINE = 4096 };
+
+/* After this time, an answer begins with no other process: the agent waits for 10 s (tracker.ts). */
+#define ANSWER_NS (2000 * (int64_t)NS_PER_MS)
 
 static struct tracked processes[PROCESSES_MAX];
 
@@ -65,7 +65,6 @@ static struct tracked *find(pid_t pid, uint64_t start)
 /* NULL: there is no room. */
 static struct tracked *add(pid_t pid, uint64_t start)
 {
-	struct process_stat stat;
 	struct tracked *process = find(0, 0);
 
 	if (!process)
@@ -73,84 +72,9 @@ static struct tracked *add(pid_t pid, uint64_t start)
 	*process = (struct tracked){ .pid = pid, .start = start, .uffd = -1 };
 	process->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* Only now: the pidfd is that of the process that the request means. */
-	if (process->pidfd < 0 || !process_stat(pid, &stat) || stat.start != start)
+	if (process->pidfd < 0 || !is_same(process))
 		process->refused = "gone";
 	return process;
-}
-
-struct preparation {
-	struct tracked *process;
-	const char *why;
-	int64_t held_ns;
-};
-
-/*
- * True for the child of a vfork() that has not run its program yet. Its memory is its parent's: what it registers now would
- * be taken for its own later.
- */
-static bool has_parents_memory(pid_t pid)
-{
-	enum { KCMP_MEMORY = 1 };
-	struct process_stat stat;
-
-	return !process_stat(pid, &stat) || syscall(SYS_kcmp, pid, stat.parent, KCMP_MEMORY, 0, 0) == 0;
-}
-
-static const char *while_held(struct tracked *process, const struct held *held)
-{
-	bool for_good = false;
-	const char *why = NULL;
-
-	if (has_parents_memory(process->pid))
-		return "vfork";
-	if (process->uffd < 0)
-		why = take_userfaultfd(held, process->pidfd, &process->uffd, &for_good);
-	if (!why)
-		why = register_mappings(held, process->uffd);
-	if (why && process->uffd >= 0) {
-		close(process->uffd);
-		process->uffd = -1;
-	}
-	if (why && for_good)
-		process->refused = why;
-	return why;
-}
-
-/*
- * Runs as a thread of its own: at its end the kernel lets all threads run that could not be let go. An application is
- * stopped meanwhile, so the thread comes before the node's other work; it sleeps while it waits.
- */
-static void *prepare(void *argument)
-{
-	struct preparation *work = argument;
-	static struct held held;
-	const struct sched_param first = { .sched_priority = 1 };
-	int64_t began;
-
-	syscall(SYS_sched_setscheduler, 0, SCHED_RR, &first);
-	began = monotonic_ns();
-
-	work->why = hold(&held, work->process->pid);
-	if (!work->why)
-		work->why = while_held(work->process, &held);
-	let_go(&held);
-	work->held_ns = monotonic_ns() - began;
-	return NULL;
-}
-
-static const char *prepared(struct tracked *process, int64_t *longest_ns)
-{
-	struct preparation work = { .process = process };
-	pthread_t thread;
-
-	if (process->refused)
-		return process->refused;
-	if (pthread_create(&thread, NULL, prepare, &work) != 0)
-		return "memory";
-	pthread_join(thread, NULL);
-	if (work.held_ns > *longest_ns)
-		*longest_ns = work.held_ns;
-	return work.why ? work.why : "yes";
 }
 
 /* Appends to a line that has room for all answers. */
@@ -167,6 +91,7 @@ __attribute__((format(printf, 2, 3))) static void append(char *line, const char 
 static void answer(int socket, char *request)
 {
 	char line[LINE] = "", results[LINE] = "", *state, *word = strtok_r(request, " ", &state);
+	const int64_t until = monotonic_ns() + ANSWER_NS;
 	int64_t longest = 0;
 
 	if (!word || strcmp(word, "prepare") != 0)
@@ -176,7 +101,8 @@ static void answer(int socket, char *request)
 	while ((word = strtok_r(NULL, " ", &state))) {
 		const char *colon = strchr(word, ':');
 		struct tracked *process;
-		int64_t pid, start;
+		const char *why = "many";
+		int64_t pid, start, held_ns = 0;
 
 		if (!colon || !parse_digits(word, (size_t)(colon - word), INT32_MAX, &pid) || pid == 0 ||
 		    !parse_number(colon + 1, INT64_MAX, &start))
@@ -184,9 +110,13 @@ static void answer(int socket, char *request)
 		process = find((pid_t)pid, (uint64_t)start);
 		if (!process)
 			process = add((pid_t)pid, (uint64_t)start);
-		if (process)
+		if (process) {
 			process->seen = true;
-		append(results, " %d=%s", (int)pid, process ? prepared(process, &longest) : "many");
+			why = prepare(process, until, &held_ns);
+		}
+		if (held_ns > longest)
+			longest = held_ns;
+		append(results, " %d=%s", (int)pid, why ? why : "yes");
 	}
 	for (int i = 0; i < PROCESSES_MAX; i++)
 		if (!processes[i].seen && processes[i].pid)
@@ -236,6 +166,8 @@ int main(int count, char **arguments)
 	/* In the middle of a change of registers, an end would leave the process changed. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	/* Nobody waits for the children of take_over(). */
+	signal(SIGCHLD, SIG_IGN);
 	if (count == 2 && strcmp(arguments[1], "serve") == 0)
 		return serve();
 	if (count != 2 || strcmp(arguments[1], "try") != 0) {

@@ -3,11 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { AgentError } from '../../api/agent-errors.ts'
+import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { descriptors } from '../container/descriptors.ts'
-import { type ProcessRef, type ProcFs, refOf } from '../container/process.ts'
+import { isSame, type ProcessRef, type ProcFs, refOf } from '../container/process.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
+import { endTree } from './tree.ts'
 
 /** Most processes of a request, as in native/tracker/tracker.h. */
 export const mostTracked = 32
@@ -22,11 +23,13 @@ export interface Prepared {
 export interface Tracker {
   /**
    * Registers the memory of processes that is not registered yet; releases all others.
-   * @throws AgentError TrackerFailed; the tracker has ended then.
+   * @throws AgentError TrackerFailed; the tracker is of no use then, and has to be closed.
    */
   prepare(processes: readonly ProcessRef[], signal: AbortSignal): Promise<Prepared>
-  /** Ends it: the kernel records nothing more. */
+  /** Kills it: the kernel records nothing more. */
   close(): Promise<void>
+  /** False as long as it has a place among the programs of the sentinel. */
+  hasEnded(): Promise<boolean>
 }
 
 /** Its processes are prepared again from the start once a day, or when the agent restarts. */
@@ -35,7 +38,7 @@ const startMs = 10_000
 const answerMs = 10_000
 
 export interface TrackerDependencies {
-  readonly sentinel: Pick<SentinelClient, 'spawnDetached'>
+  readonly sentinel: Pick<SentinelClient, 'spawnDetached' | 'treeKill'>
   readonly fs: ProcFs
   readonly clock: Clock
   /** Directory on the host with `nsrun` and `tracker`. */
@@ -54,9 +57,10 @@ export async function startTracker(deps: TrackerDependencies, signal: AbortSigna
   const server = createServer()
   const connected = firstConnection(server)
   connected.catch(() => undefined)
+  let program: ProcessRef | undefined
   try {
     await listen(server, join(directory, 'track'))
-    await sentinel.spawnDetached({
+    program = await sentinel.spawnDetached({
       target: await refOf(fs, fs.host),
       ...{ namespaces: 'keep', rights: 'Track', cgroup: 'stay', deadlineMs: lifeMs },
       log: join(directory, 'output'),
@@ -67,18 +71,28 @@ export async function startTracker(deps: TrackerDependencies, signal: AbortSigna
       arguments: [`/proc/self/fd/${descriptors.programs}/tracker`, 'serve'],
     })
     const socket = await within(connected, deps, startMs, signal)
-    return trackerOn(deps, socket)
+    return trackerOn(deps, program, socket)
   } catch (error) {
     // A tracker that connects later would run on without a client.
     connected.then(
       socket => socket.destroy(),
       () => undefined,
     )
+    if (program !== undefined) await kill(deps, program)
     signal.throwIfAborted()
     throw error instanceof AgentError ? error : failed(error)
   } finally {
     server.close()
     await rm(directory, { recursive: true, force: true })
+  }
+}
+
+/** Also without the sentinel, it ends as soon as it sees its connection closed. */
+async function kill({ sentinel }: TrackerDependencies, program: ProcessRef): Promise<void> {
+  try {
+    await endTree(sentinel, program)
+  } catch (error) {
+    if (!isAgentError(error)) throw error
   }
 }
 
@@ -117,7 +131,7 @@ async function within<T>(
   }
 }
 
-function trackerOn(deps: TrackerDependencies, socket: Socket): Tracker {
+function trackerOn(deps: TrackerDependencies, program: ProcessRef, socket: Socket): Tracker {
   let waiting: { resolve(line: string): void; reject(error: Error): void } | undefined
   const end = (error: Error) => {
     waiting?.reject(error)
@@ -148,7 +162,9 @@ function trackerOn(deps: TrackerDependencies, socket: Socket): Tracker {
     },
     async close() {
       socket.destroy()
+      await kill(deps, program)
     },
+    hasEnded: async () => !(await isSame(deps.fs, program)),
   }
 }
 

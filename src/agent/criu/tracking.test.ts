@@ -39,6 +39,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
     const inner = createTracking({
       ...node.dependencies,
       sentinel: {
+        ...node.sentinel,
         async spawnDetached(request) {
           const started = await node.sentinel.spawnDetached(request)
           trackers.push(started)

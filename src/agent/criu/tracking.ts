@@ -15,8 +15,14 @@ export const increments = 60
 /** Most pods with a tracker: the sentinel runs 64 programs at once, and needs room for dumps and restores. */
 const mostPods = 16
 
+/** After so many failures one after the other, a pod is not tracked any more. */
+const mostFailures = 3
+
 /** Below this size of a process, a full copy costs less than to track it, bytes. */
 export const leastTracked = 16 * 1024 * 1024
+
+/** What the tracker says of a process that lies to it: not by chance, so it would go on. */
+const forged = 'forged'
 
 /** Share of huge pages from which on a process is not tracked: the first write to a protected huge page splits it for good. */
 const mostHuge = 0.1
@@ -50,6 +56,8 @@ interface State {
   since: string | undefined
   /** Increments since the last full dump. */
   count: number
+  /** Failures since the last answer of a tracker. */
+  failures: number
   /** Absent: tracked. */
   off?: string
   /** Processes that are saved whole, as the log has them. */
@@ -65,20 +73,36 @@ export interface TrackingDependencies extends TrackerDependencies {
 /** Tracks pods on a node whose kernel can do it. */
 export function createTracking(deps: TrackingDependencies): Tracking {
   const states = new Map<string, State>()
+  /** Given up, and not known to have ended: each still has a place among the programs of the sentinel. */
+  const ending = new Set<Tracker>()
+  const giveUp = async (tracker: Tracker | undefined) => {
+    if (tracker === undefined) return
+    ending.add(tracker)
+    await tracker.close()
+    if (await tracker.hasEnded()) ending.delete(tracker)
+  }
+  const giveUpThatOf = async (state: State) => {
+    const { tracker } = state
+    state.tracker = undefined
+    await giveUp(tracker)
+  }
   const turnOff = async (podUid: string, state: State, off: string) => {
     deps.log.warn({ podUid, reason: off }, 'the writes of this pod are not recorded: its dumps are full')
     state.off = off
     state.since = undefined
-    await state.tracker?.close()
-    state.tracker = undefined
+    await giveUpThatOf(state)
   }
-  const trackers = () => [...states.values()].filter(({ tracker }) => tracker !== undefined).length
+  const trackers = () =>
+    ending.size + [...states.values()].filter(({ tracker }) => tracker !== undefined).length
   const forgetEnded = async () => {
-    for (const [podUid, { roots, tracker }] of [...states]) {
+    for (const tracker of [...ending]) if (await tracker.hasEnded()) ending.delete(tracker)
+    for (const [podUid, state] of [...states]) {
+      const { roots } = state
       const live = await Promise.all(roots.map(root => isSame(deps.fs, root)))
-      if (live.some(Boolean)) continue
+      // Meanwhile another dump may have begun with new processes of this pod.
+      if (live.some(Boolean) || states.get(podUid) !== state || state.roots !== roots) continue
       states.delete(podUid)
-      await tracker?.close()
+      await giveUpThatOf(state)
     }
   }
   return {
@@ -89,6 +113,7 @@ export function createTracking(deps: TrackingDependencies): Tracking {
         since: undefined,
         roots: [],
         count: 0,
+        failures: 0,
         refused: '',
       }
       states.set(pod.uid, state)
@@ -107,6 +132,11 @@ export function createTracking(deps: TrackingDependencies): Tracking {
           return undefined
         state.tracker ??= await startTracker(deps, signal)
         const { heldMicroseconds, refused } = await state.tracker.prepare(processes, signal)
+        state.failures = 0
+        if ([...refused.values()].includes(forged)) {
+          await turnOff(pod.uid, state, 'a process has answered with something else than a userfaultfd')
+          return undefined
+        }
         const text = [...refused].map(([pid, why]) => `${pid}: ${why}`).join(', ')
         if (text !== state.refused && text !== '')
           deps.log.warn({ podUid: pod.uid, refused: text }, 'processes whose new memory is saved whole')
@@ -120,12 +150,13 @@ export function createTracking(deps: TrackingDependencies): Tracking {
         signal.throwIfAborted()
         if (!isAgentError(error)) throw error
         // Another start would fail as well, after a wait.
-        if (state.tracker === undefined && isAgentError(error, 'TrackerFailed')) {
+        state.failures += 1
+        const isStart = state.tracker === undefined && isAgentError(error, 'TrackerFailed')
+        if (isStart || state.failures >= mostFailures) {
           await turnOff(pod.uid, state, messageOf(error))
           return undefined
         }
-        await state.tracker?.close()
-        state.tracker = undefined
+        await giveUpThatOf(state)
         deps.log.warn({ podUid: pod.uid, err: messageOf(error) }, 'cannot record writes: a full dump')
         return undefined
       }
