@@ -166,7 +166,7 @@ int main(int count, char **arguments)
 	/* In the middle of a change of registers, an end would leave the process changed. */
 	signal(SIGTERM, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* Nobody waits for the children of take_over(). */
+	/* The kernel reaps the children of take_over(). */
 	signal(SIGCHLD, SIG_IGN);
 	if (count == 2 && strcmp(arguments[1], "serve") == 0)
 		return serve();

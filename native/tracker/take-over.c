@@ -1,8 +1,8 @@
 /*
- * The tenant decides what is behind a number: a process that shares its descriptors, and that nobody holds, may put
- * another file there at any time. Even to close that can take as long as the tenant says, such as for a socket that
+ * The tenant decides what is behind a number: a process that shares its descriptors, and is not held, may put another
+ * file there at any time. Even to close that can take as long as the tenant says, such as for a socket that
  * lingers, or a file of a file system in user space. So a child looks at the descriptor, and passes on only a userfaultfd.
- * A child that ends closes a socket without lingering, and nobody waits for a child that cannot end.
+ * A child that ends closes a socket without lingering, and the tracker does not wait for one that cannot end.
  */
 #include "tracker.h"
 

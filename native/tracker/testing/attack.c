@@ -319,7 +319,7 @@ static void be_traced(void)
 	idle();
 }
 
-/* Nobody can hold a process that is traced already. */
+/* A process that is traced already cannot be held. */
 static void reuse(void)
 {
 	const pid_t pid = start(be_traced);

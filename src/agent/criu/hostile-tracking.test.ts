@@ -33,7 +33,7 @@ async function live(process: ProcessRef): Promise<void> {
 }
 const end = ({ pid }: ProcessRef) => rm(join(proc(), String(pid)), { recursive: true, force: true })
 
-/** A node whose trackers answer with a word for each process, or end when they are asked if there is none. */
+/** A node whose trackers answer with a word for each process; without a word, they end at the first request. */
 function makeNode(answer: { word: string | undefined; ends: boolean }) {
   const started: ProcessRef[] = []
   const warnings: object[] = []
@@ -126,7 +126,7 @@ test('a pod that begins anew while another dump looks at its old processes keeps
   ]
   for (const process of [old, fresh, other]) await live(process)
   await tracking.begin(podOf('a', old), undefined, signal)
-  // Whoever reads it waits for the test.
+  // A reader of this file waits for the test.
   const pipe = join(proc(), '10', 'stat')
   await rm(pipe)
   execFileSync('mkfifo', [pipe])

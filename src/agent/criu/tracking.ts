@@ -21,7 +21,7 @@ const mostFailures = 3
 /** Below this size of a process, a full copy costs less than to track it, bytes. */
 export const leastTracked = 16 * 1024 * 1024
 
-/** What the tracker says of a process that lies to it: not by chance, so it would go on. */
+/** The tracker's word for a process that lies to it: it does not lie by chance. */
 const forged = 'forged'
 
 /** Share of huge pages from which on a process is not tracked: the first write to a protected huge page splits it for good. */
