@@ -117,6 +117,14 @@ test('trackers that are given up and do not end have their places; no more than 
   expect(started).toHaveLength(18)
 })
 
+test('dumps that begin at once start no more trackers', async () => {
+  const { tracking, started } = makeNode({ word: 'yes', ends: true })
+  const all = Array.from({ length: 20 }, (_, index) => ({ pid: 10 + index, start: 5 }))
+  for (const process of all) await live(process)
+  await Promise.all(all.map(app => tracking.begin(podOf(`p${app.pid}`, app), undefined, signal)))
+  expect(started).toHaveLength(16)
+})
+
 test('a pod that begins anew while another dump looks at its old processes keeps its record', async () => {
   const { tracking } = makeNode({ word: 'yes', ends: true })
   const [old, fresh, other] = [

@@ -92,8 +92,17 @@ export function createTracking(deps: TrackingDependencies): Tracking {
     state.since = undefined
     await giveUpThatOf(state)
   }
+  let starting = 0
+  const start = async (signal: AbortSignal) => {
+    starting += 1
+    try {
+      return await startTracker(deps, signal)
+    } finally {
+      starting -= 1
+    }
+  }
   const trackers = () =>
-    ending.size + [...states.values()].filter(({ tracker }) => tracker !== undefined).length
+    starting + ending.size + [...states.values()].filter(({ tracker }) => tracker !== undefined).length
   const forgetEnded = async () => {
     for (const tracker of [...ending]) if (await tracker.hasEnded()) ending.delete(tracker)
     for (const [podUid, state] of [...states]) {
@@ -130,7 +139,12 @@ export function createTracking(deps: TrackingDependencies): Tracking {
         }
         if (processes.length === 0 || (state.tracker === undefined && trackers() >= mostPods))
           return undefined
-        state.tracker ??= await startTracker(deps, signal)
+        state.tracker ??= await start(signal)
+        // Meanwhile its processes have ended, and another dump has forgotten it: no state would count this tracker.
+        if (states.get(pod.uid) !== state) {
+          await giveUpThatOf(state)
+          return undefined
+        }
         const { heldMicroseconds, refused } = await state.tracker.prepare(processes, signal)
         state.failures = 0
         if ([...refused.values()].includes(forged)) {
