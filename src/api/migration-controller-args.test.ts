@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest'
-import { parseArgs, selects } from './migration-controller-args.ts'
+import { parseArgs } from './migration-controller-args.ts'
 
 const refusal = (value: unknown) => {
   const parsed = parseArgs(value)
@@ -49,18 +49,4 @@ describe('MigrationControllerArgs', () => {
   ])('%o is refused', (value, words) => {
     expect(refusal(value)).toContain(words)
   })
-})
-
-test('selectors', () => {
-  const selector = (
-    operator: 'In' | 'NotIn' | 'Exists' | 'DoesNotExist',
-    values: readonly string[] = [],
-  ) => ({
-    ...{ matchLabels: {}, matchExpressions: [{ key: 'app', operator, values }] },
-  })
-  expect(selects(selector('In', ['a']), { app: 'a' })).toBe(true)
-  expect(selects(selector('In', ['a']), {})).toBe(false)
-  expect(selects(selector('NotIn', ['a']), {})).toBe(true)
-  expect(selects(selector('Exists'), {})).toBe(false)
-  expect(selects(selector('DoesNotExist'), { app: 'a' })).toBe(false)
 })

@@ -183,32 +183,3 @@ function selectorIn(read: Reader, value: unknown): LabelSelector | undefined {
     }),
   }
 }
-
-/** True if the selector selects an object with these labels. */
-export const selects = (
-  { matchLabels, matchExpressions }: LabelSelector,
-  labels: Readonly<Record<string, string>>,
-): boolean =>
-  Object.entries(matchLabels).every(([name, value]) => labels[name] === value) &&
-  matchExpressions.every(({ key, operator, values }) => {
-    const value = Object.hasOwn(labels, key) ? labels[key] : undefined
-    switch (operator) {
-      case 'In':
-        return value !== undefined && values.includes(value)
-      case 'NotIn':
-        return value === undefined || !values.includes(value)
-      case 'Exists':
-        return value !== undefined
-      case 'DoesNotExist':
-        return value === undefined
-      default:
-        return operator satisfies never
-    }
-  })
-
-/** Reads a selector of an object of the API server, such as a PodDisruptionBudget. Undefined: it is unreadable. */
-export function readSelector(value: unknown): LabelSelector | undefined {
-  const refused: Refusal[] = []
-  const selector = selectorIn(reader(refused), value)
-  return refused.length === 0 ? selector : undefined
-}

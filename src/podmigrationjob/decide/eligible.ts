@@ -1,6 +1,7 @@
 /** Rules that refuse a pod for good. A job that they refuse fails, and does not wait. */
-import { type MigrationControllerArgs, selects } from '../../api/migration-controller-args.ts'
+import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
 import { evictionCostAnnotation, neverEvict } from '../../api/pod-migration-job.ts'
+import { isSelected } from '../../kube/label-selector.ts'
 import { threshold } from './threshold.ts'
 import type { PodFacts, WaitingJob, World } from './world.ts'
 
@@ -36,7 +37,7 @@ function byGate(
   if (
     args.labelSelector !== undefined &&
     isClosed('LabelSelector') &&
-    !selects(args.labelSelector, pod.labels)
+    !isSelected(args.labelSelector, pod.labels)
   )
     return 'the labelSelector of the configuration does not select it'
   if (pod.isSystemCritical && !args.evictSystemCriticalPods && isClosed('SystemCritical'))

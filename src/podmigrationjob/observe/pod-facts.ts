@@ -1,9 +1,9 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
 import { deletionCostAnnotation } from '../../api/labels.ts'
-import { readSelector, selects } from '../../api/migration-controller-args.ts'
 import { int32In } from '../../api/parse-pod-migration-job.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { evictionCostAnnotation, koordinatorQosLabel } from '../../api/pod-migration-job.ts'
+import { isSelected } from '../../kube/label-selector.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import type { Deployment, Pod, PodDisruptionBudget, ReplicaSet, StatefulSet } from '../../kube/resources.ts'
@@ -101,11 +101,9 @@ function budgetsByNamespace(all: readonly PodDisruptionBudget[]) {
     const { namespace = '', name } = metadata
     const list = byNamespace.get(namespace) ?? []
     byNamespace.set(namespace, list)
-    // A missing selector selects none, an empty one all.
-    const selector = spec?.selector === undefined ? undefined : readSelector(spec.selector)
     list.push({
       key: keyOfRef({ namespace, name }),
-      selected: labels => selector !== undefined && selects(selector, labels),
+      selected: labels => isSelected(spec?.selector, labels),
     })
   }
   return byNamespace

@@ -121,11 +121,17 @@ it('the token of the operator evicts no pod without its uid, and none of the ope
     ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { name: 'stolen' } },
     spec: { source: { name: 'two' } },
   }
-  await expect(
+  const move = (more: object) =>
     thief.request('POST', '/apis/backup.example.com/v1alpha1/namespaces/shop/migrations', {
-      body: migration,
-    }),
-  ).rejects.toThrow(/only for PodMigrationJobs/)
+      body: { ...migration, metadata: { ...migration.metadata, ...more } },
+      query: { dryRun: 'All' },
+    })
+  await expect(move({})).rejects.toThrow(/only objects with the label of a BackupPodSet/)
+  // A job may name any pod; drains name primaries of sets.
+  const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob', name: 'a', uid: 'some' }
+  await expect(move({ name: 'job-some', ownerReferences: [owner] })).resolves.toMatchObject({ status: 201 })
+  const labels = { 'backup.example.com/backuppodset': 'web' }
+  await expect(move({ labels })).resolves.toMatchObject({ status: 201 })
 })
 
 it('the token of the operator makes only pods that belong to jobs, and changes no other pod but for its deletion cost', async () => {
