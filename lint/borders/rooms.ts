@@ -188,7 +188,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/drain': {
     is: 'controllers of drains: disruption budgets of sets, and Migrations away from drained nodes',
-    uses: ['src/api', 'src/kube', 'src/migration', 'src/slot', 'src/slot/decide'],
+    uses: ['src/api', 'src/kube', 'src/slot', 'src/slot/decide'],
   },
   'src/podmigrationjob': {
     is: 'controller of PodMigrationJobs: arbitration, evictions, Migrations',

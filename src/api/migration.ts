@@ -104,6 +104,16 @@ export const migrations: Resource<Migration> = Object.freeze({
 /** Type of the condition: True or False once it has ended, Unknown before. */
 export const migrationSucceeded = 'Succeeded'
 
+/** Returns what its condition says of its end; undefined: the operator has not seen it yet. */
+export const outcomeOf = ({ status }: Pick<Migration, 'status'>): Condition | undefined =>
+  status?.conditions?.find(({ type }) => type === migrationSucceeded)
+
+/** Returns when the phase first began, as the status says it; undefined: it has not. */
+export const phaseTime = (
+  { phaseTimes }: Pick<MigrationStatus, 'phaseTimes'>,
+  phase: MigrationPhase | undefined,
+): string | undefined => phaseTimes?.find(each => each.phase === phase)?.at
+
 export const isFinished = ({ status }: Pick<Migration, 'status'>): boolean =>
   status?.phase === 'Succeeded' || status?.phase === 'Failed'
 

@@ -190,7 +190,12 @@ function addEvacuate(root: Command, perform: Perform): void {
         'does the same and evicts the other pods, too. Ctrl-C ends only this command: `kubectl uncordon` calls off the ' +
         'moves that have not been made.',
     )
-    .option('--timeout <seconds>', 'maximum wait for all pods; the operator goes on afterwards', natural, 900)
+    .option(
+      '--timeout <seconds>',
+      'maximum wait for all pods; the operator continues afterwards',
+      natural,
+      900,
+    )
     .action(async (node: string, options: EvacuateOptions, command: Command) =>
       perform(command, async session => {
         await evacuate(session, node, options)

@@ -6,6 +6,7 @@ import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
+import type { EventRecord } from '../kube/event-record.ts'
 import type { Log } from '../kube/log.ts'
 import { ownerReference } from '../kube/owner.ts'
 import type { Queue } from '../kube/queue.ts'
@@ -97,35 +98,38 @@ async function create(
     },
     spec: { source: { name: primary.name, uid: primary.uid }, priority: 'SystemCritical', ...limits },
   }
-  const regarding = {
-    ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
-    ...{ namespace, name: set.name, uid: set.uid },
-  }
+  const tell = (event: Pick<EventRecord, 'type' | 'reason' | 'note'>) =>
+    recorder.record({
+      regarding: {
+        ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
+        ...{ namespace, name: set.name, uid: set.uid },
+      },
+      action: 'Drain',
+      ...event,
+    })
   try {
     await api.create(migrationResource, body, { namespace, signal })
   } catch (error) {
     if (isKubeError(error, 'AlreadyExists')) return
     // A quota, or another policy: nothing else would tell why the drain waits.
     if (isKubeError(error, 'Forbidden', 'Invalid'))
-      recorder.record({
-        ...{ regarding, action: 'Drain', type: 'Warning', reason: eventReasons.drainWaits },
+      tell({
+        ...{ type: 'Warning', reason: eventReasons.drainWaits },
         note: `${primary.name} has not left node ${node}: Migration ${name} is refused: ${messageOf(error)}`,
       })
     throw error
   }
   log.info({ migration: `${namespace}/${name}`, node, why }, 'drain')
-  recorder.record({
-    ...{ regarding, action: 'Drain' },
-    ...(last === undefined
-      ? {
-          ...{ type: 'Normal', reason: eventReasons.draining },
-          note: `${primary.name} moves away from node ${node}, because ${why}: Migration ${name}`,
-        }
-      : {
-          ...{ type: 'Warning', reason: eventReasons.drainWaits },
-          note: `${primary.name} has not left node ${node}: ${last.reason}: ${last.message}; Migration ${name} is the next try`,
-        }),
-  })
+  if (last === undefined)
+    tell({
+      ...{ type: 'Normal', reason: eventReasons.draining },
+      note: `${primary.name} moves away from node ${node}, because ${why}: Migration ${name}`,
+    })
+  else
+    tell({
+      ...{ type: 'Warning', reason: eventReasons.drainWaits },
+      note: `${primary.name} has not left node ${node}: ${last.reason}: ${last.message}; Migration ${name} is the next try`,
+    })
 }
 
 /** With the version that the decision is about: a Migration that has begun to stop its pod meanwhile continues. */

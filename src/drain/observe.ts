@@ -1,12 +1,12 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { drainedNodeOf, drainMigrationName, drainNumberIn, mostTries } from '../api/drain.ts'
-import { isFinished, type Migration, migrationSucceeded } from '../api/migration.ts'
+import { isFinished, type Migration, outcomeOf } from '../api/migration.ts'
+import { finishedAt } from '../api/migration-times.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { finishedAt } from '../migration/times.ts'
 import { drainOf } from '../slot/decide/leaving.ts'
 import { slotOf } from '../slot/observe/candidate.ts'
 import { type ProtectedSet, protectedSet } from './protected-set.ts'
@@ -123,8 +123,7 @@ function lastIn(migrations: readonly Migration[], pod: string): Attempt | undefi
   const attempts = migrations.flatMap((each): Attempt[] => {
     const number = drainNumberIn(each.metadata.name, pod)
     if (number === undefined || !isFinished(each)) return []
-    const word = each.status?.conditions?.find(({ type }) => type === migrationSucceeded)
-    const { reason = 'Unknown', message = '' } = word ?? {}
+    const { reason = 'Unknown', message = '' } = outcomeOf(each) ?? {}
     return [{ number, endedAt: finishedAt(each.status ?? {}) ?? 0, reason, message }]
   })
   return attempts.sort((a, b) => b.endedAt - a.endedAt || b.number - a.number)[0]

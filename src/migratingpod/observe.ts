@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { isOfMigratingPod, type MigratingPod } from '../api/migrating-pod.ts'
-import { isFinished, type Migration } from '../api/migration.ts'
+import { isFinished, type Migration, phaseTime } from '../api/migration.ts'
 import { kindLabelOf, retired } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
 import { keyOf } from '../kube/object.ts'
@@ -77,13 +77,11 @@ function podFactsOf(pod: Pod): PodFacts {
 function migrationFactsOf(migration: Migration): readonly MigrationFacts[] {
   const { metadata, spec, status } = migration
   if (metadata.deletionTimestamp !== undefined || status?.phase === undefined) return []
-  const end = isFinished(migration)
-    ? status.phaseTimes?.find(({ phase }) => phase === status.phase)
-    : undefined
+  const endedAt = isFinished(migration) ? phaseTime(status, status.phase) : undefined
   return [
     {
       ...{ name: metadata.name, phase: status.phase, from: spec.source.name, to: status.target?.name },
-      ...{ endedAt: end?.at, downtimeMs: status.downtimeMilliseconds },
+      ...{ endedAt, downtimeMs: status.downtimeMilliseconds },
     },
   ]
 }

@@ -6,12 +6,12 @@ import {
   migrationPriorities,
   migrationSucceeded,
 } from '../api/migration.ts'
+import { beganAt, finishedAt } from '../api/migration-times.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { setCondition } from '../kube/conditions.ts'
 import { isEqual } from '../kube/equal.ts'
 import { Admissions, sourceOf } from './budgets.ts'
 import { outlived } from './retention.ts'
-import { beganAt, finishedAt } from './times.ts'
 import type { Held, MigrationView, Passed, Target } from './view.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { isFinished } from '../api/migration.ts'
-import { finishedAt } from './times.ts'
+import { finishedAt } from '../api/migration-times.ts'
 import type { MigrationView } from './view.ts'
 
 /** How many finished Migrations of a set stay, if they do not say for how long. */

@@ -125,7 +125,7 @@ test('dumps that begin at once start no more trackers', async () => {
   expect(started).toHaveLength(16)
 })
 
-test('a pod that begins anew while another dump looks at its old processes keeps its record', async () => {
+test('a pod whose containers are restarted while another dump looks at its old processes keeps its record', async () => {
   const { tracking } = makeNode({ word: 'yes', ends: true })
   const [old, fresh, other] = [
     { pid: 10, start: 5 },

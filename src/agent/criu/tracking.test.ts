@@ -89,7 +89,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
   const pagesFile = ({ dir }: Stored) => join(dir, 'containers/app/criu/pages-1.img')
 
   test.each([undefined, 'Always'] as const)(
-    'a pod goes on elsewhere from an increment; pages arrive late: %s',
+    'a pod continues elsewhere from an increment; pages arrive late: %s',
     async lazily => {
       const primary = await fill('primary', [])
       const understudy = await fill('understudy', holdCommandOf('app').slice(0, -serveCommand.length))
@@ -143,7 +143,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
     expect(await wrongPages(primary)).toBe('0 0')
   }, 60_000)
 
-  test('without its tracker, the next dump is whole, and the record begins anew', async () => {
+  test('without its tracker, the next dump is whole, and begins another record', async () => {
     const primary = await fill('primary', [])
     const located = await testContainers.locate(primary)
     const { driver, begun, trackers } = tracked()

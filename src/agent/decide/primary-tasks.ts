@@ -20,8 +20,8 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
   if (pod.terminating || lease.ending === pod.uid) {
     if (!isToEnd(snapshot, lease, pod)) return []
     const policy = lastSaveOf(snapshot, slot, pod)
-    // Runs beside a dump, which may take seconds: a primary that is to end need not complete it. One that is saved once more waits
-    // until that dump has been cancelled.
+    // A dump may take seconds, and a primary that is to end need not complete it: this task runs beside the dump. A last save waits until
+    // the dump has been cancelled.
     const last = policy && { memoryOf: pod.uid, lastSave: policy }
     return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, ...about, ...last }]
   }

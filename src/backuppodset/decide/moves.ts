@@ -88,8 +88,8 @@ function isSettled({ memory }: Pick<Facts, 'memory'>, { slot, waking, node, uid,
 }
 
 /**
- * True if no slot waits for a successor, and this primary is well. Another one that is not Ready does not count: it may never be, and a
- * drain would wait for ever.
+ * True if no slot waits for a successor, and this primary is well. Others need not be Ready: one may never
+ * be, and a drain would wait for ever.
  */
 export function mayMoveNow(facts: Facts, primary: PodView): boolean {
   const primaries = facts.pods.filter(({ kind }) => kind === 'primary')

@@ -1,5 +1,6 @@
 import { isOutOfService, outOfService, type Taint } from '../../api/out-of-service.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { isReady } from '../../kube/ready.ts'
 import { type Node, nodes, type Pod } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { noSuchNode, primariesOn } from '../nodes.ts'
@@ -72,9 +73,6 @@ async function change(
     }
   }
 }
-
-const isReady = ({ status }: Node): boolean =>
-  status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
 
 const namesOf = (primaries: readonly Pod[]): readonly string[] =>
   primaries.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort()

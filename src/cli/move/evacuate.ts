@@ -1,6 +1,6 @@
 import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
-import { isFinished, type Migration, migrationSucceeded, migrations } from '../../api/migration.ts'
+import { isFinished, type Migration, migrations, outcomeOf } from '../../api/migration.ts'
 import { memoryAnnotation } from '../../api/pod-contract.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { listAll } from '../../kube/list-all.ts'
@@ -58,7 +58,7 @@ export async function evacuate(session: Session, node: string, { timeout }: Evac
   if (stayed.length > 0)
     throw new CliError(`${stayed.length} primaries have not left node ${node} within --timeout`, {
       advice:
-        'remove the reason; the operator goes on trying until the node is uncordoned, and "kubectl delete pod" gives a slot to another pod without waiting',
+        'remove the reason; the operator tries again until the node is uncordoned, and "kubectl delete pod" gives a slot to another pod without waiting',
       exitCode: exitCodes.late,
     })
 }
@@ -109,10 +109,9 @@ function lastOf(all: readonly Migration[], namespace: string, uid: string): Migr
 
 function wordOf(about: Evacuated | undefined): string {
   if (about === undefined) return ''
-  const { status } = about.migration ?? {}
   if (about.migration === undefined) return `${about.pod}: the operator has not made its Migration yet`
-  const word = status?.conditions?.find(({ type }) => type === migrationSucceeded)
-  return `${about.pod}: ${[status?.phase ?? 'Pending', word?.reason, word?.message].filter(Boolean).join(': ')}`
+  const word = outcomeOf(about.migration)
+  return `${about.pod}: ${[about.migration.status?.phase ?? 'Pending', word?.reason, word?.message].filter(Boolean).join(': ')}`
 }
 
 function lineOf(about: Evacuated): string {

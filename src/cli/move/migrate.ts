@@ -1,4 +1,4 @@
-import { isFinished, type Migration, migrationSucceeded, migrations } from '../../api/migration.ts'
+import { isFinished, type Migration, migrations, outcomeOf } from '../../api/migration.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import type { Session } from '../session.ts'
@@ -47,7 +47,7 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
     try {
       for (;;) {
         const now = await read(session, created)
-        const word = wordOf(now)
+        const word = outcomeOf(now)
         step.detail([now.status?.phase ?? 'Pending', word?.message].filter(Boolean).join(': '))
         isOver = isFinished(now)
         if (isOver) return ended(now)
@@ -67,8 +67,6 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
   })
 }
 
-const wordOf = ({ status }: Migration) => status?.conditions?.find(({ type }) => type === migrationSucceeded)
-
 async function read({ api, call }: Session, { metadata }: Migration): Promise<Migration> {
   const { namespace, name, uid } = metadata
   const gone = () => new CliError(`Migration ${name} was deleted: the pod stays where it is`)
@@ -81,7 +79,7 @@ async function read({ api, call }: Session, { metadata }: Migration): Promise<Mi
 
 function ended(now: Migration): Migration {
   if (now.status?.phase === 'Succeeded') return now
-  const word = wordOf(now)
+  const word = outcomeOf(now)
   throw new CliError(`the move has failed: ${word?.reason ?? 'no reason'}: ${word?.message ?? ''}`, {
     advice: 'the pod runs where it was, unless the reason says that it was lost',
   })

@@ -1,4 +1,4 @@
-import { isFinished, type Migration, migrationSucceeded, migrations } from '../../api/migration.ts'
+import { isFinished, type Migration, migrations, outcomeOf, phaseTime } from '../../api/migration.ts'
 import { listAll } from '../../kube/list-all.ts'
 import { table } from '../../terminal/table.ts'
 import { ageOf, bytes, duration } from '../output/quantities.ts'
@@ -24,22 +24,25 @@ export async function showMigrations(session: Session, options: MigrationsOption
   const isAll = options.allNamespaces === true
   const scope = isAll ? {} : { namespace }
   let last = ''
-  do {
+  while (!signal.aborted) {
     const { objects } = await listAll(api, migrations, scope, call)
     const all = [...objects].sort(byAge)
     const next =
       output === 'json'
         ? JSON.stringify({ items: all }, undefined, 2)
         : pictureOf(all, { isAll, namespace, now: clock.now(), paint: painter(terminal.colour) })
-    if (options.watch !== true || output === 'json') {
-      if (next !== last) terminal.out(next)
-    } else if (next !== last) terminal.redraw(next)
+    if (options.watch !== true) {
+      terminal.out(next)
+      return
+    }
+    // Programs read one JSON document after the other.
+    if (next !== last && output === 'json') terminal.out(next)
+    else if (next !== last) terminal.redraw(next)
     last = next
-    if (options.watch !== true) return
     await clock.sleep(pollMs, signal).catch((error: unknown) => {
       if (!signal.aborted) throw error
     })
-  } while (!signal.aborted)
+  }
 }
 
 function byAge(one: Migration, other: Migration): number {
@@ -85,12 +88,12 @@ function pictureOf(all: readonly Migration[], { isAll, namespace, now, paint }: 
 }
 
 /** Returns when it entered its phase. */
-const sinceOf = ({ metadata, status }: Migration): string | undefined =>
-  status?.phaseTimes?.findLast(({ phase }) => phase === status.phase)?.at ?? metadata.creationTimestamp
+const sinceOf = ({ metadata, status = {} }: Migration): string | undefined =>
+  phaseTime(status, status.phase) ?? metadata.creationTimestamp
 
 /** Tells what it waits for, or why it has failed. */
 function whyOf(migration: Migration): string {
-  const word = migration.status?.conditions?.find(({ type }) => type === migrationSucceeded)
+  const word = outcomeOf(migration)
   if (word === undefined) return migration.status?.phase === undefined ? 'no operator has seen it yet' : ''
   return isFinished(migration) && word.status === 'True' ? '' : `${word.reason}: ${word.message}`
 }

@@ -186,7 +186,7 @@ test('an evacuation cordons the node, and waits for the Migrations of the operat
   ])
 })
 
-test('an evacuation in which a primary stays tells which and why, and the operator goes on', async () => {
+test('an evacuation in which a primary stays tells which and why, and the operator continues', async () => {
   const { clock, terminal, session, put, deleted } = scene()
   const done = evacuate(session, 'n1', { timeout: 2 }).catch((error: unknown) => error)
   await clock.untilSleepers(1)

@@ -5,6 +5,7 @@ import { parseJob } from '../../api/parse-pod-migration-job.ts'
 import { isFinishedJob, type PodMigrationJob, reservationLabel } from '../../api/pod-migration-job.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
+import { isReady } from '../../kube/ready.ts'
 import type { Pod, Resource } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Since } from '../../slot/observe/since.ts'
@@ -12,7 +13,7 @@ import { migrationNameOf } from '../decide/live.ts'
 import { reservationNameOf } from '../decide/reservation-first.ts'
 import type { EvictionRequest, JobView, LiveFacts, ReservationFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
-import { disruptionBudgetsIn, isReadyPod, podFacts, workloadFacts } from './pod-facts.ts'
+import { disruptionBudgetsIn, podFacts, workloadFacts } from './pod-facts.ts'
 import type { WorldStores } from './world-caches.ts'
 
 /** A job as the caches show it, or as this process has written it since. */
@@ -115,7 +116,7 @@ function reservationFacts(pod: Pod | undefined, job: string, absentForMs: () => 
       node === undefined && scheduled?.status === 'False'
         ? (scheduled.message ?? 'no node takes it')
         : undefined,
-    isReady: isReadyPod(pod) && deletionTimestamp === undefined,
+    isReady: isReady(pod) && deletionTimestamp === undefined,
     // The adoption takes the job from the owners. A pod that its ReplicaSet has released since is not the job's again.
     isAdopted: !ownerReferences.some(owner => owner.uid === job),
   }

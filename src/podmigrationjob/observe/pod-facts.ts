@@ -6,6 +6,7 @@ import { evictionCostAnnotation, koordinatorQosLabel } from '../../api/pod-migra
 import { isSelected } from '../../kube/label-selector.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { controllerOf } from '../../kube/owner.ts'
+import { isReady } from '../../kube/ready.ts'
 import type { Deployment, Pod, PodDisruptionBudget, ReplicaSet, StatefulSet } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import {
@@ -40,9 +41,6 @@ function qosOf({ metadata, status }: Pod): QosClass {
   return status?.qosClass === 'BestEffort' ? 'BE' : 'LS'
 }
 
-export const isReadyPod = ({ status }: Pod): boolean =>
-  status?.conditions?.some(({ type, status: value }) => type === 'Ready' && value === 'True') === true
-
 const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 /** The API server refuses any other text than an int32. */
@@ -75,7 +73,7 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
       const owner = ownerOf(pod, stores)
       const facts: PodFacts = {
         ...{ uid, namespace, name, node: nodeName, labels, owner, priority },
-        isReady: isReadyPod(pod),
+        isReady: isReady(pod),
         isTerminating: pod.metadata.deletionTimestamp !== undefined,
         isFailed: pod.status?.phase === 'Failed',
         qos: qosOf(pod),

@@ -1,6 +1,7 @@
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { isUnderstudy } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
+import { isReady } from '../../kube/ready.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { replacedIn } from '../observe/slot-primary.ts'
 import { servingOf, stageOf } from '../observe/stage.ts'
@@ -28,6 +29,6 @@ export async function requireUnready(
 
 const isWell = (pod: Pod): boolean =>
   pod.metadata.deletionTimestamp === undefined &&
-  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true &&
+  isReady(pod) &&
   servingOf(pod).death === undefined &&
   (!isUnderstudy(pod) || servingOf(pod).serving)

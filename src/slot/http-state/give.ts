@@ -4,6 +4,7 @@ import { podAddress } from '../../api/pod-address.ts'
 import { pushState } from '../../checkpoint/http/transfer.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { keyOfRef } from '../../kube/object.ts'
+import { isReady } from '../../kube/ready.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { ReadPod } from '../act/read-pod.ts'
@@ -92,6 +93,3 @@ const isAnother = ({ pod }: { readonly pod: Pod | undefined }, uid: string): boo
   pod.metadata.uid !== uid ||
   pod.metadata.deletionTimestamp !== undefined ||
   isFinished(pod)
-
-const isReady = (pod: Pod): boolean =>
-  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false

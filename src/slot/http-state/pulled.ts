@@ -7,6 +7,7 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import type { Random } from '../../kube/random.ts'
+import { isReady } from '../../kube/ready.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { WriteBehind } from '../../state-store/write-behind.ts'
@@ -278,14 +279,13 @@ function targetsOf(
 }
 
 function isCurrent(pod: Pod, { holder, ip }: Target, container: string): boolean {
-  const ready = pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True')
   const life = containerOf(pod, container)
   return (
     pod.metadata.uid === holder.uid &&
     pod.metadata.deletionTimestamp === undefined &&
     kindLabelOf(pod) === 'primary' &&
     epochOf(pod) === holder.epoch &&
-    ready === true &&
+    isReady(pod) &&
     pod.status?.podIP === ip &&
     life.running &&
     life.restarts === holder.restarts

@@ -1,8 +1,8 @@
-import type { MigrationPhase, MigrationStatus } from '../api/migration.ts'
+import { type MigrationPhase, type MigrationStatus, phaseTime } from './migration.ts'
 
 /** Returns when the phase first began, ms since the epoch; undefined: it has not, or that is unreadable. */
-export function beganAt({ phaseTimes = [] }: MigrationStatus, phase: MigrationPhase): number | undefined {
-  const at = Date.parse(phaseTimes.find(each => each.phase === phase)?.at ?? '')
+export function beganAt(status: MigrationStatus, phase: MigrationPhase): number | undefined {
+  const at = Date.parse(phaseTime(status, phase) ?? '')
   return Number.isNaN(at) ? undefined : at
 }
 
