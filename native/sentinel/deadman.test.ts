@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
+import { beginTransaction } from './testing/busy.ts'
 import { createCgroup } from './testing/cgroup.ts'
 import { cannotNetwork, createNetwork, type Network } from './testing/network.ts'
 import { type Client, processOf, type Sentinel, startSentinel, type Values } from './testing/sentinel.ts'
@@ -218,21 +218,11 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await serve(network)
     await using one = await startSentinel(program)
     const a = await join(one)
-    // A kernel without preemption keeps the processor while it has the transaction.
-    execFileSync('taskset', ['-a', '-c', '-p', '1', String(one.pid)])
     const acknowledged = primary(a.client, api, network, { timeout: 1_200 })
     await a.client.line(({ word }) => word === 'alone')
     await answered(a.client)
     expect((await acknowledged).word).toBe('ok')
-    const busy = await network.pod.start([
-      'taskset',
-      '-c',
-      '0',
-      await buildSanitized('harness'),
-      'tables',
-      '2000000',
-    ])
-    await eventually(() => expect(busy.stdout()).toBe('begins\n'))
+    const busy = await beginTransaction(network.pod, one.pid)
     let answers = 0
     // Each answer is for a renewal of the switch, which waits for the transaction.
     while (busy.stdout() === 'begins\n') {

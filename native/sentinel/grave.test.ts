@@ -1,10 +1,10 @@
 // Long because every case needs the same network of a pod, an heir and a client.
-import { execFileSync } from 'node:child_process'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
+import { beginTransaction } from './testing/busy.ts'
 import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'
 import { type Client, processOf, startSentinel, type Values } from './testing/sentinel.ts'
 
@@ -47,17 +47,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const dead = await serve(network.pod, 'dead')
     await serve(network.heir, 'heir')
     expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
-    const busy = await network.pod.start([
-      'taskset',
-      '-c',
-      '0',
-      await buildSanitized('harness'),
-      'tables',
-      '2000000',
-    ])
-    await eventually(() => expect(busy.stdout()).toBe('begins\n'))
-    // A kernel without preemption keeps the processor while it has the transaction.
-    execFileSync('taskset', ['-a', '-c', '-p', '1', String(sentinel.pid)])
+    const busy = await beginTransaction(network.pod, sentinel.pid)
     await new Promise(resolve => setTimeout(resolve, 100))
     process.kill(dead.pid, 'SIGKILL')
     const event = await client.line(line => line.word === 'died')

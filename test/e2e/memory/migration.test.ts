@@ -1,25 +1,12 @@
 /** Migrations on real kubelets: a primary moves to a node of the user's choice with its memory, or stays where it is. */
 import { describe, expect, it } from 'vitest'
-import {
-  type Migration,
-  type MigrationSpec,
-  migrationSucceeded,
-  migrations,
-} from '../../../src/api/migration.ts'
+import { type Migration, type MigrationSpec, migrations, outcomeOf } from '../../../src/api/migration.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
-import {
-  addressOf,
-  type CounterSet,
-  count,
-  counter,
-  holderOf,
-  restartsOf,
-  saved,
-  slotsOf,
-} from '../../../zoo/slots.ts'
+import { addressOf, counter, holderOf, restartsOf, saved, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
+import { coveredCounter } from '../lib/covered-counter.ts'
 import { createWorld, type World } from '../lib/world.ts'
 
 const create = ({ api, namespace }: World, name: string, spec: MigrationSpec) =>
@@ -31,8 +18,7 @@ const create = ({ api, namespace }: World, name: string, spec: MigrationSpec) =>
 
 const read = ({ api, namespace }: World, name: string) => api.get(migrations, { namespace, name })
 
-const reasonOf = ({ status }: Migration) =>
-  status?.conditions?.find(({ type }) => type === migrationSucceeded)?.reason
+const reasonOf = (migration: Migration) => outcomeOf(migration)?.reason
 
 const reached = (world: World, name: string, phase: string): Promise<Migration> =>
   eventually(async () => {
@@ -43,19 +29,7 @@ const reached = (world: World, name: string, phase: string): Promise<Migration> 
 
 /** A counter with one hot backup, and a node that has neither. */
 async function scene(world: World) {
-  const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'moving' }
-  await world.createSet('moving', {
-    ...{ replicas: 1, hotBackups: 1, template: counter.template },
-    checkpoint: { interval: '1s' },
-  })
-  const lease = await eventually(async () => {
-    const [one] = await slotsOf(set)
-    if (one?.heir === undefined) throw new Error('no heir yet')
-    return one
-  })
-  await saved(set)
-  const [expected] = await count(set, 5)
-  const primary = await holderOf(set, lease)
+  const { set, lease, expected, primary } = await coveredCounter(world)
   const hot = await world.api.get(pods, { namespace: world.namespace, name: lease.heir?.name ?? '' })
   const taken = [primary.spec?.nodeName, hot.spec?.nodeName]
   const free = (await world.api.list(nodes, {})).items.find(

@@ -3,10 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { type PodMigrationJobSpec, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
 import { deployments, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
-import { addressOf, type CounterSet, count, counter, holderOf, saved, slotsOf } from '../../../zoo/slots.ts'
+import { addressOf, counter, holderOf, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { manifest, project } from '../../unit/deploy/manifests.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { coveredCounter } from '../lib/covered-counter.ts'
 import { counterTemplate, createWorld, system, type World } from '../lib/world.ts'
 
 const files = ['pod-migration-jobs', 'job-reservations'].flatMap(component =>
@@ -77,19 +78,7 @@ describe.skipIf(needsNodes())('PodMigrationJobs', () => {
 
   it('PJ27: a job with mode Live moves a primary to another node with its memory', async () => {
     await using world = await createWorld()
-    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'moving' }
-    await world.createSet('moving', {
-      ...{ replicas: 1, hotBackups: 1, template: counter.template },
-      checkpoint: { interval: '1s' },
-    })
-    const lease = await eventually(async () => {
-      const [one] = await slotsOf(set)
-      if (one?.heir === undefined) throw new Error('no heir yet')
-      return one
-    })
-    await saved(set)
-    const [expected] = await count(set, 5)
-    const primary = await holderOf(set, lease)
+    const { set, expected, primary } = await coveredCounter(world)
     await create(world, 'live', { mode: 'Live' }, primary.metadata.name)
     const { status } = await succeeded(world, 'live')
     const [after] = await slotsOf(set)
