@@ -6,6 +6,7 @@ import { counter } from '../../zoo/slots.ts'
 import { deathMs, hangMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
 import { type Primary, primariesOf, type Stage, slotsOn } from '../stage.ts'
+import { until } from '../until.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
@@ -83,6 +84,26 @@ export const hangApp: Nemesis = {
   },
 }
 
+/** Longer than any fault of the round keeps the API server away. */
+const deletionMs = 120_000
+
+/** Returns false if the API server does not answer: another fault of the round keeps it away. */
+async function isDeleted(
+  { api, namespace }: Stage,
+  name: string,
+  options: { readonly uid: string; readonly gracePeriodSeconds: number | undefined },
+): Promise<boolean> {
+  try {
+    await api.delete(pods, { namespace, name }, options)
+    return true
+  } catch (error) {
+    // This request, of which the answer was lost, or an earlier fault of the round has led to its deletion.
+    if (isKubeError(error, 'NotFound', 'Conflict')) return true
+    if (isKubeError(error, 'Throttled', 'Unavailable', 'Timeout', 'Unknown')) return false
+    throw error
+  }
+}
+
 const deletion = (name: string, proves: string, gracePeriodSeconds: number | undefined): Nemesis => ({
   name,
   proves,
@@ -95,12 +116,7 @@ const deletion = (name: string, proves: string, gracePeriodSeconds: number | und
       ...against(victim),
       outageMs: deathMs,
       strike: () =>
-        stage.api
-          .delete(pods, { namespace: stage.namespace, name }, { uid, gracePeriodSeconds })
-          .catch((error: unknown) => {
-            // An earlier fault of the round has led to its deletion.
-            if (!isKubeError(error, 'NotFound') && !isKubeError(error, 'Conflict')) throw error
-          }),
+        until(() => isDeleted(stage, name, { uid, gracePeriodSeconds }), deletionMs, stage.signal),
     }
   },
 })
