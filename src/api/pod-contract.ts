@@ -101,6 +101,12 @@ export const successorAnnotation = `${prefix}successor-of`
 /** On a hot backup that was created for a move: the uid of the Migration. */
 export const migrationAnnotation = `${prefix}migration-uid`
 
+/**
+ * On a hot backup that was created while the primary of its slot ran: it may not run on each node that the template allows, because it
+ * was for another node, or for certain ones.
+ */
+export const confinedAnnotation = `${prefix}confined`
+
 /** Socket on which the gate of a cold backup takes wake messages from its node's agent. */
 export const gateSocket = `${holdPath}/gate.sock`
 /** Order that an agent passes to the pod's gate: `KIND TOKEN`. The token opens only this gate. */

@@ -74,6 +74,11 @@ export interface SlotLease extends SlotKey {
    */
   readonly handovers?: number
   /**
+   * Uid of the primary that handed the slot over to the present one, stopped and saved up to its last instruction. Absent: the
+   * present one took over after a loss, or is the first.
+   */
+  readonly handedOverBy?: string
+  /**
    * The generation with which the slot's primary must continue at least: a node has it and could restore it. The one
    * before it will do if it was taken one interval earlier (see `stepsBehind`). Absent once any generation will do, and
    * in Leases of earlier versions.
@@ -117,6 +122,7 @@ export const slotAnnotations = {
   restoreHash: `${prefix}restore-hash`,
   handover: `${prefix}handover`,
   handovers: `${prefix}handovers`,
+  handedOverBy: `${prefix}handed-over-by`,
   atLeast: `${prefix}at-least`,
   atLeastTakenAt: `${prefix}at-least-taken-at`,
   unsaved: `${prefix}unsaved`,
@@ -183,6 +189,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.restoreHash]: lease.restoreHash ?? '',
         [slotAnnotations.handover]: lease.handover ?? '',
         [slotAnnotations.handovers]: String(lease.handovers ?? ''),
+        [slotAnnotations.handedOverBy]: lease.handedOverBy ?? '',
         [slotAnnotations.atLeast]: lease.atLeast ? `${lease.atLeast.epoch}.${lease.atLeast.generation}` : '',
         // Apart from it, because agents of earlier versions read the annotation above as it is.
         [slotAnnotations.atLeastTakenAt]: lease.atLeast?.takenAt
@@ -221,6 +228,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const heirName = note('heir')
   const heirUid = note('heirUid')
   const seal = note('seal')
+  const handedOverBy = note('handedOverBy')
   const signers = note('signers')
   const retainedSince = note('retainedSince')
   const policy = parsePolicy(note('policy'))
@@ -229,7 +237,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const fence = parseFence(note('fence'), { ...key, epoch })
   const grant = parseGrant(note('grant'), { ...key, epoch })
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
-  const [, leastEpoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(note('atLeast') ?? '') ?? []
+  const atLeast = parseLeast(note('atLeast'), note('atLeastTakenAt'))
   return {
     ...key,
     group,
@@ -249,14 +257,9 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     restoreHash: note('restoreHash'),
     handover: note('handover'),
     givenUpFor: note('givenUpFor'),
-    ...(leastEpoch !== undefined && {
-      atLeast: {
-        epoch: Number(leastEpoch),
-        generation: Number(generation),
-        takenAt: Date.parse(note('atLeastTakenAt') ?? '') || 0,
-      },
-    }),
+    ...(atLeast && { atLeast }),
     ...(handovers !== undefined && { handovers: Number(handovers) }),
+    ...(handedOverBy !== undefined && { handedOverBy }),
     ...(note('unsaved') === 'true' && { unsaved: true }),
     ...(retainedSince !== undefined && { retainedSince }),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
@@ -264,6 +267,13 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(fence !== undefined && { fence }),
     ...(grant !== undefined && { grant }),
   }
+}
+
+function parseLeast(text = '', takenAt = ''): Least | undefined {
+  const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(text) ?? []
+  return epoch === undefined
+    ? undefined
+    : { epoch: Number(epoch), generation: Number(generation), takenAt: Date.parse(takenAt) || 0 }
 }
 
 /** Returns the uid of the object that owns this one: its controller, or else its first owner. */

@@ -20,6 +20,7 @@ export type DeleteReason =
   | 'Misfit'
   | 'Spoiled'
   | 'Stranded'
+  | 'CalledOff'
 
 /** The preferred nodes of a new hot backup. */
 export interface Near {

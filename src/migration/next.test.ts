@@ -109,12 +109,6 @@ describe('D16.phases: a Migration', () => {
       'SetBusy',
     ],
     ['switches', view(passed({ serves: false }), 'Stopping'), 'Switching', 'Switching'],
-    [
-      'waits for the word of the set',
-      view(passed({ isLoss: undefined }), 'Switching'),
-      'Switching',
-      'Switching',
-    ],
     ['has moved', view(passed(), 'Switching'), 'Succeeded', 'Moved'],
     [
       'ends when its source is lost meanwhile',

@@ -189,12 +189,12 @@ function afterSwitch(
   { to, serves, isLoss, isOutside }: Passed,
   now: number,
 ): Word {
-  if (isLoss === true)
+  if (isLoss)
     return failed(
       'SourceLost',
-      `${source.name} was lost before its move had ended; ${to.name} has taken over`,
+      `${source.name} was lost before its move had ended, or its successor was; ${to.name} has taken over`,
     )
-  if (!serves || isLoss === undefined)
+  if (!serves)
     return now - (beganAt(status, 'Switching') ?? now) >= pendingMs
       ? failed('NotServing', `${to.name} has the slot, and has not served within pendingTimeoutSeconds`)
       : { phase: 'Switching', reason: 'Switching', message: `${to.name} has the slot and resumes` }

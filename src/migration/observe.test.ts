@@ -20,9 +20,11 @@ import { createStops } from './stops.ts'
 interface More {
   /** Uid of the Migration that made the hot backup of node `n2`, whose restore has failed. Absent: there is no such pod. */
   readonly failedOf?: string
+  /** The source that the Migration has found before. */
+  readonly source?: NonNullable<Migration['status']>['source']
 }
 
-function factsWith(over: Partial<NumberedSlotLease>, { failedOf }: More = {}) {
+function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More = {}) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
   const { metadata, spec } = numberedSlotLeaseBody(
@@ -60,6 +62,7 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf }: More = {}) {
   migrations.upsert({
     metadata: { namespace: 'default', name: 'm', uid: 'm', resourceVersion: '1' },
     spec: { source: { name: 'p' } },
+    ...(source && { status: { phase: 'Stopping', source } }),
   })
   const [view] = observe({
     ...{ clock, leases, pods, migrations, since: createSince(clock), stops: createStops(clock) },
@@ -76,4 +79,14 @@ it('a primary whose memory may not be saved has none that could move, although i
 it('D16.again: a pod whose restore has failed is the end of the Migration that made it, and of no other', () => {
   expect(factsWith({}, { failedOf: 'm' })).toMatchObject({ target: { name: 'h', failed: 'torn' } })
   expect(factsWith({}, { failedOf: 'earlier' })).toMatchObject({ type: 'held', target: undefined })
+})
+
+it('D16.handed: a pod has moved only if it has handed its slot over; its successor after a loss says nothing of that', () => {
+  const holder = { name: 't', uid: 'uid-t' }
+  const source = { uid: 'uid-p', node: 'n-p', set: 'bps', slot: 0 }
+  const taken = (handedOverBy?: string) =>
+    factsWith({ holder, ...(handedOverBy && { handedOverBy }) }, { source })
+  expect(taken('uid-p')).toMatchObject({ type: 'passed', isLoss: false })
+  expect(taken()).toMatchObject({ type: 'passed', isLoss: true })
+  expect(taken('uid-other')).toMatchObject({ type: 'passed', isLoss: true })
 })

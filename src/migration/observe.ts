@@ -7,7 +7,6 @@ import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
 import { isSameSlot } from '../api/slot-key.ts'
-import { slotLimits } from '../api/slot-status.ts'
 import type { Clock } from '../kube/clock.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
@@ -191,9 +190,9 @@ const savedIn = (report: SlotReport | undefined): Saved | undefined =>
 
 function passedTo(
   deps: ObserveDeps,
-  { source: { name }, nodeSelector }: ParsedMigration,
-  { set, slot }: Source,
-  { namespace, holder }: NumberedSlotLease,
+  { nodeSelector }: ParsedMigration,
+  { uid }: Source,
+  { namespace, holder, handedOverBy }: NumberedSlotLease,
 ): Passed {
   const pod = deps.pods.get(keyOfRef({ namespace, name: holder.name }))
   const isIt = pod?.metadata.uid === holder.uid
@@ -202,22 +201,8 @@ function passedTo(
     type: 'passed',
     to: { ...holder, node: isIt ? pod.spec?.nodeName : undefined },
     serves: isIt && kindLabelOf(pod) === 'primary' && stageOf(pod).serving,
-    isLoss: isLossIn(deps.sets.get(keyOfRef({ namespace, name: set })), slot, holder.name, name),
+    isLoss: handedOverBy !== uid,
     isOutside: node !== undefined && !hasLabels(node, nodeSelector),
     downtimeMs: undefined,
   }
-}
-
-/** Returns whether the set says that `to` took over because `from` was lost; undefined: it does not show `to` yet. */
-function isLossIn(
-  set: BackupPodSet | undefined,
-  slot: number,
-  to: string,
-  from: string,
-): boolean | undefined {
-  const { slots = [], lastFailover } = set?.status ?? {}
-  const its = slots.find(each => each.slot === slot)
-  if (its !== undefined) return its.pod === to ? its.lastFailover?.from === from : undefined
-  // The list of slots is cut.
-  return slots.length < slotLimits.listed ? undefined : lastFailover?.from === from
 }

@@ -70,8 +70,8 @@ export interface Passed {
   readonly type: 'passed'
   readonly to: { readonly name: string; readonly uid: string; readonly node: string | undefined }
   readonly serves: boolean
-  /** True: it took over after a loss. False: by a handover. Undefined: its set has not told yet. */
-  readonly isLoss: boolean | undefined
+  /** True: it took over after a loss. False: the pod that moves has handed its slot over to it. */
+  readonly isLoss: boolean
   /** Its node is known, and has not the labels that the Migration asks for. */
   readonly isOutside: boolean
   /** Ms for which the pod was stopped; undefined: not measured. */

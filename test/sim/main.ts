@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
-import { type BlockResult, blockRounds, type Failure, runBlock } from './block.ts'
+import { addAll, type BlockResult, blockRounds, type Failure, runBlock } from './block.ts'
 import { runRound, type Scenario } from './model/round.ts'
 import { tryMutants } from './mutants/try.ts'
 import { realReplay, realRounds } from './real/rounds.ts'
@@ -15,6 +15,7 @@ const usage = `npm run sim -- [options]
   --seed N         another seed, other scenarios; default 1
   --from N         leave out the first N rounds, to go on after an interruption; default 0
   --jobs N         processes; default: one a processor
+  --moves          scenarios in which primaries also move: Migrations, called off or not, and drains
   --keep-going     go on behind a violation; end at ${mostKinds} of different kinds
   --replay JSON    one scenario, as a violation prints it, with what happens in it
 npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
@@ -28,6 +29,7 @@ const { values, positionals } = parseArgs({
     seed: { type: 'string', default: '1' },
     from: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
+    moves: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
     replay: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -56,25 +58,29 @@ interface Rounds {
   readonly from: number
   readonly jobs: number
   readonly keepGoing: boolean
+  readonly moves: boolean
 }
 
-async function rounds({ count, seed, from, jobs, keepGoing }: Rounds): Promise<number> {
+async function rounds({ count, seed, from, jobs, keepGoing, moves }: Rounds): Promise<number> {
   const started = performance.now()
   const seconds = () => (performance.now() - started) / 1000
   const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
     seed: seed * 1_000_003 + index,
     rounds: Math.min(blockRounds, count - index * blockRounds),
     keepGoing,
+    moves,
   }))
   const first = Math.floor(from / blockRounds)
   let next = first
   let done = first * blockRounds
   let hours = 0
   const kinds = new Map<string, number>()
+  const ends = new Map<string, number>()
   const isEnough = () => kinds.size >= (keepGoing ? mostKinds : 1)
   const take = (result: BlockResult) => {
     done += result.rounds
     hours += result.virtualMs / 3_600_000
+    addAll(ends, result.moves)
     for (const failure of result.failures) {
       const times = kinds.get(failure.kind) ?? 0
       if (times === 0) tell(failure)
@@ -111,6 +117,7 @@ async function rounds({ count, seed, from, jobs, keepGoing }: Rounds): Promise<n
     }
   } else await Promise.all(Array.from({ length: Math.min(jobs, blocks.length - first) }, worker))
   if (keepGoing) for (const [kind, times] of kinds) console.log(`${String(times).padStart(7)} times ${kind}`)
+  for (const [end, times] of [...ends].sort()) console.log(`${String(times).padStart(7)} Migrations ${end}`)
   const found = keepGoing ? `violations of ${kinds.size} kinds` : `${kinds.size} violations`
   console.log(
     `${done - first * blockRounds} rounds with seed ${seed}${first > 0 ? ` from ${first * blockRounds}` : ''}, ${hours.toFixed(1)} hours of clusters in ${seconds().toFixed(0)} s: ${kinds.size === 0 ? 'no violation' : found}`,
@@ -141,6 +148,7 @@ try {
       from: values.from === undefined ? 0 : natural('from', values.from),
       jobs: natural('jobs', values.jobs),
       keepGoing: values['keep-going'],
+      moves: values.moves,
     })
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)

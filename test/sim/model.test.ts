@@ -84,7 +84,12 @@ it('a cluster that is over leaves nothing behind, for the next hundred thousand'
   setFlagsFromString('--expose-gc')
   const gc = runInNewContext('gc') as () => void
   const liveAndDie = async () => {
-    const cluster = createCluster(modelPlatform(), { seed: 1, nodes: 3, heartbeatPort: undefined })
+    const cluster = createCluster(modelPlatform(), {
+      seed: 1,
+      nodes: 3,
+      heartbeatPort: undefined,
+      moves: false,
+    })
     cluster.createSet(specOf(quiet))
     cluster.startOperator(0)
     await cluster.time.runUntil(20_000)

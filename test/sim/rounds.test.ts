@@ -10,6 +10,12 @@ it('100 scenarios at random violate nothing', async () => {
   expect(rounds).toBe(100)
 }, 600_000)
 
+it('30 scenarios at random in which primaries move violate nothing', async () => {
+  const { failures, moves } = await runBlock({ seed: 20_261_126, rounds: 30, moves: true })
+  expect(failures).toEqual([])
+  expect(moves['succeeded']).toBeGreaterThan(10)
+}, 600_000)
+
 describe('a fix that is taken back is noticed', () => {
   it.each(mutants)(
     '$name: $what',

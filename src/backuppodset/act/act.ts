@@ -87,6 +87,7 @@ function canWait(reason: DeleteReason): boolean {
     case 'Outdated':
     case 'Retired':
     case 'Stranded':
+    case 'CalledOff':
       return true
     case 'Superseded':
     case 'GateSpent':

@@ -42,15 +42,15 @@ export function convergeWithMemory(
   const tools = toolsOf(s, random, policies)
   const untimely = untimelySuccessors(s, memory)
   const cast = primariesByLease(s, memory, untimely)
-  const backups = backupsOf(s, memory)
+  const relays = relaysOf(s)
+  const backups = backupsOf(s, memory, relays)
   const primaries = planPrimaries(s, memory, tools, cast, backups)
   const { actions, healthy, leaving, taken } = primaries
-  const { hot, cold, unfit } = backups
+  const { hot, cold, unfit, calledOff } = backups
 
   const converted = new Set(actions.flatMap(action => ('pod' in action ? [action.pod.uid] : [])))
   // A pod made for a slot does not count as a hot backup until the slot has a primary.
   const unfilled = new Set([...taken.expecting, ...taken.late])
-  const relays = relaysOf(s)
   const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
@@ -75,6 +75,7 @@ export function convergeWithMemory(
         ...s.finished.map(pod => remove(pod, 'Finished')),
         ...untimely.map(pod => remove(pod, 'Misfit')),
         ...retireSuperseded(memory, cast),
+        ...calledOff.map(pod => remove(pod, 'CalledOff')),
         ...unfit
           .filter(pod => !pod.waking)
           .map(pod => remove(pod, pod.stage?.spoiled ? 'Spoiled' : 'Outdated')),
@@ -188,12 +189,20 @@ interface CastBackups extends Backups {
   readonly called: ReadonlySet<string>
   /** Backups in which no memory can be restored. */
   readonly unfit: readonly PodView[]
+  /** Backups that wait for nodes which nothing asks for any more. */
+  readonly calledOff: readonly PodView[]
 }
 
-function backupsOf(s: Snapshot, { slots }: MemoryView): CastBackups {
+function backupsOf(s: Snapshot, { slots }: MemoryView, relays: readonly PodView[]): CastBackups {
   const called = new Set([...slots.values()].filter(isRetained).map(({ lease }) => lease.holder.uid))
-  const [fit, unfit] = partition(
+  // If they counted, a slot whose primary fails meanwhile would wait for them: other nodes may have room.
+  const [nowhere, present] = partition(
     s.pods.filter(pod => pod.kind !== 'primary'),
+    pod => pod.node === undefined && pod.stage?.confined === true,
+  )
+  const calledOff = nowhere.filter(pod => !relays.includes(pod))
+  const [fit, unfit] = partition(
+    present,
     // Nothing can be restored in a dead or spoiled understudy again. A pod made before the set asked for memory runs
     // the app, or would once its gate opens.
     pod =>
@@ -204,7 +213,7 @@ function backupsOf(s: Snapshot, { slots }: MemoryView): CastBackups {
       !called.has(pod.uid),
   )
   const [hot, cold] = partition(fit, pod => pod.kind === 'hotbackup')
-  return { hot, cold, called, unfit }
+  return { hot, cold, called, unfit, calledOff }
 }
 
 /** Continues the promotions for which this leader or an earlier one has won the Lease. */

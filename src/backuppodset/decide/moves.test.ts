@@ -99,11 +99,32 @@ describe('a Migration moves the primary of a slot', () => {
     expect(end.memory?.slots.get(0)?.lease.incarnation).toBe(before.memory?.slots.get(0)?.lease.incarnation)
     expect(actions.find(({ type }) => type === 'promote')).toMatchObject({
       role: { replaces: { reason: 'Replaced' } },
+      lease: { handedOverBy: 'uid-p0' },
       standing: {},
     })
     // The hot backup of before stays, and covers the slot again.
     expect(kindsIn(end)).toEqual(['hotbackup', 'primary'])
     expect(end.memory?.slots.get(0)?.lease.heir?.name).toBe('h0')
+  })
+
+  it('D16.nowhere: a pod that no node takes does not keep a slot waiting whose primary is lost meanwhile', () => {
+    const asked = { ...world(1, 0), moves: [moveOf('p0', ['off'])] }
+    const [making] = actionsOf(decide(asked, random))
+    expect(making).toMatchObject({ type: 'create', successorOf: { slot: 0 } })
+    const coming = played(asked, decide(asked, random), { comes: () => true })
+    const waiting = {
+      ...coming,
+      pods: coming.pods.map(pod => (pod.kind === 'hotbackup' ? { ...pod, node: undefined } : pod)),
+    }
+    expect(actionsOf(decide(waiting, random))).toEqual([])
+    const lost = staged({ ...waiting, pods: waiting.pods.filter(({ kind }) => kind !== 'primary') })
+    const actions = actionsOf(decide(lost, random))
+    expect(actions).toMatchObject([
+      { type: 'create', kind: 'hotbackup', successorOf: { slot: 0 } },
+      { type: 'delete', reason: 'CalledOff' },
+    ])
+    expect(actions[0]).not.toHaveProperty('successorOf.notOn')
+    expect(actions[0]).not.toHaveProperty('successorOf.nodeSelector')
   })
 
   it('to its heir where that is on such a node: no pod is made for it', () => {

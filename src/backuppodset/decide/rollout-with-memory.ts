@@ -105,18 +105,19 @@ const madeAway = (s: Snapshot, random: Random, slot: SlotMemory) =>
  * Returns the swap once the primary's last generation is on the successor's node. Until then the Lease asks the agent
  * to keep the primary stopped.
  */
-const handOver = (s: Snapshot, memory: MemoryView, turn: Turn): Action[] =>
-  turn.successor !== undefined &&
-  mayCall(turn.slot, turn.successor.uid) &&
-  grantedElsewhere(memory, turn.successor.uid, turn.slot.lease.slot).length === 0 &&
-  isHandedOver(turn, s)
-    ? [
-        {
-          ...promotion(turn.slot, turn.successor, roleOf(s, turn), s),
-          standing: { lease: turn.slot.lease, until: standsUntil(turn.slot) },
-        },
-      ]
-    : []
+function handOver(s: Snapshot, memory: MemoryView, turn: Turn): Action[] {
+  const { slot, successor } = turn
+  if (successor === undefined || !mayCall(slot, successor.uid) || !isHandedOver(turn, s)) return []
+  if (grantedElsewhere(memory, successor.uid, slot.lease.slot).length > 0) return []
+  const promoted = promotion(slot, successor, roleOf(s, turn), s)
+  return [
+    {
+      ...promoted,
+      lease: { ...promoted.lease, handedOverBy: slot.lease.holder.uid },
+      standing: { lease: slot.lease, until: standsUntil(slot) },
+    },
+  ]
+}
 
 const roleOf = (s: Snapshot, { primary, slot }: Turn): Role =>
   roleIn(s, slot.lease.slot, {

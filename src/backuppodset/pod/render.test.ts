@@ -323,6 +323,7 @@ describe('a cold backup of a set that keeps memory', () => {
     const runsOn = (disk: string) =>
       mayRunOn(body.spec, { name: 'a', labels: { disk, [stageLabel]: stageReady }, taints: [] })
     expect([runsOn('small'), runsOn('big')]).toEqual([false, false])
+    expect(body.metadata?.annotations?.['backup.example.com/confined']).toBe('yes')
   })
 
   it("made for a slot that has none left goes to who has its memory, the newest first, and is no other slot's, nor on its primary's node", () => {
@@ -346,6 +347,7 @@ describe('a cold backup of a set that keeps memory', () => {
       ],
     )
     expect(body.metadata?.annotations?.['backup.example.com/successor-of']).toBe('3')
+    expect(body.metadata?.annotations?.['backup.example.com/confined']).toBe('yes')
     const required = body.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
     expect(required?.nodeSelectorTerms).toEqual([
       {

@@ -3,7 +3,12 @@ import { type InjectedResources, injectedResources } from '../../api/injected-re
 import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
-import { heldEndAnnotation, migrationAnnotation, successorAnnotation } from '../../api/pod-contract.ts'
+import {
+  confinedAnnotation,
+  heldEndAnnotation,
+  migrationAnnotation,
+  successorAnnotation,
+} from '../../api/pod-contract.ts'
 import { kindLabels } from '../../api/pod-kind.ts'
 import type { Wire } from '../../kube/object.ts'
 import { controllerReference } from '../../slot/decide/owner.ts'
@@ -69,6 +74,7 @@ export function renderPod(
         ...marks?.annotations,
         ...(held && { [heldEndAnnotation]: String(held.seconds) }),
         ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
+        ...(isConfined(successorOf) ? { [confinedAnnotation]: 'yes' } : {}),
         ...(successorOf?.migration ? { [migrationAnnotation]: successorOf.migration } : {}),
       },
       ownerReferences: [controllerReference(ownerOf(set))],
@@ -76,6 +82,10 @@ export function renderPod(
     spec: kind === 'coldbackup' ? { ...made, initContainers: withGate(made, set, name, settings) } : made,
   }
 }
+
+const isConfined = (successorOf: Extract<Action, { type: 'create' }>['successorOf']): boolean =>
+  successorOf !== undefined &&
+  (successorOf.notOn !== undefined || Object.keys(successorOf.nodeSelector ?? {}).length > 0)
 
 function forMemory(
   spec: Wire<V1PodSpec>,

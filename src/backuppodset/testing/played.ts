@@ -131,7 +131,13 @@ function created(s: Snapshot, { name, kind, role, revision, successorOf, near }:
   const made = makeUnderstudy(
     name,
     { templateHash, node },
-    { restoreHash, successorOf: successorOf?.slot, ...(madeFor !== undefined && { madeFor }) },
+    {
+      ...{ restoreHash, successorOf: successorOf?.slot },
+      ...(madeFor !== undefined && { madeFor }),
+      ...((successorOf?.notOn !== undefined || successorOf?.nodeSelector !== undefined) && {
+        confined: true,
+      }),
+    },
   )
   return successorOf ? { ...made, ready: false, createdAt: s.now } : made
 }

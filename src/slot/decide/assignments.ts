@@ -125,6 +125,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
+      ...(goesOn && present.lease.handedOverBy && { handedOverBy: present.lease.handedOverBy }),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }

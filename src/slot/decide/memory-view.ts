@@ -18,6 +18,8 @@ export interface StageView {
   readonly successorOf: number | undefined
   /** Uid of the Migration that it was made for. */
   readonly madeFor?: string
+  /** It was made while that slot had its primary, and may not run on each node that the template allows. */
+  readonly confined?: boolean
   /** That slot has its primary, or the set has no place for the slot: it needs this pod no more. */
   readonly errandOver?: boolean
   /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */

@@ -190,7 +190,7 @@ export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLea
 type Promotion = SlotActionOf<'promote'>
 
 export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
-  const { atLeast: _, fence: before, grant: __, ...lease } = slot.lease
+  const { atLeast: _, fence: before, grant: __, handedOverBy: ___, ...lease } = slot.lease
   const grant = grantOfSuccessor(slot, pod.uid)
   const atLeast = leastFor(slot, s)
   const fence = fenceOfSuccessor(before)

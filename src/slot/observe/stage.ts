@@ -1,6 +1,7 @@
 import { annotations, labels } from '../../api/labels.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import {
+  confinedAnnotation,
   containerIdsOf,
   isUnderstudy,
   memoryAnnotation,
@@ -41,6 +42,7 @@ export function stageOf(pod: Pod): StageView {
     ...(pod.metadata.annotations?.[migrationAnnotation] && {
       madeFor: pod.metadata.annotations[migrationAnnotation],
     }),
+    ...(pod.metadata.annotations?.[confinedAnnotation] && { confined: true }),
     died: death !== undefined,
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
     containers: containerIdsOf(pod),

@@ -104,6 +104,13 @@ describe('a storm', () => {
     expect(storm.heldForMs()).toBe(0)
   })
 
+  it('D8.blind: is none if a primary was ended because its set has no place for its slot', () => {
+    const { storm, write, put, leaseOf } = stand(2)
+    put({ ...leaseOf(1), retainedSince: '2030-01-01T00:00:00Z' })
+    write('v', [0, 1])
+    expect(storm.heldForMs()).toBe(0)
+  })
+
   it('counts nodes, not primaries, and only primaries of this term that could be fenced', () => {
     const { storm, write, put, leaseOf } = stand(2)
     put({ ...leaseOf(1), node: 'n0' })

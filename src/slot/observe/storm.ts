@@ -54,7 +54,9 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
   return {
     noteLease({ type, object }) {
       const lease = type === 'deleted' ? undefined : parseSlotLease(object)
-      if (lease?.fence?.isArmed && lease.node !== undefined)
+      // The primary of a slot for which its set has no place has been ended: its silence says nothing about its node.
+      const isServed = lease?.fence?.isArmed === true && lease.retainedSince === undefined
+      if (isServed && lease.node !== undefined && lease.fence !== undefined)
         armed.set(keyOf(object), { slot: incarnationOf(lease), node: lease.node, term: lease.fence.term })
       else armed.delete(keyOf(object))
     },

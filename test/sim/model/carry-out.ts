@@ -5,6 +5,7 @@ import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 import type { Command, Lagging } from './commands.ts'
 import { apiAway, cut, cutLink, later, lose, putToSleep, restartSentinel } from './machine-faults.ts'
+import { abortMove, cordon, drain, move } from './moves.ts'
 import type { Link } from './network.ts'
 import type { Party } from './virtual-time.ts'
 
@@ -145,6 +146,12 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     if (set?.spec.checkpoint !== undefined) edit(cluster, { checkpoint: { interval: `${seconds}s` } })
   },
   editSpec: ({ spec }, cluster) => edit(cluster, spec),
+  move: (command, cluster) => {
+    const pod = primaryOf(cluster, command.primary)
+    if (pod !== undefined) move(cluster, pod, command)
+  },
+  abortMove: (command, cluster) => abortMove(cluster, command),
+  drain: ({ node, forMs }, cluster) => drain(cluster, nodeAt(cluster, node).machine.name, forMs),
 }
 
 const mine = (cluster: Cluster, type?: string): Pod[] =>
@@ -227,6 +234,7 @@ export function heal(cluster: Cluster): void {
   for (const node of nodes) {
     cluster.powerOn(node)
     cluster.startAgent(node)
+    cordon(cluster, node.machine.name, false)
     node.link.cut = false
     node.link.lagMs.clear()
     const { machine } = node

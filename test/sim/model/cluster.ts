@@ -6,6 +6,7 @@
 import type { VotingNews } from '../../../src/agent/sentinel/client.ts'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { migrations } from '../../../src/api/migration.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
@@ -25,6 +26,7 @@ import { createVoting } from './fence/voting.ts'
 import { createShelfNews } from './generations.ts'
 import { type Kubelet, rfc3339, startKubelet } from './kubelet.ts'
 import { createLink, type Link } from './network.ts'
+import { createNode, mayRun } from './nodes.ts'
 import { runModelOperator } from './operator.ts'
 import type { Platform } from './platform.ts'
 import { letLost, noticeDeath, probedMs } from './sentinel.ts'
@@ -111,6 +113,8 @@ export interface ClusterOptions {
   readonly nodes: number
   /** UDP port of the sentinels; undefined: none of them votes. */
   readonly heartbeatPort: number | undefined
+  /** There are Node objects, and the operator carries out Migrations and drains. */
+  readonly moves: boolean
 }
 
 const wakeKeys = [new Uint8Array(32).fill(7)] as const
@@ -122,7 +126,7 @@ const collectMs = 3_000
 
 export function createCluster(
   { time, server, apiOf }: Platform,
-  { seed, nodes: nodeCount, heartbeatPort }: ClusterOptions,
+  { seed, nodes: nodeCount, heartbeatPort, moves }: ClusterOptions,
 ): Cluster {
   const random = seededRandom(seed)
   const master = time.createParty('control-plane')
@@ -254,7 +258,7 @@ export function createCluster(
       names += 1
       cluster.operators[index] = launch(`operator-${index}-${names}`, link, (party, signal) =>
         runModelOperator({
-          ...{ party, time, random, wakeKeys, signal },
+          ...{ party, time, random, wakeKeys, moves, signal },
           api: apiOf({ party, link, random }),
           wake: request => wake(request, party),
         }),
@@ -426,6 +430,7 @@ export function createCluster(
     return node.volatile
   }
 
+  if (moves) for (const { machine } of nodes) createNode(server, machine)
   for (const node of nodes) {
     boot(node)
     cluster.startAgent(node)
@@ -440,11 +445,6 @@ export function createCluster(
     return time.now() - (lastSeen.get(node.machine.name) ?? 0)
   }
   const lost = (node: ModelNode) => silentSince(node) > nodeGraceMs
-  const isExcluded = ({ affinity }: NonNullable<Pod['spec']>, name: string) =>
-    affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms.every(
-      ({ matchFields = [] }) =>
-        matchFields.some(({ operator, values }) => operator === 'NotIn' && values?.includes(name)),
-    ) === true
   const beat = () => {
     // A server that was away has heard nothing.
     if (cluster.isApiAway) for (const { machine } of nodes) lastSeen.set(machine.name, time.now())
@@ -457,7 +457,7 @@ export function createCluster(
       const spec = pod.spec
       if (spec === undefined || spec.nodeName !== undefined || pod.metadata.deletionTimestamp !== undefined)
         continue
-      const fit = nodes.filter(node => !lost(node) && !isExcluded(spec, node.machine.name))
+      const fit = nodes.filter(node => !lost(node) && mayRun(server, spec, node.machine.name))
       const load = (node: ModelNode) => {
         const there = all.filter(each => each.spec?.nodeName === node.machine.name)
         const type = pod.metadata.labels?.[labels.type] === 'primary'
@@ -493,7 +493,7 @@ export function createCluster(
     time.after(master, collectMs, collect)
     if (time.now() < cluster.collectsFrom) return
     const live = new Set(server.list(backupPodSets).map(({ metadata }) => metadata.uid))
-    for (const resource of [pods, leases, services, endpointSlices, controllerRevisions]) {
+    for (const resource of [pods, leases, services, endpointSlices, controllerRevisions, migrations]) {
       for (const object of server.list<BackupPodSet>(resource as never)) {
         const owner = object.metadata.ownerReferences?.find(({ kind }) => kind === 'BackupPodSet')
         if (owner === undefined || live.has(owner.uid) || object.metadata.deletionTimestamp !== undefined)

@@ -103,5 +103,21 @@ export type Command =
   | { readonly type: 'editInterval'; readonly seconds: number }
   /** A merge patch of the set's spec. */
   | { readonly type: 'editSpec'; readonly spec: object }
+  | Move
+
+/** Those that only a cluster whose primaries move knows. */
+export type Move =
+  /** A user asks for a Migration. */
+  | {
+      readonly type: 'move'
+      readonly primary: number
+      /** The only node that it allows; undefined: any. */
+      readonly to: number | undefined
+      readonly maxDowntimeMs: number | undefined
+    }
+  /** A user deletes a Migration that has not ended. */
+  | { readonly type: 'abortMove'; readonly move: number }
+  /** A node is cordoned and emptied, as `kubectl drain` does. */
+  | { readonly type: 'drain'; readonly node: number; readonly forMs: number }
 
 export type Lagging = 'pods' | 'leases' | 'reports' | 'sets'

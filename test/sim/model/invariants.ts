@@ -16,6 +16,7 @@ import { impostorSaved } from './invariants/impostor-saved.ts'
 import { lateTakeover } from './invariants/late-takeover.ts'
 import { longOutage } from './invariants/long-outage.ts'
 import { memoryThrownAway } from './invariants/memory-thrown-away.ts'
+import { moves } from './invariants/moves.ts'
 import { needlessEnd, needlessTakeover } from './invariants/needless.ts'
 import { notCalled } from './invariants/not-called.ts'
 import { notConsented } from './invariants/not-consented.ts'
@@ -36,11 +37,15 @@ export interface Observer {
   look(): void
   /** Returns the differences from the set's spec; empty if every slot is served. */
   unserved(): readonly string[]
+  /** Returns the Migrations that have not ended. */
+  unmoved(): readonly string[]
   /** Returns primaries that should have been saved meanwhile; empty if every primary is saved. */
   unsaved(): readonly string[]
   /** The check after all faults have ended and everything had time to recover. */
   atEnd(): void
   readonly violations: readonly Violation[]
+  /** Returns how many Migrations have ended in which way. */
+  moves(): Readonly<Record<string, number>>
 }
 
 export function createObserver(cluster: Cluster, intervalMs: number, slack: number): Observer {
@@ -53,7 +58,7 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     violations.push({ rule, at: Math.round(time.now()), what })
   }
   const ground = groundOf(cluster, intervalMs, slack, violate)
-  const { look, unsaved, atEnd } = rulesOf(ground, slack)
+  const { look, unsaved, migrations, atEnd } = rulesOf(ground, slack)
   let lastLook = 0
   const lookNow = () => {
     const elapsed = time.now() - lastLook
@@ -72,6 +77,8 @@ export function createObserver(cluster: Cluster, intervalMs: number, slack: numb
     look: lookNow,
     unserved: () => differences(ground),
     unsaved,
+    unmoved: migrations.unmoved,
+    moves: migrations.ends,
     violations,
     atEnd() {
       lookNow()
@@ -115,6 +122,7 @@ function rulesOf(ground: Ground, slack: number) {
   const lookForMoves = slotMoved(ground)
   const lookForStranded = strandedStays(ground)
   const saves = notSaved(ground, shelves.saved, slack)
+  const migrations = moves(ground)
   notConsented(ground, shelves.saved)
   tooManyDeleted(ground)
   let thawsSeen = 0
@@ -139,8 +147,13 @@ function rulesOf(ground: Ground, slack: number) {
       lookForMoves()
       lookForStranded(elapsed)
       saves.look()
+      migrations.look()
     },
     unsaved: saves.unsaved,
-    atEnd: stopped.atEnd,
+    migrations,
+    atEnd() {
+      stopped.atEnd()
+      migrations.atEnd()
+    },
   }
 }

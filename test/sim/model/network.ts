@@ -24,7 +24,7 @@ export interface Link {
 }
 
 /** Kinds, besides pods, whose status is a subresource. */
-export const statusKinds = ['backuppodsets', 'nodereports']
+export const statusKinds = ['backuppodsets', 'nodereports', 'migrations']
 
 export const createLink = (): Link => ({
   ...{ cut: false, lostAnswers: 0, losesCreates: false, refusals: 0, lagMs: new Map() },

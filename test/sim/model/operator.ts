@@ -16,6 +16,7 @@ import type { WakeKeys } from '../../../src/slot/gate/token.ts'
 import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { createMemoryStore } from '../../../src/state-store/memory.ts'
 import { createWriteBehind } from '../../../src/state-store/write-behind.ts'
+import { createMovers } from './movers.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
 export interface OperatorOptions {
@@ -24,6 +25,8 @@ export interface OperatorOptions {
   readonly time: VirtualTime
   readonly random: Random
   readonly wakeKeys: WakeKeys
+  /** It carries out Migrations and drains, too. */
+  readonly moves: boolean
   readonly wake: (request: WakeRequest) => Promise<WakeReply>
   readonly signal: AbortSignal
 }
@@ -36,9 +39,9 @@ const noMetrics: SetMetrics = {
 }
 
 export async function runModelOperator(options: OperatorOptions): Promise<void> {
-  const { party, api, time, random, signal } = options
+  const { party, api, time, random, moves, signal } = options
   const clock = time.clockOf(party)
-  // The model has no Node objects, so none of its nodes has a label or a taint.
+  // Without moves, the model has no Node objects, so none of its nodes has a label or a taint.
   const cacheSet = createCacheSet({ api, clock, random, log })
   const caches = createCaches(cacheSet, { memoryNamespaces: 'all' })
   const { permitted: _, ...mirrored } = caches.stores
@@ -69,16 +72,18 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     ...{ api, clock, random, log },
     ...{ ...operatorElection, identity: party.name },
   })
+  const movers = moves ? createMovers({ caches, api: leaderApi, clock, random, log }) : undefined
   const running = cacheSet.run(signal)
   try {
     await Promise.all(Object.values(mirrored).map(cache => cache.synced(signal)))
     const lead = async (stop: AbortSignal, lost: AbortSignal) => {
       await cacheSet.freshen(freshMs, stop)
-      await controller.run(stop, lost)
+      await Promise.all([controller.run(stop, lost), movers?.run(stop, lost)])
     }
     await elector.run({ onStarted: lead, signal })
   } finally {
     queue.shutdown()
+    movers?.close()
     await running
   }
 }

@@ -5,6 +5,7 @@ import { createCluster } from './cluster.ts'
 import type { Command } from './commands.ts'
 import type { Violation } from './invariants/ground.ts'
 import { createObserver } from './invariants.ts'
+import { moveLimitMs } from './moves.ts'
 import { modelPlatform, type Platform } from './platform.ts'
 import { trace } from './trace.ts'
 
@@ -29,6 +30,8 @@ export interface Scenario {
   readonly grants?: boolean
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
+  /** There are nodes, Migrations and drains. */
+  readonly moves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
 }
 
@@ -37,6 +40,8 @@ export interface Round {
   readonly virtualMs: number
   /** How often memory was put on stage. */
   readonly thaws: number
+  /** How many Migrations ended in which way. */
+  readonly moves: Readonly<Record<string, number>>
 }
 
 const intervalMs = 3_000
@@ -46,6 +51,8 @@ const lookEveryMs = 500
 const lingerMs = 10_000
 const recoverMs = 100_000
 const wellMs = 4_000
+/** Migrations of a set wait for each other. */
+const movesMs = 6 * moveLimitMs
 
 export function specOf(scenario: Scenario): object {
   const { replicas, hotBackups, coldBackups, copies, containers, memory = true } = scenario
@@ -94,6 +101,7 @@ export async function runRound(
   const cluster = createCluster(platform, {
     ...{ seed: scenario.seed, nodes: scenario.nodes },
     heartbeatPort: scenario.nodeTimeoutMs === undefined ? undefined : 20_001,
+    moves: scenario.moves ?? false,
   })
   const { time } = cluster
   if (log !== undefined) trace(cluster, what => log(time.now(), what))
@@ -131,11 +139,16 @@ export async function runRound(
     heal(cluster)
     // A primary that is not saved any more still needs some time to be noticed.
     await pass(
-      recoverMs * platform.slack,
-      isWell(() => [...observer.unserved(), ...observer.unsaved()]),
+      (recoverMs + (scenario.moves ? movesMs : 0)) * platform.slack,
+      isWell(() => [...observer.unserved(), ...observer.unsaved(), ...observer.unmoved()]),
     )
     if (observer.violations.length === 0) observer.atEnd()
-    return { violations: observer.violations, virtualMs: time.now(), thaws: cluster.thaws.length }
+    return {
+      violations: observer.violations,
+      virtualMs: time.now(),
+      thaws: cluster.thaws.length,
+      moves: observer.moves(),
+    }
   } finally {
     await cluster.end()
     Error.stackTraceLimit = stackTraceLimit

@@ -1,6 +1,6 @@
 /** Random scenarios, which fast-check shrinks to smaller ones that also fail. */
 import fc from 'fast-check'
-import type { Command, Lagging } from './commands.ts'
+import type { Command, Lagging, Move } from './commands.ts'
 import type { Scenario } from './round.ts'
 
 const index = fc.nat({ max: 5 })
@@ -13,6 +13,7 @@ const resource = fc.constantFrom<Lagging>('pods', 'leases', 'reports', 'sets')
 const lagMs = fc.oneof(fc.integer({ min: 100, max: 12_000 }), fc.constant(-1))
 const of = <T extends Command['type']>(type: T, fields: object) =>
   fc.record({ type: fc.constant(type), ...fields }) as unknown as fc.Arbitrary<Command>
+const after = fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 }))
 
 export const command: fc.Arbitrary<Command> = fc.oneof(
   {
@@ -84,7 +85,7 @@ export const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: of('editInterval', { seconds: fc.integer({ min: 2, max: 6 }) }) },
 )
 
-export const scenario: fc.Arbitrary<Scenario> = fc.record({
+const any = {
   seed: fc.nat({ max: 2 ** 30 }),
   nodes: fc.integer({ min: 3, max: 5 }),
   replicas: fc.integer({ min: 1, max: 2 }),
@@ -98,8 +99,42 @@ export const scenario: fc.Arbitrary<Scenario> = fc.record({
   nodeTimeoutMs: fc.constantFrom(undefined, undefined, 1_500, 3_000, 3_000, 10_000),
   grants: fc.constantFrom(false, false, false, true),
   graves: fc.constantFrom(...Array<boolean>(5).fill(true), false),
-  steps: fc.array(fc.record({ afterMs: fc.oneof(fc.nat({ max: 300 }), fc.nat({ max: 12_000 })), command }), {
-    minLength: 1,
-    maxLength: 6,
-  }),
+}
+
+export const scenario: fc.Arbitrary<Scenario> = fc.record({
+  ...any,
+  steps: fc.array(fc.record({ afterMs: after, command }), { minLength: 1, maxLength: 6 }),
+})
+
+const move: fc.Arbitrary<Move> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      type: fc.constant('move' as const),
+      primary: index,
+      to: fc.oneof(fc.constant(undefined), fc.constant(undefined), index),
+      maxDowntimeMs: fc.constantFrom(undefined, undefined, 300, 3_000),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('abortMove' as const), move: index }) },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant('drain' as const), node: index, forMs: long }) },
+)
+
+/** Each begins with a move or a drain, and most faults follow while it lasts. */
+export const movingScenario: fc.Arbitrary<Scenario> = fc.record({
+  ...any,
+  memory: fc.constant(true),
+  moves: fc.constant(true),
+  steps: fc
+    .tuple(
+      fc.record({ afterMs: after, command: move }),
+      fc.array(
+        fc.record({
+          afterMs: after,
+          command: fc.oneof({ weight: 2, arbitrary: command }, { weight: 1, arbitrary: move }),
+        }),
+        { minLength: 1, maxLength: 5 },
+      ),
+    )
+    .map(([first, others]) => [first, ...others]),
 })

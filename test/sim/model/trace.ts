@@ -1,6 +1,7 @@
 /** Prints a round's changes of the API's objects, and news of sentinels, to find the cause of a violation. */
 
 import { prefix } from '../../../src/api/labels.ts'
+import { type Migration, outcomeOf } from '../../../src/api/migration.ts'
 import type { NodeReport } from '../../../src/api/node-report.ts'
 import type { KubeObject } from '../../../src/kube/object.ts'
 import type { Lease, Pod } from '../../../src/kube/resources.ts'
@@ -37,9 +38,16 @@ function wordsOf(resource: string, object: KubeObject): string | undefined {
       return wordsOfReport(object as NodeReport)
     case 'backuppodsets.backup.example.com':
       return `generation ${object.metadata.generation}`
+    case 'migrations.backup.example.com':
+      return wordsOfMigration(object as Migration)
     default:
       return undefined
   }
+}
+
+const wordsOfMigration = (migration: Migration): string => {
+  const { status: { phase = 'Pending', source } = {} } = migration
+  return `${phase} ${outcomeOf(migration)?.reason ?? ''} of slot ${source?.slot ?? '-'}`
 }
 
 const wordsOfPod = ({ metadata, spec, status }: Pod): string => {

@@ -4,6 +4,7 @@ import { ofFence } from './fence.ts'
 import { ofGrant } from './grant.ts'
 import { ofKeepers } from './keepers.ts'
 import { ofMemory } from './memory.ts'
+import { ofMoves } from './moves.ts'
 import type { Mutant } from './mutant.ts'
 import { ofOperator } from './operator.ts'
 
@@ -14,4 +15,5 @@ export const mutants: readonly Mutant[] = [
   ...ofEnds,
   ...ofFence,
   ...ofGrant,
+  ...ofMoves,
 ]

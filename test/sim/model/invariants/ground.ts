@@ -31,6 +31,9 @@ export interface Violation {
     | 'ServesOn'
     | 'StaysStopped'
     | 'LateTakeover'
+    | 'MoveLost'
+    | 'MoveLies'
+    | 'MoveHangs'
     | 'Crash'
   readonly at: number
   readonly what: string

@@ -12,7 +12,12 @@ afterEach(async () => {
 
 /** A cluster in which everything works. `pass` looks each half second, like a round. */
 async function start() {
-  const cluster = createCluster(modelPlatform(), { seed: 1, nodes: 3, heartbeatPort: undefined })
+  const cluster = createCluster(modelPlatform(), {
+    seed: 1,
+    nodes: 3,
+    heartbeatPort: undefined,
+    moves: false,
+  })
   clusters.push(cluster)
   const health = createHealth(cluster, boundsOf(1))
   cluster.startOperator(0)

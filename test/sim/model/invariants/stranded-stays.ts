@@ -1,5 +1,6 @@
 /** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir. */
 import { labels } from '../../../../src/api/labels.ts'
+import { confinedAnnotation } from '../../../../src/api/pod-contract.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
 import type { ModelNode } from '../cluster.ts'
 import { type Ground, setOf } from './ground.ts'
@@ -31,6 +32,10 @@ export function strandedStays(ground: Ground): (elapsed: number) => void {
   }
 }
 
+/** Made for a move, and no node has taken it: it covers nothing. */
+const isNowhere = ({ metadata, spec }: Pod): boolean =>
+  spec?.nodeName === undefined && metadata.annotations?.[confinedAnnotation] !== undefined
+
 /**
  * True for a hot backup on the node of the primaries of all slots without heir, if all others are there too, and another
  * node is able to cover them.
@@ -54,7 +59,7 @@ export function isStranded(
     open.length > 0 &&
     open.every(({ node }) => node === spec?.nodeName) &&
     slots.every(({ heir, holder }) => heir?.uid !== metadata.uid && holder.uid !== metadata.uid) &&
-    server.list(pods).every(pod => !isHot(pod) || pod.spec?.nodeName === spec?.nodeName) &&
+    server.list(pods).every(pod => !isHot(pod) || isNowhere(pod) || pod.spec?.nodeName === spec?.nodeName) &&
     nodes.some(node => node.machine.name !== spec?.nodeName && isAble(node))
   )
 }
