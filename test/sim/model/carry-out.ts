@@ -133,7 +133,8 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     const set = cluster.server.find(backupPodSets, setRef)
     if (set === undefined) return
     cluster.server.delete(backupPodSets, setRef, { uid: set.metadata.uid }, undefined)
-    later(cluster, 50, () => cluster.createSet(set.spec))
+    const isNumbered = set.metadata.ownerReferences !== undefined
+    later(cluster, 50, () => cluster.createSet(set.spec, isNumbered))
   },
   handOver: ({ primary }, cluster) => {
     const pod = primaryOf(cluster, primary)

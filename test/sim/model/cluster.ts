@@ -6,8 +6,10 @@
 import type { VotingNews } from '../../../src/agent/sentinel/client.ts'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
+import { migratingPods } from '../../../src/api/migrating-pod.ts'
 import { migrations } from '../../../src/api/migration.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
+import { ownerReference } from '../../../src/kube/owner.ts'
 import { seededRandom } from '../../../src/kube/random.ts'
 import {
   controllerRevisions,
@@ -93,7 +95,8 @@ export interface Cluster {
   powerOff(node: ModelNode): void
   powerOn(node: ModelNode): void
   killApp(uid: string, container: string): void
-  createSet(spec: object): void
+  /** `isNumbered`: it belongs to a MigratingPod. */
+  createSet(spec: object, isNumbered?: boolean): void
   /** Pods that were deleted by others than the operator. */
   readonly wantedGone: Set<string>
   readonly heartbeats: Heartbeats
@@ -396,13 +399,18 @@ export function createCluster(
         kubelet?.endContainer(pod, container, 'itself')
       }
     },
-    createSet(spec) {
+    createSet(spec, isNumbered = false) {
       server.create(
         backupPodSets,
         {
           apiVersion: 'backup.example.com/v1alpha1',
           kind: 'BackupPodSet',
-          metadata: { name: setRef.name },
+          metadata: {
+            name: setRef.name,
+            ...(isNumbered && {
+              ownerReferences: [ownerReference(migratingPods, { ...setRef, uid: 'roaming' })],
+            }),
+          },
           spec,
         },
         setRef.namespace,

@@ -8,6 +8,7 @@ import { createMemo } from '../../../src/kube/memo.ts'
 import { resourceName } from '../../../src/kube/resources.ts'
 import type { Cluster } from './cluster.ts'
 import { boundsOf } from './invariants/bounds.ts'
+import { endsSoon } from './invariants/ends-soon.ts'
 import { createFates } from './invariants/fates.ts'
 import type { Ground, Violate, Violation } from './invariants/ground.ts'
 import { createHealth } from './invariants/health.ts'
@@ -113,7 +114,7 @@ function rulesOf(ground: Ground, slack: number) {
   const lookForTwoServing = twoServe(ground, shelves.saved)
   const memories = oldMemory(ground)
   const calls = notCalled(ground)
-  const lookAtThaw = [calls.atThaw, needlessTakeover(ground), memories.lookAtThaw]
+  const lookAtThaw = [endsSoon(ground), calls.atThaw, needlessTakeover(ground), memories.lookAtThaw]
   const lookForWrongSlots = wrongSlot(ground)
   const lookForOtherSets = otherSetsMemory(ground)
   const slots = servedSlots(ground)

@@ -107,6 +107,7 @@ export function startKubelet(options: Options): Kubelet {
       passesUntil: Number.POSITIVE_INFINITY,
       frozen: undefined,
       grave: undefined,
+      isTold: false,
       killAt: undefined,
       killed: false,
     }
@@ -162,7 +163,7 @@ export function startKubelet(options: Options): Kubelet {
     }
   }
 
-  const tell = async (object: Pod, pod: PodOnNode) => {
+  const report = async (object: Pod, pod: PodOnNode) => {
     const { uid, namespace, name } = object.metadata
     const status = statusOf(object, pod)
     const text = JSON.stringify(status)
@@ -176,6 +177,21 @@ export function startKubelet(options: Options): Kubelet {
     told.set(uid, text)
   }
 
+  /** Sends the signal to end, to each container after its hook. A stopped app gets it, too. */
+  const tell = (pod: PodOnNode, graceMs: number, spec?: Pod['spec']) => {
+    if (pod.isTold) return
+    pod.isTold = true
+    for (const container of pod.containers) {
+      const { lifecycle } = spec?.containers.find(({ name }) => name === container.name) ?? {}
+      const send = () => {
+        if (container.app !== undefined) container.app.memory = { ...container.app.memory, isToEnd: true }
+      }
+      const afterMs = Math.min((lifecycle?.preStop?.sleep?.seconds ?? 0) * 1000, graceMs)
+      if (afterMs === 0) send()
+      else time.after(party, afterMs, send)
+    }
+  }
+
   const settle = async (uid: string) => {
     const object = store.list().find(({ metadata }) => metadata.uid === uid)
     if (object === undefined) {
@@ -183,6 +199,7 @@ export function startKubelet(options: Options): Kubelet {
       const pod = machine.pods.get(uid)
       if (pod !== undefined && !pod.killed) {
         pod.killAt ??= time.now() + 5_000
+        tell(pod, 0)
         if (time.now() >= pod.killAt) end(pod)
         else time.after(party, pod.killAt - time.now(), () => soon(uid))
       }
@@ -194,12 +211,13 @@ export function startKubelet(options: Options): Kubelet {
       if (pod !== undefined && !pod.killed) {
         const grace = object.metadata.deletionGracePeriodSeconds ?? 30
         pod.killAt ??= time.now() + grace * 1000
+        tell(pod, grace * 1000, object.spec)
         // Apps that hold or have ended stop at once; others use their whole grace period.
         const lingers =
           pod.gate === undefined && pod.containers.some(({ app }) => app !== undefined && isToRun(pod, app))
         if (lingers && time.now() < pod.killAt) {
           time.after(party, Math.min(periodMs, pod.killAt - time.now()), () => soon(uid))
-          return await tell(object, pod)
+          return await report(object, pod)
         }
         end(pod)
       }
@@ -207,7 +225,7 @@ export function startKubelet(options: Options): Kubelet {
       await api.delete(pods, ref, { uid, gracePeriodSeconds: 0 }, { signal })
       return
     }
-    await tell(object, admit(object))
+    await report(object, admit(object))
   }
 
   const end = (pod: PodOnNode) => {

@@ -30,6 +30,8 @@ export interface Scenario {
   readonly grants?: boolean
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
+  /** The set belongs to a MigratingPod: its pods have numbers, and one that is deleted is saved once more. */
+  readonly numbered?: boolean
   /** There are nodes, Migrations and drains. */
   readonly moves?: boolean
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
@@ -125,7 +127,7 @@ export async function runRound(
     }
   }
   try {
-    cluster.createSet(specOf(scenario))
+    cluster.createSet(specOf(scenario), scenario.numbered)
     cluster.startOperator(0)
     cluster.startOperator(1)
     await pass(settleMs * platform.slack, isWell())

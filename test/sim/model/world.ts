@@ -11,6 +11,8 @@ export interface Memory {
   readonly genesis: string
   /** True time, ms, up to which it remembers. A running app remembers everything up to now. */
   readonly until: number
+  /** It has got the signal to end: an app that continues with it ends soon. */
+  readonly isToEnd?: true
 }
 
 export interface App {
@@ -57,6 +59,8 @@ export interface PodOnNode {
   frozen: Set<App> | undefined
   /** The redirect of the pod's connections: an address, or nowhere. Undefined: the pod answers itself. */
   grave: string | undefined
+  /** The kubelet ends it, and has sent its apps the signal, or waits for their hooks first. */
+  isTold: boolean
   /** True time, ms, at which the kubelet kills it. */
   killAt: number | undefined
   killed: boolean

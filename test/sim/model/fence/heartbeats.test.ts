@@ -35,7 +35,7 @@ function clusterOf(seed: number) {
   const container = { name: 'app', id: 'x', restarts: 0, startedAt: 0, holds: false, up: true, app }
   const pod: PodOnNode = {
     ...{ uid: 'p', namespace: 'default', name: 'web-a', ip: '10.0.0.1', set: 'web', containers: [container] },
-    ...{ gate: undefined, atGate: false, grave: undefined, killAt: undefined, killed: false },
+    ...{ gate: undefined, atGate: false, grave: undefined, isTold: false, killAt: undefined, killed: false },
     ...{ passesUntil: Number.POSITIVE_INFINITY, frozen: undefined },
   }
   primarys.pods.set(pod.uid, pod)

@@ -31,6 +31,7 @@ export interface Violation {
     | 'ServesOn'
     | 'StaysStopped'
     | 'LateTakeover'
+    | 'EndsSoon'
     | 'MoveLost'
     | 'MoveLies'
     | 'MoveHangs'
