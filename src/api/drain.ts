@@ -20,3 +20,6 @@ export function drainNumberIn(name: string, pod: string): number | undefined {
 /** Returns the node that the Migration empties; undefined: a user has made it for another purpose. */
 export const drainedNodeOf = ({ metadata }: Pick<Migration, 'metadata'>): string | undefined =>
   metadata.annotations?.[annotations.drainedNode]
+
+/** The name of the disruption budget that the operator makes for the primaries of a set. */
+export const budgetName = (set: string): string => `${set}-primaries`

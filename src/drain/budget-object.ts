@@ -1,12 +1,10 @@
 /** The disruption budget of a set's primaries: its name, and its object. */
 import { backupPodSets } from '../api/backuppodset.ts'
+import { budgetName } from '../api/drain.ts'
 import { labels } from '../api/labels.ts'
 import { isEqual } from '../kube/equal.ts'
 import { ownerReference } from '../kube/owner.ts'
 import { apiVersionOf, type PodDisruptionBudget, podDisruptionBudgets } from '../kube/resources.ts'
-
-/** `web-primaries`. */
-export const budgetName = (set: string): string => `${set}-primaries`
 
 /**
  * More than any set has. `maxUnavailable: 0` would allow an eviction while a set has more primaries than its scale says: for a moment

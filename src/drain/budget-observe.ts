@@ -1,4 +1,5 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { budgetName } from '../api/drain.ts'
 import { labels } from '../api/labels.ts'
 import { kindLabelOf, kindLabels } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
@@ -8,7 +9,7 @@ import { controllerOf } from '../kube/owner.ts'
 import type { Lease, Pod, PodDisruptionBudget } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { BudgetView, Own } from './budget.ts'
-import { budgetName, isAsMade } from './budget-object.ts'
+import { isAsMade } from './budget-object.ts'
 import { protectedSet } from './protected-set.ts'
 
 export interface BudgetStores {

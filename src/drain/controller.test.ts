@@ -42,6 +42,29 @@ describe('D17.rule', () => {
     })
   })
 
+  test('D17.waits: an event tells once for what a Migration waits, if only a user can change that', async () => {
+    await using at = scene()
+    at.usual()
+    at.node('n1', true)
+    await at.clock.advance(2_000)
+    const waits = () => at.told.filter(({ reason }) => reason === 'DrainWaits').map(({ note }) => note)
+    at.phase('p0-drain-1', 'Pending', 'NodeBudget')
+    await at.clock.advance(2_000)
+    expect(waits()).toEqual([])
+    at.phase('p0-drain-1', 'Pending', 'SetPaused')
+    await at.clock.advance(2_000)
+    const paused = 'p0 has not left node n1: SetPaused: no other node'
+    expect(waits()).toEqual([paused])
+    at.phase('p0-drain-1', 'Preparing', 'MemoryComing')
+    await at.clock.advance(2_000)
+    at.phase('p0-drain-1', 'Preparing', 'SetPaused')
+    await at.clock.advance(2_000)
+    expect(waits()).toEqual([paused])
+    at.phase('p0-drain-1', 'Reserving', 'NoNode')
+    await at.clock.advance(2_000)
+    expect(waits()).toEqual([paused, 'p0 has not left node n1: NoNode: no other node'])
+  })
+
   test('a node that is uncordoned calls off those whose pod still runs, and no other', async () => {
     await using at = scene()
     at.usual()

@@ -6,7 +6,6 @@ import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
-import type { EventRecord } from '../kube/event-record.ts'
 import type { Log } from '../kube/log.ts'
 import { ownerReference } from '../kube/owner.ts'
 import type { Queue } from '../kube/queue.ts'
@@ -16,6 +15,7 @@ import type { Recorder } from '../kube/recorder.ts'
 import { apiVersionOf } from '../kube/resources.ts'
 import { type Creation, decideDrain } from './next.ts'
 import { type DrainStores, drainedNodes, observeDrain, openDrains } from './observe.ts'
+import { createToldWaits, drainWaits, type Told } from './told-waits.ts'
 import type { Callable } from './view.ts'
 
 export interface DrainControllerOptions extends DrainStores {
@@ -48,6 +48,7 @@ const limits = { unschedulableTimeoutSeconds: 180, ttlSecondsAfterFinished: 3_60
 /** Makes Migrations for the primaries of nodes that are drained, until none of them is left there. */
 export function createDrainController(options: DrainControllerOptions): Controller {
   const { migrations, sets, pods, leases, nodes, queue, clock } = options
+  const waits = createToldWaits()
   // Pods change all the time, and most of the time no node is drained.
   let isBusy = false
   const look = () => {
@@ -63,6 +64,7 @@ export function createDrainController(options: DrainControllerOptions): Controll
   const reconcile = async (_: string, { signal }: ReconcileContext): Promise<Result> => {
     if (options.isMissing()) throw new RetryLater('backoff', 'a list that drains need is not complete yet')
     const plan = decideDrain(observeDrain(options), clock.now())
+    for (const note of waits.news(plan.waiting, migrations)) tell(options, note)
     const results = await Promise.allSettled([
       ...plan.creations.map(creation => create(options, creation, signal)),
       ...plan.deletions.map(callable => callOff(options, callable, signal)),
@@ -98,38 +100,41 @@ async function create(
     },
     spec: { source: { name: primary.name, uid: primary.uid }, priority: 'SystemCritical', ...limits },
   }
-  const tell = (event: Pick<EventRecord, 'type' | 'reason' | 'note'>) =>
-    recorder.record({
-      regarding: {
-        ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
-        ...{ namespace, name: set.name, uid: set.uid },
-      },
-      action: 'Drain',
-      ...event,
-    })
   try {
     await api.create(migrationResource, body, { namespace, signal })
   } catch (error) {
     if (isKubeError(error, 'AlreadyExists')) return
     // A quota, or another policy: nothing else would tell why the drain waits.
     if (isKubeError(error, 'Forbidden', 'Invalid'))
-      tell({
-        ...{ type: 'Warning', reason: eventReasons.drainWaits },
-        note: `${primary.name} has not left node ${node}: Migration ${name} is refused: ${messageOf(error)}`,
-      })
+      tell({ recorder }, drainWaits(primary, `Migration ${name} is refused: ${messageOf(error)}`))
     throw error
   }
   log.info({ migration: `${namespace}/${name}`, node, why }, 'drain')
   if (last === undefined)
-    tell({
-      ...{ type: 'Normal', reason: eventReasons.draining },
-      note: `${primary.name} moves away from node ${node}, because ${why}: Migration ${name}`,
-    })
+    tell(
+      { recorder },
+      {
+        ...{ primary, type: 'Normal', reason: eventReasons.draining },
+        note: `${primary.name} moves away from node ${node}, because ${why}: Migration ${name}`,
+      },
+    )
   else
-    tell({
-      ...{ type: 'Warning', reason: eventReasons.drainWaits },
-      note: `${primary.name} has not left node ${node}: ${last.reason}: ${last.message}; Migration ${name} is the next try`,
-    })
+    tell(
+      { recorder },
+      drainWaits(primary, `${last.reason}: ${last.message}; Migration ${name} is the next try`),
+    )
+}
+
+function tell({ recorder }: Pick<DrainControllerOptions, 'recorder'>, { primary, ...event }: Told): void {
+  const { namespace, set } = primary
+  recorder.record({
+    regarding: {
+      ...{ apiVersion: apiVersionOf(backupPodSets), kind: backupPodSets.kind },
+      ...{ namespace, name: set.name, uid: set.uid },
+    },
+    action: 'Drain',
+    ...event,
+  })
 }
 
 /** With the version that the decision is about: a Migration that has begun to stop its pod meanwhile continues. */

@@ -5,7 +5,7 @@ import type { Attempt, Callable, LeavingPrimary } from './view.ts'
 const now = 1_000_000_000
 const primary = (name: string, over: Partial<LeavingPrimary> = {}): LeavingPrimary => ({
   ...{ namespace: 'shop', set: { name: 'web', uid: 'set' }, slot: 0, name, uid: `uid-${name}` },
-  ...{ node: 'n1', why: 'it is cordoned', isMoving: false, last: undefined, next: 1 },
+  ...{ node: 'n1', why: 'it is cordoned', isMoving: false, waits: undefined, last: undefined, next: 1 },
   ...over,
 })
 const failed = (number: number, agoMs: number): Attempt => ({
@@ -58,6 +58,6 @@ describe('D17.rule', () => {
 
   test('nothing is made while no name is free, and time alone changes nothing', () => {
     const plan = decideDrain({ primaries: [primary('p', { next: undefined })], migrations: [] }, now)
-    expect(plan).toEqual({ creations: [], deletions: [], againAfterMs: undefined })
+    expect(plan).toEqual({ creations: [], deletions: [], waiting: [], againAfterMs: undefined })
   })
 })

@@ -20,6 +20,8 @@ export interface Creation {
 export interface DrainPlan {
   readonly creations: readonly Creation[]
   readonly deletions: readonly Callable[]
+  /** Primaries whose Migration waits for a user. */
+  readonly waiting: readonly LeavingPrimary[]
   /** Ms until time alone may change the plan; undefined: never. */
   readonly againAfterMs: number | undefined
 }
@@ -47,6 +49,7 @@ export function decideDrain({ primaries, migrations }: DrainView, now: number): 
   return {
     creations: creations.slice(0, mostWrites),
     deletions: deletions.slice(0, mostWrites),
+    waiting: primaries.filter(({ waits }) => waits !== undefined),
     againAfterMs: times.length === 0 ? undefined : Math.min(...times),
   }
 }

@@ -1,16 +1,17 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { drainedNodeOf, drainMigrationName, drainNumberIn, mostTries } from '../api/drain.ts'
+import { drainOf } from '../api/leaving.ts'
 import { isFinished, type Migration, outcomeOf } from '../api/migration.ts'
+import { waitsForUser } from '../api/migration-reasons.ts'
 import { finishedAt } from '../api/migration-times.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { drainOf } from '../slot/decide/leaving.ts'
 import { slotOf } from '../slot/observe/candidate.ts'
 import { type ProtectedSet, protectedSet } from './protected-set.ts'
-import type { Attempt, Callable, DrainView, LeavingPrimary } from './view.ts'
+import type { Attempt, Callable, DrainView, LeavingPrimary, Waiting } from './view.ts'
 
 export interface DrainStores {
   readonly migrations: Store<Migration>
@@ -96,6 +97,7 @@ function leavingIn(
       ...{ namespace, slot, name, uid, node, why, last },
       set: { name: owner.set.name, uid: owner.set.uid },
       isMoving: its.some(isOfDrains),
+      waits: its.filter(isOfDrains).flatMap(waitingIn)[0],
       next: nextNumber(isTaken, last?.number ?? 0),
     },
   ]
@@ -109,6 +111,13 @@ const isOfDrains = (migration: Migration): boolean =>
   !isFinished(migration) &&
   migration.metadata.deletionTimestamp === undefined &&
   migration.spec.priority === 'SystemCritical'
+
+function waitingIn(migration: Migration): readonly Waiting[] {
+  const word = outcomeOf(migration)
+  return word !== undefined && waitsForUser(migration)
+    ? [{ migration: migration.metadata.uid, reason: word.reason, message: word.message }]
+    : []
+}
 
 /** Returns the first free number after this one. */
 function nextNumber(isTaken: (number: number) => boolean, after: number): number | undefined {

@@ -12,10 +12,20 @@ export interface LeavingPrimary {
   readonly why: string
   /** A Migration of this pod has not ended; a user may have made it. */
   readonly isMoving: boolean
+  /** That Migration waits for something that only a user can change. Undefined: it does not. */
+  readonly waits: Waiting | undefined
   /** The last Migration that was made for this drain and has ended. Undefined: there is none. */
   readonly last: Attempt | undefined
   /** The number of the next try, whose name is free. Undefined: no name is. */
   readonly next: number | undefined
+}
+
+export interface Waiting {
+  /** Uid of the Migration. */
+  readonly migration: string
+  /** Reason and message of its condition. */
+  readonly reason: string
+  readonly message: string
 }
 
 export interface Attempt {

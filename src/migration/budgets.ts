@@ -1,4 +1,5 @@
 /** Budgets of Migrations: which may be under way at once. */
+import type { MigrationReason } from '../api/migration-reasons.ts'
 import type { Held, MigrationView } from './view.ts'
 
 /**
@@ -9,7 +10,7 @@ export const budgets = { perNode: 2, perNamespace: 3, total: 8 } as const
 
 /** Why a Migration has to wait. */
 export interface Obstacle {
-  readonly reason: string
+  readonly reason: MigrationReason
   readonly message: string
 }
 

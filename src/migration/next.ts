@@ -1,4 +1,5 @@
 /** The next status of each Migration. Pure: the facts and the time decide. */
+import type { RefusalCode } from '../api/errors.ts'
 import {
   isFinished,
   type MigrationPhase,
@@ -6,6 +7,7 @@ import {
   migrationPriorities,
   migrationSucceeded,
 } from '../api/migration.ts'
+import type { MigrationReason } from '../api/migration-reasons.ts'
 import { beganAt, finishedAt } from '../api/migration-times.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { setCondition } from '../kube/conditions.ts'
@@ -38,7 +40,7 @@ export interface Plan {
 interface Word {
   readonly phase: MigrationPhase
   /** Reason and message of its condition. */
-  readonly reason: string
+  readonly reason: MigrationReason | RefusalCode
   readonly message: string
 }
 
@@ -113,10 +115,15 @@ function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
   }
 }
 
-const failed = (reason: string, message: string): Word => ({ phase: 'Failed', reason, message })
+const failed = (reason: Word['reason'], message: string): Word => ({ phase: 'Failed', reason, message })
 
 /** A cache may be older than the Migration. */
-const settling = (seenForMs: number, reason: string, message: string, { status }: MigrationView): Word => ({
+const settling = (
+  seenForMs: number,
+  reason: MigrationReason,
+  message: string,
+  { status }: MigrationView,
+): Word => ({
   ...failed(reason, message),
   ...(seenForMs < settlesMs && { phase: status.phase ?? 'Pending' }),
 })

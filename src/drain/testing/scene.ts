@@ -102,14 +102,15 @@ export function scene({ missing = false, refuses }: Start = {}) {
     const { namespace: _, ...metadata } = meta(name)
     nodes.upsert({ metadata: { ...metadata, annotations: notes }, spec: { unschedulable } })
   }
-  const phase = (name: string, to: MigrationPhase) => {
+  const phase = (name: string, to: MigrationPhase, reason = 'NoNode') => {
     const now = migrations.get(`${namespace}/${name}`)
     if (now === undefined) throw new Error(`no ${name}`)
     const status = {
       ...{ phase: to, phaseTimes: [{ phase: to, at: new Date(clock.now()).toISOString() }] },
       conditions: [
         {
-          ...({ type: 'Succeeded', status: 'False', reason: 'NoNode', message: 'no other node' } as const),
+          ...({ type: 'Succeeded', status: to === 'Failed' ? 'False' : 'Unknown' } as const),
+          ...{ reason, message: 'no other node' },
           ...{ lastTransitionTime: new Date(clock.now()).toISOString(), observedGeneration: 1 },
         },
       ],

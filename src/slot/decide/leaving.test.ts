@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { annotations } from '../../api/labels.ts'
+import { drainOf, leavingOf } from '../../api/leaving.ts'
 import type { Node } from '../../kube/resources.ts'
-import { drainOf, leavingOf } from './leaving.ts'
 import { takesMoves } from './move.ts'
 
 const node = (

@@ -1,9 +1,10 @@
 /** A move: a slot is to be handed over to a pod on another node, because a Migration asks for it. */
+
+import { leavingOf } from '../../api/leaving.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import type { Node } from '../../kube/resources.ts'
 import { mayTake } from './errands.ts'
 import { fitsMemory } from './kinds.ts'
-import { leavingOf } from './leaving.ts'
 import type { SlotMemory } from './memory-view.ts'
 import type { Candidate } from './snapshot.ts'
 

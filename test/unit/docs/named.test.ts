@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { agentErrors } from '../../../src/api/agent-errors.ts'
+import { migrationReasons } from '../../../src/api/migration-reasons.ts'
 import { eventReasons, reasons } from '../../../src/api/reasons.ts'
 import { hasTitle } from './titles.ts'
 
@@ -19,6 +20,11 @@ describe('the page about operating', () => {
   ])('has every reason of %s', (_, all) => {
     expect(all.filter(reason => !text.includes(`\`${reason}\``))).toEqual([])
   })
+})
+
+test('the page about Migrations has every reason of theirs', () => {
+  const text = page('migration.md')
+  expect(migrationReasons.filter(reason => !text.includes(`\`${reason}\``))).toEqual([])
 })
 
 describe('the threat model', () => {

@@ -1,8 +1,9 @@
 /** Nodes that are being emptied. */
-import { drainCondition } from '../../api/drain.ts'
-import { annotations } from '../../api/labels.ts'
-import { isOutOfService } from '../../api/out-of-service.ts'
-import type { Node } from '../../kube/resources.ts'
+
+import type { Node } from '../kube/resources.ts'
+import { drainCondition } from './drain.ts'
+import { annotations } from './labels.ts'
+import { isOutOfService } from './out-of-service.ts'
 
 /**
  * The taints of a node that is to be emptied. Kubernetes keeps the first one on cordoned nodes; the autoscalers write the
