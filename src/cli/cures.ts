@@ -94,3 +94,11 @@ const good: Readonly<Record<string, Condition['status']>> = {
 /** True also for conditions of an unknown type, which are not judged. */
 export const isAsItShouldBe = ({ type, status }: Pick<Condition, 'type' | 'status'>): boolean =>
   good[type] === undefined || good[type] === status
+
+/** The cures for a MigratingPod that is Invalid, by the reason of its condition Ready. */
+export const migratingPodCures: Readonly<Record<string, string>> = {
+  NameTaken: 'delete the BackupPodSet of that name, or create the MigratingPod under another name',
+  SetRefused:
+    'change the MigratingPod, or its namespace, as the message says; it is managed as soon as its set is accepted',
+  TooManyPods: 'no action needed: the operator deletes the surplus pods',
+}

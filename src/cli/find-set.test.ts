@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest'
-import { distance, suggestion } from './find-set.ts'
+import { KubeError } from '../kube/errors.ts'
+import { fakeApi } from '../kube/testing/fake-api.ts'
+import { distance, findSet, suggestion } from './find-set.ts'
+import { migratingPod } from './testing/moves.ts'
+import { makeSession } from './testing/session.ts'
 
 const sets = [
   { namespace: 'shop', name: 'web' },
@@ -24,4 +28,17 @@ test('where there are no sets at all it says where to begin', () => {
 
 test('distance counts letters that differ', () => {
   expect([distance('', 'abc'), distance('web', 'web'), distance('kitten', 'sitting')]).toEqual([3, 0, 3])
+})
+
+test('D18.status: a MigratingPod whose set could not be made is told with its reason', async () => {
+  const api = fakeApi({
+    get: async ({ plural }) => {
+      if (plural === 'migratingpods') return migratingPod('Invalid', 'SetRefused')
+      throw new KubeError('NotFound', 'no', { details: { name: 'web' } })
+    },
+  })
+  await expect(findSet(makeSession({ api }), 'web')).rejects.toMatchObject({
+    message: 'the MigratingPod web has no BackupPodSet: Invalid: SetRefused: the words',
+    advice: expect.stringContaining('change the MigratingPod'),
+  })
 })

@@ -1,6 +1,9 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
+import { type MigratingPod, migratingPods } from '../api/migrating-pod.ts'
+import { conditionTypes } from '../api/reasons.ts'
 import { isKubeError } from '../kube/errors.ts'
 import { listAll } from '../kube/list-all.ts'
+import { migratingPodCures } from './cures.ts'
 import { CliError, isUnknownKind } from './failure.ts'
 import type { Session } from './session.ts'
 
@@ -11,10 +14,25 @@ export async function findSet(session: Session, name: string): Promise<BackupPod
     return await api.get(backupPodSets, { namespace, name }, call)
   } catch (error) {
     if (!isKubeError(error, 'NotFound') || isUnknownKind(error)) throw error
+    const moving = await api.get(migratingPods, { namespace, name }, call).catch(() => undefined)
+    if (moving !== undefined) throw withoutSet(moving)
     throw new CliError(`there is no BackupPodSet ${name} in namespace ${namespace}`, {
       advice: suggestion(name, namespace, await everySet(session)),
     })
   }
+}
+
+/** The operator makes the set of a MigratingPod, and may not have been able to. */
+function withoutSet({ metadata: { name }, status }: MigratingPod): CliError {
+  const ready = status?.conditions?.find(({ type }) => type === conditionTypes.ready)
+  const state = status?.state ?? 'no operator has seen it'
+  return new CliError(
+    `the MigratingPod ${name} has no BackupPodSet: ${state}${ready === undefined ? '' : `: ${ready.reason}: ${ready.message}`}`,
+    {
+      advice:
+        migratingPodCures[ready?.reason ?? ''] ?? 'see that an operator leads: `kubectl understudy doctor`',
+    },
+  )
 }
 
 interface Named {

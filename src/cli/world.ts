@@ -1,6 +1,8 @@
 /** The objects that commands look at: sets, their pods and the nodes' reports, read once or watched. */
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
+import { type MigratingPod, migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
+import { type Migration, migrations as migrationResource } from '../api/migration.ts'
 import { type NodeReport, nodeReports, parseReport } from '../api/node-report.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
@@ -19,6 +21,8 @@ export interface Scope {
   readonly namespace?: string | undefined
   /** Absent: all sets. */
   readonly set?: string | undefined
+  /** Also what moves pods. */
+  readonly moves?: boolean | undefined
 }
 
 export interface World {
@@ -26,25 +30,39 @@ export interface World {
   readonly pods: readonly Pod[]
   /** Undefined: this user may not read them. */
   readonly reports: readonly NodeReport[] | undefined
+  /** Absent: not asked for, or this user may not read them, or the cluster does not have the kind. */
+  readonly migrations?: readonly Migration[] | undefined
+  readonly migratingPods?: readonly MigratingPod[] | undefined
 }
 
 const queries = ({ namespace, set }: Scope) => ({
   sets: { namespace, fieldSelector: set === undefined ? undefined : `metadata.name=${set}` },
   pods: { namespace, labelSelector: set === undefined ? labels.set : `${labels.set}=${set}` },
+  migrations: { namespace },
 })
 
 /** @throws KubeError. A user without the right to read node reports gets the rest. */
 export async function readWorld({ api, call }: Session, scope: Scope): Promise<World> {
   const query = queries(scope)
-  const [sets, ofSets, reports] = await Promise.all([
+  const ifAny = <O extends KubeObject>(resource: Resource<O>, of: object) =>
+    listAll(api, resource, of, call).then(
+      ({ objects }) => objects,
+      (error: unknown) => {
+        if (isKubeError(error, 'Forbidden', 'NotFound')) return undefined
+        throw error
+      },
+    )
+  const [sets, ofSets, reports, moves, moving] = await Promise.all([
     listAll(api, backupPodSets, query.sets, call),
     listAll(api, pods, query.pods, call),
-    listAll(api, nodeReports, {}, call).catch((error: unknown) => {
-      if (isKubeError(error, 'Forbidden', 'NotFound')) return undefined
-      throw error
-    }),
+    ifAny(nodeReports, {}),
+    scope.moves ? ifAny(migrationResource, query.migrations) : undefined,
+    scope.moves ? ifAny(migratingPodResource, query.sets) : undefined,
   ])
-  return { sets: sets.objects, pods: ofSets.objects, reports: reports?.objects.map(parseReport) }
+  return {
+    ...{ sets: sets.objects, pods: ofSets.objects, reports: reports?.map(parseReport) },
+    ...{ migrations: moves, migratingPods: moving },
+  }
 }
 
 export interface FollowedWorld {
@@ -105,6 +123,8 @@ export async function followWorld<T>(
     sets: createStore<BackupPodSet>(),
     pods: createStore<Pod>(),
     reports: createStore<NodeReport>(),
+    migrations: createStore<Migration>(),
+    migratingPods: createStore<MigratingPod>(),
   }
   const stop = new AbortController()
   const ended = AbortSignal.any([signal, stop.signal])
@@ -126,6 +146,12 @@ export async function followWorld<T>(
     ...(first.reports === undefined
       ? []
       : [mirror(nodeReports, stores.reports, {}, { transform: parseReport })]),
+    ...(first.migrations === undefined
+      ? []
+      : [mirror(migrationResource, stores.migrations, query.migrations)]),
+    ...(first.migratingPods === undefined
+      ? []
+      : [mirror(migratingPodResource, stores.migratingPods, query.sets)]),
   ]
   const running = Promise.all(reflectors.map(reflector => reflector.run(ended)))
   const listeners = new Set<() => void>()
@@ -139,6 +165,8 @@ export async function followWorld<T>(
         sets: stores.sets.list(),
         pods: stores.pods.list(),
         reports: first.reports === undefined ? undefined : stores.reports.list(),
+        migrations: first.migrations === undefined ? undefined : stores.migrations.list(),
+        migratingPods: first.migratingPods === undefined ? undefined : stores.migratingPods.list(),
       }
     },
     until: untilIn(() => world.now, listeners, clock, ended),

@@ -567,6 +567,23 @@ export const design: readonly FeatureGroup[] = [
       sentence('D17.away', 'evictions of primaries are refused while the operator is away', 'apiserver'),
       sentence('D17.drains', 'kubectl drain ends by itself, and no counted answer is lost', 'e2e'),
       sentence('D17.refuses', 'a primary may not be evicted, and its hot backup may', 'e2e'),
+      sentence(
+        'D17.waits',
+        'an event tells once for what a drain waits, if only a user can change it',
+        'unit',
+      ),
+    ],
+  },
+  {
+    name: 'What users see of moves',
+    features: [
+      sentence('D18.kinds', 'doctor finds kinds of moves that are missing, older, or not to be read', 'unit'),
+      sentence('D18.migrations', 'doctor says for what each Migration waits, with the cure', 'unit'),
+      sentence('D18.drains', 'doctor says which drain waits, for which primary, and why', 'unit'),
+      sentence('D18.moving-pods', 'doctor says why a MigratingPod is Invalid, with the cure', 'unit'),
+      sentence('D18.jobs', 'doctor finds half a component of jobs, and the jobs that wait', 'unit'),
+      sentence('D18.budgets', 'doctor finds disruption budgets of users that select primaries', 'unit'),
+      sentence('D18.status', 'status shows state, last move and open Migrations of a MigratingPod', 'unit'),
     ],
   },
   {

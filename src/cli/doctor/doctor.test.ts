@@ -1,93 +1,26 @@
 // Long because each area of the examination has its cases on the same installation.
 import { describe, expect, test } from 'vitest'
-import { KubeError } from '../../kube/errors.ts'
-import type {
-  CustomResourceDefinition,
-  DaemonSet,
-  Deployment,
-  Lease,
-  Node,
-  Secret,
-} from '../../kube/resources.ts'
-import { condition, goodConditions, meta, now, report, set, slotReport } from '../testing/objects.ts'
+import {
+  crd,
+  daemonSet,
+  deployment,
+  forbidden,
+  healthy,
+  key,
+  lease,
+  missing,
+  node,
+  places,
+  schema,
+  schemas,
+  there,
+} from '../testing/installation.ts'
+import { condition, goodConditions, meta, report, set, slotReport } from '../testing/objects.ts'
 import { examine } from './doctor.ts'
-import type { Installation, Part } from './installation.ts'
+import type { Installation } from './installation.ts'
 import { fieldsOf, type SchemaNode } from './kinds.ts'
 import { renderFindings } from './render.ts'
-import { asked } from './rights.ts'
 import { tagOf } from './version.ts'
-
-const places = { operatorNamespace: 'understudy-system', agentNamespace: 'understudy-agents' }
-const schema: SchemaNode = { properties: { spec: { properties: { replicas: {} } } } }
-const schemas = { backuppodsets: schema, nodereports: schema }
-const there = <T>(value: T): Part<T> => ({ ok: true, value })
-const missing: Part<never> = {
-  ok: false,
-  error: new KubeError('NotFound', 'get it: not found', { details: { name: 'it' } }),
-}
-const forbidden: Part<never> = { ok: false, error: new KubeError('Forbidden', 'no') }
-
-const crd = (openAPIV3Schema: SchemaNode = schema): Part<CustomResourceDefinition> =>
-  there({
-    metadata: meta('backuppodsets'),
-    spec: {
-      ...{ group: 'backup.example.com', scope: 'Namespaced' },
-      names: { kind: 'BackupPodSet', plural: 'backuppodsets' },
-      versions: [{ name: 'v1alpha1', served: true, storage: true, schema: { openAPIV3Schema } }],
-    },
-    status: { conditions: [{ type: 'Established', status: 'True' }] },
-  })
-const pods = (image: string) => ({
-  selector: {},
-  template: { spec: { containers: [{ name: 'understudy', image }] } },
-})
-const deployment = (availableReplicas: number, tag = '0.1.0'): Part<Deployment> =>
-  there({
-    metadata: meta('understudy-operator'),
-    spec: { replicas: 2, ...pods(`r/understudy/operator:${tag}`) },
-    status: { availableReplicas },
-  })
-const daemonSet = (numberReady: number, tag = '0.1.0'): Part<DaemonSet> =>
-  there({
-    metadata: meta('understudy-agent'),
-    spec: pods(`r/understudy/agent:${tag}`),
-    status: {
-      ...{ currentNumberScheduled: 2, desiredNumberScheduled: 2, updatedNumberScheduled: 2 },
-      ...{ numberMisscheduled: 0, numberReady },
-    },
-  })
-const lease = (renewTime: string, holderIdentity = 'op-1'): Part<Lease> =>
-  there({ metadata: meta('operator'), spec: { holderIdentity, renewTime, leaseDurationSeconds: 2 } })
-const key = (length: number): Part<Secret> =>
-  there({ metadata: meta('wake-key'), data: { key: Buffer.alloc(length).toString('base64') } })
-const node = (name: string, labelled = true, runtime = 'containerd://2.4.0'): Node => ({
-  metadata: { ...meta(name), labels: labelled ? { 'backup.example.com/stage': 'ready' } : {} },
-  status: {
-    nodeInfo: {
-      ...{ architecture: 'amd64', operatingSystem: 'linux', osImage: '', kernelVersion: '6.18' },
-      ...{ bootID: '', machineID: '', systemUUID: '', kubeProxyVersion: '', kubeletVersion: 'v1.36.0' },
-      containerRuntimeVersion: runtime,
-    },
-  },
-})
-
-/** An installation without faults. */
-const healthy: Installation = {
-  version: '0.1.0',
-  server: 'https://api:6443',
-  kubernetes: 'v1.36.0',
-  identity: there({ user: 'jane', now }),
-  crds: { backuppodsets: crd(), nodereports: crd() },
-  operator: deployment(2),
-  leadership: lease('2030-01-01T00:59:59.5Z'),
-  wakeKey: key(32),
-  agents: daemonSet(2),
-  nodes: there([node('n1'), node('n2')]),
-  reports: there([report('n1'), report('n2')]),
-  sets: there([set()]),
-  limitRanges: there([]),
-  rights: asked({ namespace: 'shop', ...places }).map(right => ({ ...right, allowed: true })),
-}
 
 const findings = (over: Partial<Installation>) => examine({ ...healthy, ...over }, places, schemas)
 const brokenIn = (over: Partial<Installation>) => findings(over).filter(({ verdict }) => verdict === 'broken')
@@ -275,7 +208,7 @@ test('the print is by area, a node of which all is well is one line, and the sum
   expect(text).toContain('  ✗ n1 canary: not restored\n      → use another kernel')
   expect(text).toContain('  ✓ n2: 2 checks pass; canary: saved in 9.1 ms')
   expect(text.split('\n').filter(line => /^\w/.test(line))).toEqual([
-    'cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'you', '1 broken',
+    'cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'moves', 'you', '1 broken',
   ]) // biome-ignore format: one line says it
 })
 

@@ -1,12 +1,17 @@
+import { podMigrationJobs } from '../../api/pod-migration-job.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { exitCodes } from '../failure.ts'
 import type { Session } from '../session.ts'
 import { painter } from '../terminal.ts'
 import { agentsFindings } from './agents.ts'
+import { budgetsFindings } from './budgets.ts'
 import { about, type Finding } from './finding.ts'
 import { type Installation, type Places, readInstallation } from './installation.ts'
+import { jobsFindings } from './jobs.ts'
 import { kindsFindings, type SchemaNode } from './kinds.ts'
 import { limitRangeFindings } from './limit-ranges.ts'
+import { migratingPodsFindings } from './migrating-pods.ts'
+import { movesFindings } from './moves.ts'
 import { nodesFindings } from './nodes.ts'
 import { operatorFindings } from './operator.ts'
 import { renderFindings } from './render.ts'
@@ -50,15 +55,28 @@ export function examine(
     ...nodesFindings(installation),
     ...setsFindings(installation),
     ...limitRangeFindings(installation),
+    ...movesFindings(installation),
+    ...migratingPodsFindings(installation),
+    ...jobsFindings(installation),
+    ...budgetsFindings(installation),
     ...rightsFindings(rights, identity.ok ? identity.value.user : undefined),
   ]
 }
 
 /** The schemas of the kinds in this version. Loaded only here: they are large. */
 async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
-  const [{ backupPodSetSchema }, { nodeReportSchema }] = await Promise.all([
+  const [sets, reports, moves, moving, jobs] = await Promise.all([
     import('../../api/schema/backuppodset.ts'),
     import('../../api/schema/node-report.ts'),
+    import('../../api/schema/migration.ts'),
+    import('../../api/schema/migrating-pod.ts'),
+    import('../../api/schema/pod-migration-job.ts'),
   ])
-  return { backuppodsets: backupPodSetSchema() as SchemaNode, nodereports: nodeReportSchema() as SchemaNode }
+  return {
+    backuppodsets: sets.backupPodSetSchema() as SchemaNode,
+    nodereports: reports.nodeReportSchema() as SchemaNode,
+    migrations: moves.migrationSchema() as SchemaNode,
+    migratingpods: moving.migratingPodSchema() as SchemaNode,
+    podmigrationjobs: jobs.podMigrationJobSchema(podMigrationJobs.group) as SchemaNode,
+  }
 }

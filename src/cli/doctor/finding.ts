@@ -1,6 +1,6 @@
 /** The findings of `doctor`. Plain data: `-o json` prints it as it is. */
 
-export const areas = ['cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'you'] as const
+export const areas = ['cluster', 'kinds', 'operator', 'agents', 'nodes', 'sets', 'moves', 'you'] as const
 export type Area = (typeof areas)[number]
 
 export interface Finding {
@@ -31,3 +31,16 @@ export const about = (area: Area) => ({
   }),
   unknown: (what: string, message: string): Finding => ({ area, about: what, verdict: 'unknown', message }),
 })
+
+/** The most findings about objects of one kind: users may have thousands of them. */
+export const mostListed = 20
+
+/** Returns the first of them, broken ones before the others, and the number of those that are left out. */
+export function listed(findings: readonly Finding[], area: Area): readonly Finding[] {
+  const rank = ({ verdict }: Finding) => (verdict === 'broken' ? 0 : 1)
+  const inOrder = [...findings].sort((a, b) => rank(a) - rank(b) || (a.about < b.about ? -1 : 1))
+  const more = inOrder.length - mostListed
+  return more <= 0
+    ? inOrder
+    : [...inOrder.slice(0, mostListed), about(area).note('more', `${more} further ones are left out`)]
+}

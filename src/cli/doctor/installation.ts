@@ -1,7 +1,12 @@
 /** Everything that `doctor` examines, read once, including the errors of parts that could not be read. */
 import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
+import { labels } from '../../api/labels.ts'
+import { type MigratingPod, migratingPods } from '../../api/migrating-pod.ts'
+import { type Migration, migrations } from '../../api/migration.ts'
 import { type NodeReport, nodeReports, parseReport } from '../../api/node-report.ts'
+import { type PodMigrationJob, podMigrationJobs } from '../../api/pod-migration-job.ts'
 import { listAll } from '../../kube/list-all.ts'
+import type { KubeObject } from '../../kube/object.ts'
 import {
   type CustomResourceDefinition,
   customResourceDefinitions,
@@ -15,10 +20,16 @@ import {
   limitRanges,
   type Node,
   nodes,
+  type Pod,
+  type PodDisruptionBudget,
+  podDisruptionBudgets,
+  pods,
+  type Resource,
   type Secret,
   secrets,
 } from '../../kube/resources.ts'
 import type { Session } from '../session.ts'
+import { type OurKind, ourKinds } from './kind-names.ts'
 import { asked, type Right, readRights } from './rights.ts'
 
 export type Part<T> =
@@ -31,23 +42,30 @@ export interface Identity {
   readonly now: number
 }
 
+/**
+ * Lists are of all namespaces if the rights allow it, else of the session's namespace.
+ */
 export interface Installation {
   /** Version of this program. */
   readonly version: string
   readonly server: string
   readonly kubernetes: string
   readonly identity: Part<Identity>
-  readonly crds: Readonly<Record<'backuppodsets' | 'nodereports', Part<CustomResourceDefinition>>>
+  readonly crds: Readonly<Record<OurKind, Part<CustomResourceDefinition>>>
   readonly operator: Part<Deployment>
   readonly leadership: Part<Lease>
   readonly wakeKey: Part<Secret>
   readonly agents: Part<DaemonSet>
   readonly nodes: Part<readonly Node[]>
   readonly reports: Part<readonly NodeReport[]>
-  /** Sets of all namespaces if the rights allow it, else of the session's namespace. */
   readonly sets: Part<readonly BackupPodSet[]>
-  /** LimitRanges of all namespaces if the rights allow it, else of the session's namespace. */
   readonly limitRanges: Part<readonly LimitRange[]>
+  readonly migrations: Part<readonly Migration[]>
+  readonly migratingPods: Part<readonly MigratingPod[]>
+  readonly jobs: Part<readonly PodMigrationJob[]>
+  /** Primaries of sets. */
+  readonly primaries: Part<readonly Pod[]>
+  readonly budgets: Part<readonly PodDisruptionBudget[]>
   readonly rights: readonly Right[]
 }
 
@@ -67,54 +85,72 @@ export async function readInstallation(
   const name = 'understudy-operator'
   const crd = (plural: string) =>
     part(api.get(customResourceDefinitions, { name: `${plural}.${backupPodSets.group}` }, call))
-  const everySet = listAll(api, backupPodSets, {}, call)
-    .catch(() => listAll(api, backupPodSets, { namespace }, call))
-    .then(({ objects }) => objects)
-  const everyLimit = listAll(api, limitRanges, {}, call)
-    .catch(() => listAll(api, limitRanges, { namespace }, call))
-    .then(({ objects }) => objects)
-  const [
-    sets,
-    limits,
-    ofSets,
-    ofReports,
-    reports,
-    operator,
-    leadership,
-    wakeKey,
-    agents,
-    found,
-    identity,
-    rights,
-  ] = await Promise.all([
-    part(everySet),
-    part(everyLimit),
-    crd(backupPodSets.plural),
-    crd(nodeReports.plural),
-    part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects.map(parseReport))),
+  const lists = readLists(session)
+  const [crds, operator, leadership, wakeKey, agents, identity, rights] = await Promise.all([
+    Promise.all(ourKinds.map(async plural => [plural, await crd(plural)] as const)),
     part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
     part(api.get(leases, { namespace: operatorNamespace, name }, call)),
     part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),
     part(api.get(daemonSets, { namespace: agentNamespace, name: 'understudy-agent' }, call)),
-    part(listAll(api, nodes, {}, call).then(({ objects }) => objects)),
     part(whoami(session)),
     readRights(session, asked({ namespace, operatorNamespace, agentNamespace })),
   ])
   return {
-    version,
-    server,
-    kubernetes,
-    identity,
-    crds: { backuppodsets: ofSets, nodereports: ofReports },
-    operator,
-    leadership,
-    wakeKey,
-    agents,
-    nodes: found,
-    reports,
-    sets,
-    limitRanges: limits,
-    rights,
+    ...{ version, server, kubernetes, identity, operator, leadership, wakeKey, agents, rights },
+    crds: byKind(crds),
+    ...(await lists),
+  }
+}
+
+type Lists = Pick<
+  Installation,
+  | 'nodes'
+  | 'reports'
+  | 'sets'
+  | 'limitRanges'
+  | 'migrations'
+  | 'migratingPods'
+  | 'jobs'
+  | 'primaries'
+  | 'budgets'
+>
+
+async function readLists({ api, call, namespace }: Session): Promise<Lists> {
+  const everywhere = <T extends KubeObject>(resource: Resource<T>, query: object = {}) =>
+    part(
+      listAll(api, resource, query, call)
+        .catch(error => {
+          if (!resource.namespaced) throw error
+          return listAll(api, resource, { ...query, namespace }, call)
+        })
+        .then(({ objects }) => objects),
+    )
+  const [found, reports, sets, limits, moves, moving, jobs, primaries, budgets] = await Promise.all([
+    everywhere(nodes),
+    part(listAll(api, nodeReports, {}, call).then(({ objects }) => objects.map(parseReport))),
+    everywhere(backupPodSets),
+    everywhere(limitRanges),
+    everywhere(migrations),
+    everywhere(migratingPods),
+    everywhere(podMigrationJobs),
+    everywhere(pods, { labelSelector: `${labels.role}=primary` }),
+    everywhere(podDisruptionBudgets),
+  ])
+  return {
+    ...{ nodes: found, reports, sets, limitRanges: limits, migrations: moves },
+    ...{ migratingPods: moving, jobs, primaries, budgets },
+  }
+}
+
+function byKind(all: readonly (readonly [OurKind, Part<CustomResourceDefinition>])[]): Installation['crds'] {
+  const find = (plural: OurKind): Part<CustomResourceDefinition> =>
+    all.find(([kind]) => kind === plural)?.[1] ?? { ok: false, error: new Error('not read') }
+  return {
+    backuppodsets: find('backuppodsets'),
+    nodereports: find('nodereports'),
+    migrations: find('migrations'),
+    migratingpods: find('migratingpods'),
+    podmigrationjobs: find('podmigrationjobs'),
   }
 }
 

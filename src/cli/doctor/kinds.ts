@@ -2,6 +2,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { CustomResourceDefinition } from '../../kube/resources.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { optionalKind, ourKinds } from './kind-names.ts'
 import { unreadable } from './unreadable.ts'
 
 /** A part of an OpenAPI schema. */
@@ -11,23 +12,26 @@ export interface SchemaNode {
 }
 
 const { ok, broken, note } = about('kinds')
-const apply = 'run `kubectl apply -k crds/` of the version of the operator'
+const applyOf = (plural: string) =>
+  `run \`kubectl apply -k crds/${plural === optionalKind ? 'pod-migration-jobs' : ''}\` of the version of the operator`
 
 /** Checks that the kinds exist, are served, and match the schemas of this version. */
 export function kindsFindings(
   { crds }: Pick<Installation, 'crds'>,
   schemas: Readonly<Record<keyof Installation['crds'], SchemaNode>>,
 ): readonly Finding[] {
-  return (['backuppodsets', 'nodereports'] as const).map(plural => {
+  return ourKinds.flatMap(plural => {
     const crd = crds[plural]
-    if (crd.ok) return judge(plural, crd.value, schemas[plural])
-    if (isKubeError(crd.error, 'NotFound'))
-      return broken(plural, 'the cluster does not have this kind', 'run `kubectl apply -k deploy/`')
-    return unreadable('kinds', plural, crd.error)
+    if (crd.ok) return [judge(plural, crd.value, schemas[plural])]
+    if (!isKubeError(crd.error, 'NotFound')) return [unreadable('kinds', plural, crd.error)]
+    return plural === optionalKind
+      ? []
+      : [broken(plural, 'the cluster does not have this kind', 'run `kubectl apply -k deploy/`')]
   })
 }
 
 function judge(plural: string, { spec, status }: CustomResourceDefinition, ours: SchemaNode): Finding {
+  const apply = applyOf(plural)
   const bad = status?.conditions?.find(
     ({ type, status: value }) => ['Established', 'NamesAccepted'].includes(type) && value !== 'True',
   )

@@ -1,5 +1,6 @@
 import type { Session } from '../session.ts'
 import { about, type Finding } from './finding.ts'
+import { ourKinds } from './kind-names.ts'
 
 export interface Asked {
   /** The command that needs this right. */
@@ -38,7 +39,12 @@ export function asked({ namespace, operatorNamespace, agentNamespace }: Namespac
     { command: 'checkpoint', verb: 'watch', group: ours, resource: 'nodereports' },
     { command: 'checkpoint', verb: 'patch', group: '', resource: 'pods', namespace },
     { command: 'promote', verb: 'delete', group: '', resource: 'pods', namespace },
-    ...['backuppodsets', 'nodereports'].map(plural => ({
+    ...['migrations', 'migratingpods'].map(resource => ({
+      ...({ command: 'doctor', verb: 'list', group: ours, resource, namespace } as const),
+    })),
+    { command: 'doctor', verb: 'list', group: ours, resource: 'podmigrationjobs' },
+    { command: 'doctor', verb: 'list', group: 'policy', resource: 'poddisruptionbudgets', namespace },
+    ...ourKinds.map(plural => ({
       ...({ command: 'doctor', verb: 'get', group: 'apiextensions.k8s.io' } as const),
       ...{ resource: 'customresourcedefinitions', name: `${plural}.${ours}` },
     })),

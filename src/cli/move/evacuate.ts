@@ -1,13 +1,12 @@
-import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
-import { labels } from '../../api/labels.ts'
+import { backupPodSets } from '../../api/backuppodset.ts'
 import { isFinished, type Migration, migrations, outcomeOf } from '../../api/migration.ts'
-import { memoryAnnotation } from '../../api/pod-contract.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { listAll } from '../../kube/list-all.ts'
 import { nodes, type Pod } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { noSuchNode, primariesOn } from '../nodes.ts'
 import type { Session } from '../session.ts'
+import { lastOf, leaves } from './leaving.ts'
 import { movedLine } from './move.ts'
 
 export interface EvacuateOptions {
@@ -82,29 +81,6 @@ async function look(session: Session, node: string, seen: Map<string, Pod>): Pro
     const isMoving = migration !== undefined && !isFinished(migration)
     return { pod: `${namespace}/${name}`, migration, isThere: there.has(uid) || isMoving }
   })
-}
-
-/** True if the operator moves the pod: its memory is kept, and its set does not let it be evicted. */
-function leaves({ metadata }: Pod, sets: readonly BackupPodSet[]): boolean {
-  if (metadata.annotations?.[memoryAnnotation] === undefined || metadata.deletionTimestamp !== undefined)
-    return false
-  const set = sets.find(
-    each =>
-      each.metadata.namespace === metadata.namespace && each.metadata.name === metadata.labels?.[labels.set],
-  )
-  return set !== undefined && set.spec.checkpoint?.drain !== 'Evict'
-}
-
-/** Returns the Migration of the pod that has not ended, or else the latest. */
-function lastOf(all: readonly Migration[], namespace: string, uid: string): Migration | undefined {
-  const its = all.filter(
-    ({ metadata, spec, status }) =>
-      metadata.namespace === namespace && (status?.source?.uid ?? spec.source.uid) === uid,
-  )
-  const created = ({ metadata }: Migration) => metadata.creationTimestamp ?? ''
-  return [...its].sort(
-    (a, b) => Number(isFinished(a)) - Number(isFinished(b)) || (created(a) < created(b) ? 1 : -1),
-  )[0]
 }
 
 function wordOf(about: Evacuated | undefined): string {

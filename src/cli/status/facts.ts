@@ -1,13 +1,16 @@
 /** The facts about one set that a user needs. Plain data: `-o json` prints it as it is. */
 import { type BackupPodSet, defaults, type HotBackupMode } from '../../api/backuppodset.ts'
 import { labels } from '../../api/labels.ts'
+import type { MigratingPod, MigratingPodStatus } from '../../api/migrating-pod.ts'
+import { isFinished, type Migration, type MigrationPhase, outcomeOf } from '../../api/migration.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import { slotLeaseName, slotNumberIn } from '../../api/numbered-slot.ts'
+import { conditionTypes } from '../../api/reasons.ts'
 import type { LastFailover, SlotStatus } from '../../api/slot-status.ts'
 import type { Condition } from '../../kube/conditions.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { keptBy } from '../checkpoint/slots.ts'
-import { cureOf, isAsItShouldBe } from '../cures.ts'
+import { cureOf, isAsItShouldBe, migratingPodCures } from '../cures.ts'
 import type { World } from '../world.ts'
 import { type PodFacts, podFacts } from './pods.ts'
 
@@ -40,6 +43,24 @@ interface Count {
   readonly inPlace: number
 }
 
+/** A Migration of a pod of the set that has not ended. */
+export interface MoveFacts {
+  readonly migration: string
+  readonly pod: string
+  readonly phase: MigrationPhase
+  readonly from?: string
+  readonly to?: string
+  /** Reason and message: what it waits for. */
+  readonly reason?: string
+  readonly message?: string
+}
+
+/** The MigratingPod that has the set, or whose name the set has taken. */
+export type MigratingPodFacts = Pick<
+  MigratingPodStatus,
+  'state' | 'activePod' | 'node' | 'migration' | 'lastMove'
+>
+
 export interface SetFacts {
   readonly namespace: string
   readonly name: string
@@ -62,12 +83,18 @@ export interface SetFacts {
   /** Undefined: this user may not read the reports of nodes. */
   readonly nodes?: readonly NodeFacts[]
   readonly lastFailover?: LastFailover
+  readonly migratingPod?: MigratingPodFacts
+  readonly moves: readonly MoveFacts[]
 }
 
-export function setsFacts({ sets, pods, reports }: World): readonly SetFacts[] {
+type Movers = Pick<World, 'migrations' | 'migratingPods'>
+
+export function setsFacts({ sets, pods, reports, ...movers }: World): readonly SetFacts[] {
   const bySet = Map.groupBy(pods, pod => `${pod.metadata.namespace}/${pod.metadata.labels?.[labels.set]}`)
   return sets
-    .map(set => setFacts(set, bySet.get(`${set.metadata.namespace}/${set.metadata.name}`) ?? [], reports))
+    .map(set =>
+      setFacts(set, bySet.get(`${set.metadata.namespace}/${set.metadata.name}`) ?? [], reports, movers),
+    )
     .sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1))
 }
 
@@ -75,6 +102,7 @@ export function setFacts(
   set: BackupPodSet,
   pods: readonly Pod[],
   reports: readonly NodeReport[] | undefined,
+  { migrations = [], migratingPods = [] }: Movers = {},
 ): SetFacts {
   const { metadata, spec, status = {} } = set
   const { namespace = '', name, creationTimestamp = '' } = metadata
@@ -82,6 +110,9 @@ export function setFacts(
   const mode = spec.hotBackup?.mode ?? (source === 'state' ? 'Warm' : defaults.hotBackupMode)
   const conditions = status.conditions ?? []
   const { lastFailover } = status
+  const owner = migratingPods.find(
+    each => each.metadata.namespace === namespace && each.metadata.name === name,
+  )
   const observed = status.observedGeneration === metadata.generation
   return {
     namespace,
@@ -109,10 +140,56 @@ export function setFacts(
     observed,
     slots: (status.slots ?? []).map(slot => withNewest(slot, namespace, name, reports ?? [])),
     pods: podFacts(pods),
-    troubles: troublesOf(conditions, observed),
+    troubles: [...troublesOf(conditions, observed), ...troublesOfOwner(owner)],
+    moves: movesOf(migrations, namespace, name),
+    ...(owner === undefined ? {} : { migratingPod: migratingPodFacts(owner) }),
     ...(reports === undefined ? {} : { nodes: nodeFacts(namespace, name, pods, reports) }),
     ...(lastFailover === undefined ? {} : { lastFailover }),
   }
+}
+
+function movesOf(all: readonly Migration[], namespace: string, set: string): readonly MoveFacts[] {
+  return all
+    .filter(
+      each => each.metadata.namespace === namespace && each.status?.source?.set === set && !isFinished(each),
+    )
+    .map(each => {
+      const { source, target, phase = 'Pending' } = each.status ?? {}
+      const { reason, message } = outcomeOf(each) ?? {}
+      return {
+        ...{ migration: each.metadata.name, pod: each.spec.source.name, phase },
+        ...(source && { from: source.node }),
+        ...(target?.node !== undefined && { to: target.node }),
+        ...(reason !== undefined && { reason }),
+        ...(message !== undefined && { message }),
+      }
+    })
+}
+
+function migratingPodFacts({ status = {} }: MigratingPod): MigratingPodFacts {
+  const { state, activePod, node, migration, lastMove } = status
+  return {
+    ...(state && { state }),
+    ...(activePod !== undefined && { activePod }),
+    ...(node !== undefined && { node }),
+    ...(migration !== undefined && { migration }),
+    ...(lastMove && { lastMove }),
+  }
+}
+
+/** The set itself does not know why its MigratingPod is invalid. */
+function troublesOfOwner(owner: MigratingPod | undefined): readonly Trouble[] {
+  if (owner?.status?.state !== 'Invalid') return []
+  const ready = owner.status.conditions?.find(({ type }) => type === conditionTypes.ready)
+  if (ready === undefined) return []
+  const { status, reason, message } = ready
+  const cure = migratingPodCures[reason]
+  return [
+    {
+      ...{ condition: 'MigratingPod Ready', status, reason, message },
+      ...(cure === undefined ? {} : { cure }),
+    },
+  ]
 }
 
 /** Node reports show a new generation at once, the status of the set only once a minute. */

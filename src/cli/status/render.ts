@@ -1,8 +1,9 @@
+import type { LastMove } from '../../api/migrating-pod.ts'
 import type { LastFailover, SlotFailover } from '../../api/slot-status.ts'
 import { table } from '../../terminal/table.ts'
 import { age, ageOf, bytes, duration } from '../output/quantities.ts'
 import type { Paint } from '../terminal.ts'
-import type { NodeFacts, SetFacts, SlotFacts } from './facts.ts'
+import type { MigratingPodFacts, MoveFacts, NodeFacts, SetFacts, SlotFacts } from './facts.ts'
 import type { PodFacts } from './pods.ts'
 
 export interface RenderOptions {
@@ -72,6 +73,8 @@ export function renderSet(set: SetFacts, options: RenderOptions): string {
     `  hot backups    ${countOf(hotBackups)} ready`,
     `  cold backups   ${countOf(coldBackups)} at their gate`,
     `  memory         ${memory === undefined ? 'not kept: each hot backup runs with its own memory' : `${memory.mode}${memory.source === 'state' ? ', pulled from the application' : ''}, every ${memory.interval}`}`,
+    ...(set.migratingPod === undefined ? [] : migratingPodLines(set.migratingPod, now)),
+    ...set.moves.map(moveLine),
     ...(lastFailover === undefined ? [] : [`  last failover  ${failoverLine(lastFailover, now)}`]),
   ].join('\n')
   return [
@@ -83,6 +86,25 @@ export function renderSet(set: SetFacts, options: RenderOptions): string {
   ]
     .filter(part => part !== '')
     .join('\n\n')
+}
+
+function migratingPodLines({ state, activePod, node, lastMove }: MigratingPodFacts, now: number): string[] {
+  const where = activePod === undefined ? '' : `: ${activePod}${node === undefined ? '' : ` on ${node}`}`
+  return [
+    `  migrating pod  ${state ?? 'not seen by an operator yet'}${where}`,
+    ...(lastMove === undefined ? [] : [`  last move      ${lastMoveText(lastMove, now)}`]),
+  ]
+}
+
+function lastMoveText({ from, to, reason, seconds, stateAge, at }: LastMove, now: number): string {
+  const stood = seconds === undefined ? '' : `, no pod ran for ${duration(seconds)}`
+  const memory = stateAge === undefined ? '' : `, memory ${age(stateAge)} old`
+  return `${from} → ${to} (${reason}), ${ageOf(at, now)} ago${stood}${memory}`
+}
+
+function moveLine({ migration, pod, phase, from, to, reason, message }: MoveFacts): string {
+  const why = reason === undefined ? '' : ` (${reason}${message ? `: ${message}` : ''})`
+  return `  moves          ${pod}, ${from ?? '?'} → ${to ?? '?'}: ${phase}${why}, Migration ${migration}`
 }
 
 const nodesOf = ({ usableOn = [], usableOnCount = usableOn.length }: SlotFacts): string => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { migratingPod, migration } from '../testing/moves.ts'
 import {
   atGate,
   condition,
@@ -229,4 +230,40 @@ test('R16: what a node has told since shows how old the memory is that is kept n
   const seen = (all: Parameters<typeof setFacts>[2]) => setFacts(set({ slots }), pods, all).slots
   expect(seen([newer, older])).toMatchObject([{ generation: 14, savedAt: '2030-01-01T00:59:57Z' }])
   expect(seen(undefined)).toMatchObject([{ generation: 10, savedAt: '2030-01-01T00:59:20Z' }])
+})
+
+describe('D18.status: a MigratingPod', () => {
+  const of = (...args: Parameters<typeof migratingPod>) =>
+    setFacts(set(), pods, reports, { migratingPods: [migratingPod(...args)] })
+
+  test('shows its state, where its pod runs, and its last move', () => {
+    const lastMove = {
+      ...{ from: 'web-2', to: 'web-3', reason: 'Migration', seconds: 0.42 },
+      at: '2030-01-01T00:50:00Z',
+    }
+    const text = renderSet(of('Running', 'AllInPlace', { lastMove }), options)
+    expect(text).toContain('  migrating pod  Running: web-3 on n1\n')
+    expect(text).toContain('  last move      web-2 → web-3 (Migration), 10m ago, no pod ran for 0.42 s\n')
+    expect(text).not.toContain('✗')
+  })
+
+  test('that is Invalid says why, with the cure', () => {
+    const text = renderSet(of('Invalid', 'NameTaken'), options)
+    expect(text).toContain(
+      '✗ MigratingPod Ready is False (NameTaken): the words\n  → delete the BackupPodSet',
+    )
+  })
+
+  test('whose Migration waits shows for what, and those of other sets and of before are left out', () => {
+    const migrations = [migration('m', 'Preparing', 'MemoryComing'), migration('earlier', 'Succeeded')]
+    const text = renderSet(setFacts(set(), pods, reports, { migrations }), options)
+    expect(text).toContain(
+      '  moves          web-p, n1 → ?: Preparing (MemoryComing: the words), Migration m\n',
+    )
+    expect(text).not.toContain('earlier')
+    const others = setFacts({ ...set(), metadata: { ...set().metadata, name: 'other' } }, [], [], {
+      migrations,
+    })
+    expect(others.moves).toEqual([])
+  })
 })

@@ -25,7 +25,7 @@ export async function status(
 ): Promise<void> {
   const { terminal, signal, output } = session
   const allNamespaces = options.allNamespaces === true && name === undefined
-  const scope = { namespace: allNamespaces ? undefined : session.namespace, set: name }
+  const scope = { namespace: allNamespaces ? undefined : session.namespace, set: name, moves: true }
   if (name !== undefined) await findSet(session, name)
   if (options.watch !== true) {
     terminal.out(picture(session, await readWorld(session, scope), name, allNamespaces))

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { migrations } from '../../../src/api/migration.ts'
 import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
@@ -151,9 +152,27 @@ describe('doctor', () => {
     expect(exitCode).toBe(1)
     expect(out).toContain('✓ backuppodsets: v1alpha1 is served, with every field that this version knows')
     expect(out).toContain('✓ nodereports: v1alpha1 is served, with every field that this version knows')
+    for (const kind of ['migrations', 'migratingpods'])
+      expect(out).toContain(`✓ ${kind}: v1alpha1 is served, with every field that this version knows`)
     expect(out).toContain('✗ deployment: there is no Deployment understudy-operator in nowhere')
     expect(out).toContain(`✗ ${namespace}/web Ready: PodsMissing`)
     expect(out).toContain('✓ promote: ')
+  })
+})
+
+describe('D18.migrations: a Migration that no operator has seen', () => {
+  it('is a finding of doctor', async () => {
+    const metadata = { name: 'waits', namespace }
+    const spec = { source: { name: 'web-p' } }
+    const kind = { apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration' }
+    await api.create(migrations, { ...kind, metadata, spec }, { namespace })
+    try {
+      const { out } = await cli(['doctor', ...inNamespace])
+      expect(out).toContain(`${namespace}/waits: is new: no operator has seen it yet`)
+      expect(out).not.toContain('migrations: not checked')
+    } finally {
+      await api.delete(migrations, metadata)
+    }
   })
 })
 

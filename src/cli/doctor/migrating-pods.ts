@@ -1,0 +1,57 @@
+import type { MigratingPod } from '../../api/migrating-pod.ts'
+import { conditionTypes } from '../../api/reasons.ts'
+import { keyOf } from '../../kube/object.ts'
+import { migratingPodCures } from '../cures.ts'
+import { about, type Finding, listed } from './finding.ts'
+import type { Installation } from './installation.ts'
+import { unseenMs } from './seen.ts'
+import { unreadableKind } from './unreadable.ts'
+
+const { ok, broken, note } = about('moves')
+
+type Seen = Pick<Installation, 'migratingPods' | 'identity'>
+
+/** Findings about MigratingPods. Problems with the memory of one are findings about its set. */
+export function migratingPodsFindings({ migratingPods, identity }: Seen): readonly Finding[] {
+  if (!migratingPods.ok) return unreadableKind('moves', 'migratingpods', migratingPods.error)
+  const now = identity.ok ? identity.value.now : Date.now()
+  return listed(
+    migratingPods.value.map(each => ofOne(each, now)),
+    'moves',
+  )
+}
+
+function ofOne(object: MigratingPod, now: number): Finding {
+  const { metadata, status = {} } = object
+  const what = `${keyOf(object)} (MigratingPod)`
+  if (status.state === undefined)
+    return now - Date.parse(metadata.creationTimestamp ?? '') < unseenMs
+      ? note(what, 'is new: no operator has seen it yet')
+      : broken(
+          what,
+          'no operator has seen it: it has no pod',
+          'see that an operator of this version leads, and may read and write MigratingPods: run `kubectl apply -k deploy/`',
+        )
+  const { reason = 'Unknown', message = '' } =
+    status.conditions?.find(({ type }) => type === conditionTypes.ready) ?? {}
+  switch (status.state) {
+    case 'Invalid':
+      return broken(
+        what,
+        `Invalid: ${reason}: ${message}`,
+        migratingPodCures[reason] ?? 'do as the message says',
+      )
+    case 'MigrationPending':
+    case 'Migrating':
+      return note(
+        what,
+        `${status.state}${status.migration === undefined ? '' : `: Migration ${status.migration}`}; its last pod is ${status.activePod ?? '-'}`,
+      )
+    case 'Creating':
+      return note(what, `Creating: ${reason}: ${message}`)
+    case 'Running':
+      return ok(what, `${status.activePod} runs on node ${status.node}`)
+    default:
+      return status.state satisfies never
+  }
+}
