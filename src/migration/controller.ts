@@ -8,6 +8,7 @@ import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcile.ts'
 import { createSince } from '../slot/observe/since.ts'
+import type { MigrationMetrics } from './metrics.ts'
 import { decide } from './next.ts'
 import { type FollowedStores, observe } from './observe.ts'
 import { createStops } from './stops.ts'
@@ -18,6 +19,7 @@ export interface MigrationControllerOptions extends FollowedStores {
   /** True while a list that passes need is not complete. */
   readonly isMissing: () => boolean
   readonly queue: Queue
+  readonly metrics: MigrationMetrics
   readonly controllerMetrics?: ControllerMetrics | undefined
   readonly clock: Clock
   readonly random: Random
@@ -76,30 +78,31 @@ export function createMigrationController(options: MigrationControllerOptions): 
 
 const retryMs = 1_000
 
-interface Writer {
-  readonly api: MigrationControllerOptions['api']
-}
+type Writer = Pick<MigrationControllerOptions, 'api' | 'metrics'>
 
 /** With the version that the decision is about: a Migration that has changed since is decided about again. */
 async function writeStatus(
-  { api }: Writer,
-  { namespace, name, resourceVersion }: MigrationView,
+  { api, metrics }: Writer,
+  { namespace, name, resourceVersion, createdAt }: MigrationView,
   status: MigrationStatus,
   signal: AbortSignal,
 ): Promise<void> {
   const body = { metadata: { resourceVersion }, status }
   const options = { subresource: 'status', signal } as const
-  await api.patch(migrationResource, { namespace, name }, { type: 'merge', body }, options).catch(unlessGone)
+  const ref = { namespace, name }
+  const write = api.patch(migrationResource, ref, { type: 'merge', body }, options)
+  const written = await write.catch(unlessGone)
+  if (written !== undefined && isFinished({ status })) metrics.ended(status, createdAt)
 }
 
 const remove = (
-  { api }: Writer,
+  { api }: Pick<Writer, 'api'>,
   { namespace, name, uid, resourceVersion }: MigrationView,
   signal: AbortSignal,
 ): Promise<void> =>
   api.delete(migrationResource, { namespace, name }, { uid, resourceVersion }, { signal }).catch(unlessGone)
 
 /** A user may delete a Migration at any time. */
-function unlessGone(error: unknown): void {
+function unlessGone(error: unknown): undefined {
   if (!isKubeError(error, 'NotFound')) throw error
 }

@@ -9,6 +9,8 @@ import { createSetMetrics } from '../backuppodset/metrics.ts'
 import { laneOf, seriesOf } from '../backuppodset/set-events.ts'
 import { createBudgetController } from '../drain/budget-controller.ts'
 import { createDrainController } from '../drain/controller.ts'
+import { createDrainMetrics } from '../drain/metrics.ts'
+import { drainedNodes, observeDrain } from '../drain/observe.ts'
 import type { Api } from '../kube/api.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
@@ -16,8 +18,10 @@ import { type Manager, runManager } from '../kube/manager.ts'
 import { watch } from '../kube/manager-types.ts'
 import { keyOf } from '../kube/object.ts'
 import { reconcile as reconcileMigratingPod } from '../migratingpod/controller.ts'
+import { createMigratingPodMetrics } from '../migratingpod/metrics.ts'
 import { byMovingSet, movingSetIndex } from '../migratingpod/observe.ts'
 import { createMigrationController } from '../migration/controller.ts'
+import { createMigrationMetrics } from '../migration/metrics.ts'
 import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 import { loadWakeKeys } from '../slot/gate/wake-key.ts'
 import { createPullMetrics } from '../slot/http-state/metrics.ts'
@@ -118,6 +122,9 @@ function openUrgent(manager: Manager, options: OperatorOptions): Api {
   return urgentApi
 }
 
+/** Only the leader exports numbers of objects: the sum over the replicas would count them twice. */
+const leads = ({ election }: Pick<Manager, 'election'>): boolean => election.isLeader()
+
 /** Adds the controller of Migrations to the work of the leader. */
 function leadMigrations(
   manager: Manager,
@@ -129,6 +136,10 @@ function leadMigrations(
     api: manager.leaderApi,
     isMissing: () => missingForMemory().length > 0,
     queue: manager.queue({ name: 'migration' }),
+    metrics: createMigrationMetrics(metrics.registry, () => ({
+      migrations: leads(manager) ? stores.migrations.list() : [],
+      now: clock.now(),
+    })),
     controllerMetrics: metrics.controller,
     ...{ clock, random, log },
   })
@@ -155,6 +166,9 @@ function leadDrains(
     isMissing: () => missingForMemory().length > 0 || !stores.migrations.hasSynced(),
     queue: manager.queue({ name: 'drain' }),
   })
+  createDrainMetrics(metrics.registry, () =>
+    leads(manager) && drainedNodes(stores.nodes).size > 0 ? observeDrain(stores).primaries : [],
+  )
   manager.leading(drains.run)
   const protects = createBudgetController({
     ...shared,
@@ -172,6 +186,7 @@ function leadMigratingPods(
   // Without the kind, or the right to see it, only sets that users write are managed.
   const migratingPods = manager.cache(migratingPodResource, { awaited: 'not' })
   const deps = { objects: migratingPods, sets, pods, migrations, clock: manager.clock }
+  createMigratingPodMetrics(manager.metrics.registry, () => (leads(manager) ? migratingPods.list() : []))
   const isOne = (key: string) => migratingPods.get(key) !== undefined
   manager.controller({
     name: 'migratingpod',

@@ -23,6 +23,11 @@ export const migratingPod: FeatureGroup = {
     feature('MP-06', 'a pass that ends at any of its writes is completed by the next one', 'unit'),
     feature('MP-07', 'its deletion removes pod, set and slot', 'e2e'),
     feature('MP-08', 'kubectl get shows state, pod and node', 'apiserver'),
+    feature(
+      'MP-34',
+      'duration, bytes and errors of moves, dumps and restores are metrics, and equal to status and events',
+      'e2e',
+    ),
     feature('MP-33', 'labels and annotations added to the pod are there after two moves', 'apiserver'),
   ],
 }

@@ -13,7 +13,7 @@ export interface AgentMetrics {
   received(one: { readonly bytes: number; readonly pipelineSeconds: number }): void
   /** Size of a generation on the wire, before TLS. */
   shipped(one: { readonly bytes: number }): void
-  restored(seconds: number): void
+  restored(one: { readonly seconds: number; readonly bytes: number }): void
   /** From a lazy restore to the arrival of the last page. */
   arrived(seconds: number): void
   /** Large memory was restored at once, because a lazy restore was not possible. */
@@ -68,6 +68,12 @@ const instruments = (registers: Registry[]) => ({
     registers,
   }),
   restore: seconds(registers, 'restore', 'From the order to restore a generation until it was frozen.'),
+  restored: new Histogram({
+    name: 'understudy_restore_bytes',
+    help: 'Size of generations that were restored.',
+    buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
+    registers,
+  }),
   arrival: new Histogram({
     name: 'understudy_pages_arrival_seconds',
     help: 'From a lazy restore until all pages were loaded, while the application already ran.',
@@ -147,7 +153,10 @@ export function createAgentMetrics(registry: Registry, storeBytes: () => number)
       of.pipeline.observe({ role: 'holder' }, pipelineSeconds)
     },
     shipped: ({ bytes }) => of.shipped.observe(bytes),
-    restored: each => of.restore.observe(each),
+    restored({ seconds: took, bytes }) {
+      of.restore.observe(took)
+      of.restored.observe(bytes)
+    },
     arrived: each => of.arrival.observe(each),
     notLazy: () => of.notLazy.inc(),
     pagesLost: () => of.pagesLost.inc(),

@@ -35,7 +35,7 @@ export async function bringBack(
       ...(lazily === undefined ? {} : { lazily }),
     })
     place.put(clone)
-    metrics.restored((clock.monotonic() - startedAt) / 1000)
+    metrics.restored({ seconds: (clock.monotonic() - startedAt) / 1000, bytes: manifest.bytes })
     await restorableKinds.add(manifest.restoreHash)
     return clone
   } catch (error) {

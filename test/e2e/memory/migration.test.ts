@@ -1,12 +1,15 @@
 /** Migrations on real kubelets: a primary moves to a node of the user's choice with its memory, or stays where it is. */
 import { describe, expect, it } from 'vitest'
+import { agentErrors } from '../../../src/api/agent-errors.ts'
 import { type Migration, type MigrationSpec, migrations, outcomeOf } from '../../../src/api/migration.ts'
+import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
-import { nodes, pods } from '../../../src/kube/resources.ts'
+import { events, nodes, pods } from '../../../src/kube/resources.ts'
 import { addressOf, counter, holderOf, restartsOf, saved, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
 import { coveredCounter } from '../lib/covered-counter.ts'
+import { scrapeAgent, scrapeOperator } from '../lib/scrape.ts'
 import { createWorld, type World } from '../lib/world.ts'
 
 const create = ({ api, namespace }: World, name: string, spec: MigrationSpec) =>
@@ -37,6 +40,40 @@ async function scene(world: World) {
   )
   if (free === undefined) throw new Error('every node is taken')
   return { set, lease, expected, primary, hot, free }
+}
+
+const scrapes = (world: World, from: string, to: string) =>
+  Promise.all([scrapeOperator(world), scrapeAgent(world, from), scrapeAgent(world, to)])
+
+const dumps = 'understudy_generation_bytes_count'
+
+/** Returns how many generations the sources of all nodes have saved. */
+async function dumpsOfAll(world: World): Promise<number> {
+  const { items } = await world.api.list(nodeReports, {})
+  const all = await Promise.all(items.map(({ metadata }) => scrapeAgent(world, metadata.name)))
+  return all.reduce((sum, samples) => sum + samples(dumps, { role: 'source' }), 0)
+}
+
+/** Returns the generation of the slot that its source has saved last. */
+async function generationOn({ api, namespace }: World, node: string): Promise<number> {
+  const { status } = parseReport(await api.get(nodeReports, { name: node }))
+  const its = status?.slots.find(slot => slot.namespace === namespace && slot.role === 'source')
+  if (its === undefined) throw new Error(`no source on ${node}`)
+  return its.generation
+}
+
+/** Seconds from its first phase to its end. */
+function spanOf({ phaseTimes = [] }: NonNullable<Migration['status']>): number {
+  const times = phaseTimes.map(({ at }) => Date.parse(at))
+  return (Math.max(...times) - Math.min(...times)) / 1000
+}
+
+async function warningsOf({ api, namespace }: World, pod: string): Promise<readonly (string | undefined)[]> {
+  const { items } = await api.list(events, { namespace })
+  return items
+    .filter(({ type, regarding }) => type === 'Warning' && regarding?.name === pod)
+    .filter(({ reason = '' }) => reason in agentErrors)
+    .map(({ reason }) => reason)
 }
 
 describe.skipIf(needsNodes())('Migrations', () => {
@@ -90,6 +127,53 @@ describe.skipIf(needsNodes())('Migrations', () => {
     expect(lease?.holder.uid).toBe(primary.metadata.uid)
     expect(await counter.read(addressOf(primary))).toBe(expected)
     expect(await restartsOf(set)).toEqual({})
+  })
+
+  it('MP-34 what operator and agents export is what the Migration, the reports and the events say', async () => {
+    await using world = await createWorld()
+    const dumpsBefore = await dumpsOfAll(world)
+    const { expected, primary, free, set } = await scene(world)
+    const from = primary.spec?.nodeName ?? ''
+    const label = 'kubernetes.io/hostname'
+    const nowhere = { source: { name: free.metadata.name } }
+    const [operator, source, target] = await scrapes(world, from, free.metadata.name)
+    await create(world, 'refused', nowhere)
+    await reached(world, 'refused', 'Failed')
+    await create(world, 'counted', {
+      source: { name: primary.metadata.name },
+      addedNodeSelector: { [label]: free.metadata.labels?.[label] ?? '' },
+    })
+    const { status = {} } = await reached(world, 'counted', 'Succeeded')
+    const [operatorAfter, sourceAfter, targetAfter] = await scrapes(world, from, free.metadata.name)
+    const more = (name: string, labels = {}) => operatorAfter(name, labels) - operator(name, labels)
+    expect(more('understudy_migrations_ended_total', { result: 'succeeded', reason: 'Moved' })).toBe(1)
+    expect(more('understudy_migrations_ended_total', { reason: 'SourceNotFound' })).toBe(1)
+    expect(more('understudy_migration_downtime_seconds_count')).toBe(1)
+    expect(more('understudy_migration_downtime_seconds_sum')).toBeCloseTo(
+      (status.downtimeMilliseconds ?? 0) / 1000,
+      6,
+    )
+    expect(more('understudy_migration_bytes_sum')).toBe(status.bytes)
+    expect(more('understudy_migration_phase_seconds_sum')).toBeCloseTo(spanOf(status), 3)
+    expect(operatorAfter('understudy_migrations')).toBe(0)
+    expect(sourceAfter(dumps, { role: 'source' })).toBeGreaterThan(source(dumps, { role: 'source' }))
+    expect(sourceAfter('understudy_checkpoint_frozen_seconds_count')).toBe(
+      sourceAfter(dumps, { role: 'source' }),
+    )
+    // A generation is saved every second, so the two reads are of one moment sooner or later.
+    await eventually(async () => {
+      const generation = await generationOn(world, free.metadata.name)
+      expect((await dumpsOfAll(world)) - dumpsBefore).toBe(generation)
+    })
+    const restored = (name: string) => targetAfter(name) - target(name)
+    expect(restored('understudy_restore_seconds_count')).toBeGreaterThan(0)
+    expect(restored('understudy_restore_bytes_count')).toBe(restored('understudy_restore_seconds_count'))
+    expect(restored('understudy_restore_bytes_sum')).toBeGreaterThanOrEqual(status.bytes ?? Infinity)
+    const failures = restored('understudy_agent_failures_total')
+    expect([failures, await warningsOf(world, status.target?.name ?? '')]).toEqual([0, []])
+    const [after] = await slotsOf(set)
+    if (after === undefined) throw new Error('the slot is gone')
+    expect(await counter.read(addressOf(await holderOf(set, after)))).toBe(expected)
   })
 
   it('D16.refused: one that names no primary fails, and tells why', async () => {

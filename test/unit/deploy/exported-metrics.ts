@@ -2,7 +2,10 @@ import { Registry } from 'prom-client'
 import { createAgentMetrics } from '../../../src/agent/report/metrics.ts'
 import { createBudgetMetrics } from '../../../src/agent/storage/metrics.ts'
 import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
+import { createDrainMetrics } from '../../../src/drain/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
+import { createMigratingPodMetrics } from '../../../src/migratingpod/metrics.ts'
+import { createMigrationMetrics } from '../../../src/migration/metrics.ts'
 import { createJobMetrics } from '../../../src/podmigrationjob/report/metrics.ts'
 import { createPullMetrics } from '../../../src/slot/http-state/metrics.ts'
 import { createStateStoreMetrics } from '../../../src/state-store/metrics.ts'
@@ -14,6 +17,9 @@ export async function exported(): Promise<Map<string, { type: string; labels: re
   createSetMetrics(registries[0] as Registry)
   createPullMetrics(registries[0] as Registry)
   createJobMetrics(registries[0] as Registry)
+  createMigrationMetrics(registries[0] as Registry)
+  createMigratingPodMetrics(registries[0] as Registry)
+  createDrainMetrics(registries[0] as Registry)
   createStateStoreMetrics(registries[0] as Registry)
   createAgentMetrics(registries[1] as Registry, () => 0)
   createBudgetMetrics(registries[1] as Registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
