@@ -39,7 +39,6 @@ const forUsers: ReadonlySet<string> = new Set<MigrationReason>([
   'Unschedulable',
   'SetPaused',
   'NotSaved',
-  'DowntimeTooLong',
 ])
 
 /** True if the Migration waits for something that only a user can change. */

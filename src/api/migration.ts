@@ -11,6 +11,13 @@ export const migrationPriorities = ['SystemCritical', 'UserTriggered', 'SystemMa
 export type MigrationPriority = (typeof migrationPriorities)[number]
 
 /**
+ * The meanings of `maxDowntime`. `Live`: the pod is never stopped for longer. `LiveIfPossible`: the Migration looks for a moment in which it is
+ * not; after some generations the pod moves all the same, if a restart would be longer, or if its node is drained.
+ */
+export const migrationTechniques = ['LiveIfPossible', 'Live'] as const
+export type MigrationTechnique = (typeof migrationTechniques)[number]
+
+/**
  * `Pending`: it waits for others, or for its source. `Reserving`: a pod is made and scheduled that will take the slot.
  * `Preparing`: that pod gets the memory while the source runs. `Stopping`: the source is stopped, and its last changes are
  * saved. `Switching`: the other pod has the slot, and resumes.
@@ -38,6 +45,8 @@ export interface MigrationSpec {
   readonly priority?: MigrationPriority
   /** A duration such as `300ms`: the source is not stopped if that would last longer. Absent: however long. */
   readonly maxDowntime?: string
+  /** Absent: `LiveIfPossible` with the priority `SystemCritical`, else `Live`. */
+  readonly technique?: MigrationTechnique
   /** How long the new pod may wait for a node. */
   readonly unschedulableTimeoutSeconds?: number
   /** How long it may take in all until the source is stopped. */
@@ -67,6 +76,12 @@ export interface MigrationStatus {
   readonly bytes?: number
   /** From the operator's first sight of the request to stop until it saw the successor serve. Absent: not measured. */
   readonly downtimeMilliseconds?: number
+  /** How long that would last, by the prediction before the pod was stopped. */
+  readonly predictedDowntimeMilliseconds?: number
+  /** How long a restart of the pod takes at least. */
+  readonly predictedRestartMilliseconds?: number
+  /** True: the pod is stopped although that will be longer than `maxDowntime`. */
+  readonly acceptsDowntime?: boolean
   readonly conditions?: readonly Condition[]
 }
 

@@ -3,9 +3,11 @@ import { parseDuration } from './memory.ts'
 import {
   type Migration,
   type MigrationPriority,
+  type MigrationTechnique,
   migrationDefaults,
   migrationLimits,
   migrationPriorities,
+  migrationTechniques,
 } from './migration.ts'
 import { reader } from './reader.ts'
 import { isSet } from './unknown.ts'
@@ -16,6 +18,7 @@ export interface ParsedMigration {
   readonly priority: MigrationPriority
   /** Undefined: however long. */
   readonly maxDowntimeMs: number | undefined
+  readonly technique: MigrationTechnique
   readonly unschedulableMs: number
   readonly pendingMs: number
   /** Undefined: until enough later ones have ended. */
@@ -41,14 +44,21 @@ export function parseMigration({ spec: given }: Pick<Migration, 'spec'>): Parsed
   const { unschedulableTimeoutSeconds, pendingTimeoutSeconds, priority } = migrationDefaults
   const seconds = (key: string, otherwise: number) =>
     read.integer(`spec.${key}`, spec[key], timeout, otherwise) * 1000
+  const urgency = read.oneOf('spec.priority', spec['priority'], migrationPriorities, priority)
   const ttlGiven = spec['ttlSecondsAfterFinished']
   const wish: ParsedMigration = {
     source: { name, uid: uid || undefined },
     nodeSelector: labelsIn(read.object('spec.addedNodeSelector', spec['addedNodeSelector'])),
-    priority: read.oneOf('spec.priority', spec['priority'], migrationPriorities, priority),
+    priority: urgency,
     maxDowntimeMs: isSet(spec['maxDowntime'])
       ? read.measure('spec.maxDowntime', spec['maxDowntime'], parseDuration, maxDowntime, downtimeForm)
       : undefined,
+    technique: read.oneOf(
+      'spec.technique',
+      spec['technique'],
+      migrationTechniques,
+      urgency === 'SystemCritical' ? 'LiveIfPossible' : 'Live',
+    ),
     unschedulableMs: seconds('unschedulableTimeoutSeconds', unschedulableTimeoutSeconds),
     pendingMs: seconds('pendingTimeoutSeconds', pendingTimeoutSeconds),
     ttlMs: isSet(ttlGiven)

@@ -18,7 +18,10 @@ describe('D17.rule', () => {
         annotations: { [annotations.drainedNode]: 'n1' },
         ownerReferences: [{ kind: 'BackupPodSet', name: 'bps', uid: 'set-uid' }],
       },
-      spec: { source: { name: 'p0', uid: 'uid-p0' }, priority: 'SystemCritical' },
+      spec: {
+        ...{ source: { name: 'p0', uid: 'uid-p0' }, priority: 'SystemCritical' },
+        ...{ maxDowntime: '300ms', technique: 'LiveIfPossible' },
+      },
     })
     expect(at.told.map(({ reason }) => reason)).toEqual(['Draining', 'Draining'])
     at.node('n2', true)

@@ -45,6 +45,9 @@ const retryMs = 2_000
  */
 const limits = { unschedulableTimeoutSeconds: 180, ttlSecondsAfterFinished: 3_600 } as const
 
+/** A drain looks for a short stop for some generations. It has to end, so it then moves the pod however long that takes. */
+const stop = { maxDowntime: '300ms', technique: 'LiveIfPossible' } as const
+
 /** Makes Migrations for the primaries of nodes that are drained, until none of them is left there. */
 export function createDrainController(options: DrainControllerOptions): Controller {
   const { migrations, sets, pods, leases, nodes, queue, clock } = options
@@ -98,7 +101,12 @@ async function create(
       annotations: { [annotations.drainedNode]: node },
       ownerReferences: [ownerReference(backupPodSets, set)],
     },
-    spec: { source: { name: primary.name, uid: primary.uid }, priority: 'SystemCritical', ...limits },
+    spec: {
+      source: { name: primary.name, uid: primary.uid },
+      priority: 'SystemCritical',
+      ...stop,
+      ...limits,
+    },
   }
   try {
     await api.create(migrationResource, body, { namespace, signal })

@@ -11,6 +11,7 @@ import { createSince } from '../slot/observe/since.ts'
 import type { MigrationMetrics } from './metrics.ts'
 import { decide } from './next.ts'
 import { type FollowedStores, observe } from './observe.ts'
+import { createPatience } from './patience.ts'
 import { createStops } from './stops.ts'
 import type { MigrationView } from './view.ts'
 
@@ -40,6 +41,7 @@ export function createMigrationController(options: MigrationControllerOptions): 
   const { migrations, reports, sets, pods, leases, nodes, queue, clock, isMissing } = options
   const since = createSince(clock)
   const stops = createStops(clock)
+  const patience = createPatience(clock)
   const isAnyOpen = () => migrations.list().some(each => !isFinished(each))
   const look = () => {
     if (isAnyOpen()) queue.add(all)
@@ -55,7 +57,7 @@ export function createMigrationController(options: MigrationControllerOptions): 
   const reconcile = async (_: string, { signal, log }: ReconcileContext): Promise<Result> => {
     if (migrations.list().length === 0) return {}
     if (isMissing()) throw new RetryLater(500, 'a list that Migrations need is not complete yet')
-    const plan = decide(observe({ ...options, since, stops }), clock.now())
+    const plan = decide(observe({ ...options, since, stops, patience }), clock.now())
     const writes = [
       ...plan.statuses.map(({ view, status }) => writeStatus(options, view, status, signal)),
       ...plan.deletions.map(view => remove(options, view, signal)),

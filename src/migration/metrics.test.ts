@@ -45,7 +45,7 @@ test('MP-34 the end of a Migration is counted by its reason, with its times and 
         ['Succeeded', 0],
       ],
       'Moved',
-      { downtimeMilliseconds: 420, bytes: 5_000_000 },
+      { downtimeMilliseconds: 420, predictedDowntimeMilliseconds: 390, bytes: 5_000_000 },
     ),
     now - 30_000,
   )
@@ -69,6 +69,7 @@ test('MP-34 the end of a Migration is counted by its reason, with its times and 
     '{phase="Switching"} 1',
   ])
   expect(await sums('understudy_migration_downtime_seconds')).toEqual([' 0.42'])
+  expect(await sums('understudy_migration_predicted_downtime_seconds')).toEqual([' 0.39'])
   expect(await sums('understudy_migration_bytes')).toEqual([' 5000000'])
 })
 

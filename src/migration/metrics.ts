@@ -58,6 +58,12 @@ const instruments = (registers: Registry[]) => ({
     buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1, 2, 5, 10, 30, 60],
     registers,
   }),
+  predicted: new Histogram({
+    name: 'understudy_migration_predicted_downtime_seconds',
+    help: 'The same by the prediction before the stop, for the same Migrations.',
+    buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1, 2, 5, 10, 30, 60],
+    registers,
+  }),
   bytes: new Histogram({
     name: 'understudy_migration_bytes',
     help: 'Size of the last generation of pods that have moved.',
@@ -72,7 +78,7 @@ export function createMigrationMetrics(
   gauges: () => MigrationGauges = none,
 ): MigrationMetrics {
   const registers = [registry]
-  const { ended, duration, phases, downtime, bytes } = instruments(registers)
+  const { ended, duration, phases, downtime, predicted, bytes } = instruments(registers)
   // Initialised to 0: Prometheus sees no increase in a counter that first appears with its first failure.
   for (const reason of migrationReasons)
     ended.inc({ result: reason === 'Moved' ? 'succeeded' : 'failed', reason }, 0)
@@ -87,7 +93,9 @@ export function createMigrationMetrics(
       if (at !== undefined && createdAt > 0) duration.observe({ result }, Math.max(0, at - createdAt) / 1000)
       if (!isMoved) return
       for (const [phase, ms] of phaseLengths(status)) phases.observe({ phase }, ms / 1000)
-      if (status.downtimeMilliseconds !== undefined) downtime.observe(status.downtimeMilliseconds / 1000)
+      const { downtimeMilliseconds: measuredMs, predictedDowntimeMilliseconds: predictedMs } = status
+      if (measuredMs !== undefined) downtime.observe(measuredMs / 1000)
+      if (measuredMs !== undefined && predictedMs !== undefined) predicted.observe(predictedMs / 1000)
       if (status.bytes !== undefined) bytes.observe(status.bytes)
     },
   }

@@ -14,14 +14,14 @@ const ago = (ms: number) => new Date(now - ms).toISOString()
 const held = (over: Partial<Held> = {}): Held => ({
   type: 'held',
   source: { uid: 'uid-p', node: 'n1', set: 'web', slot: 0 },
-  ...{ isPaused: false, isStopping: false, target: undefined, nodes: 2 },
+  ...{ isPaused: false, isStopping: false, target: undefined, nodes: 2, restartMs: 2_000 },
   saved: { generation: 7, bytes: 1_000, obstacle: undefined },
   ...over,
 })
 
 const target = (over: Partial<Target> = {}): Target => ({
   ...{ name: 'web-t', uid: 'uid-t', node: 'n2', unschedulable: undefined, failed: undefined },
-  ...{ hasMemory: true, impliedDowntimeMs: 150 },
+  ...{ hasMemory: true, impliedDowntimeMs: 150, waited: { generations: 1, ms: 0 } },
   ...over,
 })
 
@@ -215,6 +215,56 @@ describe('D16.phases: a Migration', () => {
   it('looks again when a cache must have caught up, although nothing happens', () => {
     expect(decide([view({ type: 'absent', seenForMs: 4_000 })], now).againAfterMs).toBe(settlesMs - 4_000)
     expect(decide([view({ type: 'unkept', seenForMs: 0 })], now).againAfterMs).toBe(settlesMs)
+  })
+
+  describe('MP-32 the prediction', () => {
+    const waited = { generations: 4, ms: 5_000 }
+    const slow = (restartMs: number, over: Partial<Target> = {}) =>
+      held({ restartMs, target: target({ impliedDowntimeMs: 900, waited, ...over }) })
+    const spec = { maxDowntime: '300ms', technique: 'LiveIfPossible' } as const
+    const next = (one: MigrationView) => decide([one], now).statuses[0]?.status ?? one.status
+
+    it('lets the pod move if a restart would be longer, and tells both times', () => {
+      const status = next(view(slow(2_000), 'Preparing', { spec }))
+      expect(status).toMatchObject({
+        ...{ predictedDowntimeMilliseconds: 900, predictedRestartMilliseconds: 2_000, acceptsDowntime: true },
+        conditions: [{ reason: 'SetBusy' }],
+      })
+    })
+
+    it('keeps the pod where it is if a restart would be shorter, until the time-out, and tells both times', () => {
+      const status = next(view(slow(800), 'Preparing', { spec }))
+      expect(status.acceptsDowntime).toBeUndefined()
+      expect(status.conditions?.[0]).toMatchObject({
+        reason: 'DowntimeTooLong',
+        message:
+          'the pod would be stopped for about 900 ms, and maxDowntime is 300 ms; a restart would take about 800 ms or more',
+      })
+      const late = view(slow(800), undefined, { ...begun('Preparing', 900_000), spec })
+      expect(outcomeOf(late)).toEqual(['Failed', 'DowntimeTooLong'])
+    })
+
+    it('keeps no primary of a drain for longer than its patience', () => {
+      const ofDrain = { spec: { maxDowntime: '300ms', priority: 'SystemCritical' } } as const
+      const young = slow(1, { waited: { generations: 1, ms: 4_000 } })
+      expect(outcomeOf(view(young, 'Preparing', ofDrain))[1]).toBe('DowntimeTooLong')
+      expect(decide([view(young, 'Preparing', ofDrain)], now).againAfterMs).toBe(26_000)
+      expect(next(view(slow(1), 'Preparing', ofDrain)).acceptsDowntime).toBe(true)
+    })
+
+    it('begins again with another target, and stays as it was before the stop', () => {
+      const before = { predictedDowntimeMilliseconds: 900, acceptsDowntime: true } as const
+      const told = (facts: Facts, phase: MigrationPhase) => {
+        const one = view(facts, phase, { spec })
+        return next({ ...one, status: { ...one.status, ...before } })
+      }
+      expect(told(slow(2_000, { hasMemory: false, waited: undefined }), 'Preparing').acceptsDowntime).toBe(
+        false,
+      )
+      const stopped = held({ isStopping: true, target: target({ impliedDowntimeMs: 5_000 }) })
+      expect(told(stopped, 'Preparing')).toMatchObject({ phase: 'Stopping', ...before })
+      expect(told(passed(), 'Switching')).toMatchObject({ downtimeMilliseconds: 120, ...before })
+    })
   })
 
   it('that has ended changes no more', () => {

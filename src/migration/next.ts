@@ -1,19 +1,13 @@
 /** The next status of each Migration. Pure: the facts and the time decide. */
-import type { RefusalCode } from '../api/errors.ts'
-import {
-  isFinished,
-  type MigrationPhase,
-  type MigrationStatus,
-  migrationPriorities,
-  migrationSucceeded,
-} from '../api/migration.ts'
+import { isFinished, type MigrationStatus, migrationPriorities } from '../api/migration.ts'
 import type { MigrationReason } from '../api/migration-reasons.ts'
 import { beganAt, finishedAt } from '../api/migration-times.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
-import { setCondition } from '../kube/conditions.ts'
 import { isEqual } from '../kube/equal.ts'
-import { Admissions, sourceOf } from './budgets.ts'
+import { Admissions } from './budgets.ts'
+import { judgeDowntime, patience, tooLong } from './downtime.ts'
 import { outlived } from './retention.ts'
+import { predictedIn, statusAfter, type Word } from './status.ts'
 import type { Held, MigrationView, Passed, Target } from './view.ts'
 
 /**
@@ -34,14 +28,6 @@ export interface Plan {
   readonly deletions: readonly MigrationView[]
   /** Ms until time alone may change the plan; undefined: never. */
   readonly againAfterMs: number | undefined
-}
-
-/** The phase that one Migration gets, with its reason. */
-interface Word {
-  readonly phase: MigrationPhase
-  /** Reason and message of its condition. */
-  readonly reason: MigrationReason | RefusalCode
-  readonly message: string
 }
 
 /** @param now wall clock, ms since the epoch. */
@@ -156,7 +142,8 @@ function underWay({ status }: MigrationView, wish: ParsedMigration, facts: Held,
   return word
 }
 
-function beforeStop(wish: ParsedMigration, { target, isPaused, saved, nodes }: Held): Word {
+function beforeStop(wish: ParsedMigration, held: Held): Word {
+  const { target, isPaused, saved, nodes } = held
   const phase = target?.node === undefined ? 'Reserving' : 'Preparing'
   if (isPaused) return { phase, reason: 'SetPaused', message: 'its BackupPodSet is paused' }
   if (saved?.obstacle !== undefined)
@@ -175,19 +162,25 @@ function beforeStop(wish: ParsedMigration, { target, isPaused, saved, nodes }: H
       reason: target.unschedulable === undefined ? 'TargetComing' : 'Unschedulable',
       message: target.unschedulable ?? `${target.name} waits for the scheduler`,
     }
-  return { phase, ...preparing(wish, target) }
+  return { phase, ...preparing(wish, target, held) }
 }
 
-function preparing({ maxDowntimeMs }: ParsedMigration, target: Target): Omit<Word, 'phase'> {
-  const { name, node, hasMemory, impliedDowntimeMs } = target
+function preparing(wish: ParsedMigration, target: Target, held: Held): Omit<Word, 'phase'> {
+  const { name, node, hasMemory } = target
   if (!hasMemory)
     return { reason: 'MemoryComing', message: `the memory is on its way to ${name} on node ${node}` }
-  if (maxDowntimeMs !== undefined && (impliedDowntimeMs ?? Number.POSITIVE_INFINITY) > maxDowntimeMs)
-    return {
-      reason: 'DowntimeTooLong',
-      message: `the pod would be stopped for ${impliedDowntimeMs === undefined ? 'an unknown time' : `about ${Math.round(impliedDowntimeMs)} ms`}, and maxDowntime is ${maxDowntimeMs} ms`,
-    }
-  return { reason: 'SetBusy', message: 'waits until each primary of its BackupPodSet is well' }
+  const predicted = predictedIn(held)
+  const judgement = judgeDowntime(wish, predicted)
+  switch (judgement) {
+    case 'fits':
+    case 'accepted':
+      return { reason: 'SetBusy', message: 'waits until each primary of its BackupPodSet is well' }
+    case 'waits':
+    case 'worse':
+      return { reason: 'DowntimeTooLong', message: tooLong(judgement, wish.maxDowntimeMs, predicted) }
+    default:
+      return judgement satisfies never
+  }
 }
 
 function afterSwitch(
@@ -213,44 +206,6 @@ function afterSwitch(
   return { phase: 'Succeeded', reason: 'Moved', message: `${to.name} serves on node ${to.node}` }
 }
 
-const outcomes: Readonly<Partial<Record<MigrationPhase, 'True' | 'False'>>> = {
-  Succeeded: 'True',
-  Failed: 'False',
-}
-
-function statusAfter(view: MigrationView, { phase, reason, message }: Word, now: number): MigrationStatus {
-  const { status, facts, generation } = view
-  const source = sourceOf(view)
-  const target = targetIn(facts) ?? status.target
-  // One that waits is not written for each generation: there may be many.
-  const saved = facts.type === 'held' && phase !== 'Pending' ? facts.saved : undefined
-  const lastSaved = saved?.generation ?? status.generation
-  const bytes = saved?.bytes ?? status.bytes
-  const downtimeMs = facts.type === 'passed' && phase === 'Succeeded' ? facts.downtimeMs : undefined
-  const times = status.phaseTimes ?? []
-  return {
-    phase,
-    phaseTimes: times.some(each => each.phase === phase)
-      ? times
-      : [...times, { phase, at: new Date(now).toISOString() }],
-    ...(source && { source }),
-    ...(target && { target }),
-    ...(lastSaved !== undefined && { generation: lastSaved }),
-    ...(bytes !== undefined && { bytes }),
-    ...(downtimeMs !== undefined && { downtimeMilliseconds: Math.round(downtimeMs) }),
-    conditions: setCondition(status.conditions ?? [], {
-      type: migrationSucceeded,
-      ...{ status: outcomes[phase] ?? 'Unknown', reason, message },
-      ...{ observedGeneration: generation, now },
-    }),
-  }
-}
-
-function targetIn(facts: MigrationView['facts']): MigrationStatus['target'] {
-  const pod = facts.type === 'held' ? facts.target : facts.type === 'passed' ? facts.to : undefined
-  return pod && { name: pod.name, uid: pod.uid, ...(pod.node !== undefined && { node: pod.node }) }
-}
-
 /** Returns the times at which the plan may change although nothing happens, ms since the epoch. */
 function deadlinesOf(view: MigrationView, now: number): readonly number[] {
   const { wish, status, facts } = view
@@ -263,7 +218,10 @@ function deadlinesOf(view: MigrationView, now: number): readonly number[] {
     case 'unkept':
       return [now + settlesMs - facts.seenForMs]
     case 'held':
-      return timesAfter(beganAt(status, 'Reserving'), [pendingMs, unschedulableMs])
+      return [
+        ...timesAfter(beganAt(status, 'Reserving'), [pendingMs, unschedulableMs]),
+        ...(facts.target?.waited === undefined ? [] : [now + patience.ms - facts.target.waited.ms]),
+      ]
     case 'passed':
       return timesAfter(beganAt(status, 'Switching'), [pendingMs])
     case 'another':

@@ -15,6 +15,7 @@ import { restoreFailed } from '../slot/observe/stage.ts'
 import { makeReport } from '../slot/testing/objects.ts'
 import { makeHolder, makeLease } from '../slot/testing/slots.ts'
 import { observe } from './observe.ts'
+import { createPatience } from './patience.ts'
 import { createStops } from './stops.ts'
 
 interface More {
@@ -66,6 +67,7 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More 
   })
   const [view] = observe({
     ...{ clock, leases, pods, migrations, since: createSince(clock), stops: createStops(clock) },
+    patience: createPatience(clock),
     ...{ sets: createStore<BackupPodSet>(), reports, nodes },
   })
   return view?.facts

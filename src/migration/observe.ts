@@ -16,6 +16,8 @@ import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
 import type { Since } from '../slot/observe/since.ts'
 import { presentLeases } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
+import type { Patience } from './patience.ts'
+import { restartMsOf } from './restart.ts'
 import type { Stops } from './stops.ts'
 import type { Facts, Held, MigrationView, Passed, Saved, Target } from './view.ts'
 
@@ -34,6 +36,8 @@ export interface ObserveDeps extends FollowedStores {
   readonly since: Pick<Since, 'pass'>
   /** Measures for how long pods are stopped. */
   readonly stops: Stops
+  /** Counts for how long Migrations have looked for a short stop. */
+  readonly patience: Patience
 }
 
 /** The source of a Migration that the operator has found once. */
@@ -44,7 +48,9 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
   const since = deps.since.pass()
   const seenForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
   const present = deps.migrations.list().filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-  deps.stops.keep(new Set(present.map(({ metadata }) => metadata.uid)))
+  const uids = new Set(present.map(({ metadata }) => metadata.uid))
+  deps.stops.keep(uids)
+  deps.patience.keep(uids)
   return present.map(migration => {
     const {
       namespace = '',
@@ -151,7 +157,11 @@ function heldBy(
     source,
     isPaused: deps.sets.get(setKey)?.spec.paused === true,
     isStopping: lease.handover !== undefined,
-    target: target && targetView(target.pod, target.stage.failed, copy),
+    target: target && {
+      ...targetView(target.pod, target.stage.failed, copy),
+      waited: deps.patience.note(migration, hasMemory(copy) ? copy.generation : undefined),
+    },
+    restartMs: restartMsOf(deps.pods.get(keyOfRef({ namespace: lease.namespace, name: lease.holder.name }))),
     nodes: nodes.size,
     saved: savedIn(reportOf(deps, source.node, lease)),
   }
@@ -163,7 +173,14 @@ const reportOf = (
   lease: NumberedSlotLease,
 ): SlotReport | undefined => reports.get(node)?.status?.slots.find(slot => isSameSlot(slot, lease))
 
-function targetView(pod: Pod, failed: string | undefined, copy: SlotReport | undefined): Target {
+const hasMemory = (copy: SlotReport | undefined): copy is SlotReport =>
+  copy?.usable === 'Frozen' || copy?.usable === 'Staged'
+
+function targetView(
+  pod: Pod,
+  failed: string | undefined,
+  copy: SlotReport | undefined,
+): Omit<Target, 'waited'> {
   const scheduled = pod.status?.conditions?.find(({ type }) => type === 'PodScheduled')
   return {
     name: pod.metadata.name,
@@ -174,7 +191,7 @@ function targetView(pod: Pod, failed: string | undefined, copy: SlotReport | und
         ? (scheduled.message ?? 'no node takes it')
         : undefined,
     failed,
-    hasMemory: copy?.usable === 'Frozen' || copy?.usable === 'Staged',
+    hasMemory: hasMemory(copy),
     impliedDowntimeMs: copy && impliedDowntimeMs(copy),
   }
 }

@@ -2,6 +2,7 @@
 import type { Refusal } from '../api/errors.ts'
 import type { MigrationStatus } from '../api/migration.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
+import type { Waited } from './patience.ts'
 
 export interface MigrationView {
   readonly namespace: string
@@ -37,6 +38,8 @@ export interface Held {
   /** The slot's Lease asks for the stop of the source. */
   readonly isStopping: boolean
   readonly target: Target | undefined
+  /** How long a restart of the source takes at least, ms; undefined: not known. */
+  readonly restartMs: number | undefined
   /** Number of nodes to which it may move, apart from its own. */
   readonly nodes: number
   /** The last generation of the source. */
@@ -63,6 +66,8 @@ export interface Target {
   readonly hasMemory: boolean
   /** How long the source would be stopped, ms; undefined: not known. */
   readonly impliedDowntimeMs: number | undefined
+  /** How long the Migration has looked for a short stop; undefined: the node has no memory yet. */
+  readonly waited: Waited | undefined
 }
 
 /** Another pod has the slot. */

@@ -24,6 +24,11 @@ export const migratingPod: FeatureGroup = {
     feature('MP-07', 'its deletion removes pod, set and slot', 'e2e'),
     feature('MP-08', 'kubectl get shows state, pod and node', 'apiserver'),
     feature(
+      'MP-32',
+      'a move longer than asked for is made if a restart is longer still; the prediction stands beside the measured time',
+      'e2e',
+    ),
+    feature(
       'MP-34',
       'duration, bytes and errors of moves, dumps and restores are metrics, and equal to status and events',
       'e2e',

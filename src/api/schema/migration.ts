@@ -5,6 +5,7 @@ import {
   migrationLimits,
   migrationPhases,
   migrationPriorities,
+  migrationTechniques,
 } from '../migration.ts'
 import {
   choice,
@@ -59,8 +60,12 @@ const spec = (): SchemaOf<MigrationSpec> =>
         migrationDefaults.priority,
       ),
       maxDowntime: text(
-        'How long the pod may be stopped, such as 300ms: it is not stopped while its last generation has taken longer to reach the new node. From 10ms to 10m. Absent: however long it takes.',
+        'How long the pod may be stopped, such as 300ms: it is not stopped while its last generation has taken longer to reach the new node, see technique. From 10ms to 10m. Absent: however long it takes.',
         { maxLength: 32, pattern: durationPattern },
+      ),
+      technique: choice(
+        'What maxDowntime means. Live: the pod is never stopped for longer. LiveIfPossible: after some generations, or half a minute, it moves all the same, if a restart would take longer than the move, or with the priority SystemCritical. Absent: LiveIfPossible with the priority SystemCritical, else Live.',
+        migrationTechniques,
       ),
       unschedulableTimeoutSeconds: integer(
         'The Migration fails if no node takes the new pod for this time. Default 300.',
@@ -122,6 +127,16 @@ const status = (): SchemaOf<MigrationStatus> =>
       downtimeMilliseconds: count(
         'For how long the pod was stopped: from the request to stop it until its successor served, as the operator saw it. Absent: it was not measured, because another operator took over meanwhile.',
       ),
+      predictedDowntimeMilliseconds: count(
+        'How long the pod would be stopped, by the prediction from its last generation before the stop. Absent: not known.',
+      ),
+      predictedRestartMilliseconds: count(
+        'How long a restart of the pod takes at least, by its own start. Absent: not known.',
+      ),
+      acceptsDowntime: {
+        description: 'True: the pod is stopped although that will be longer than maxDowntime, see technique.',
+        type: 'boolean',
+      },
       conditions: mapList(
         'Succeeded: True or False once the Migration has ended, Unknown before; its reason says what it waits for, or why it failed.',
         'type',

@@ -14,6 +14,20 @@ const migration: Migration = {
   status: { phase: 'Reserving', source: { uid: 'uid-p', node: 'n1', set: 'web', slot: 0 } },
 }
 
+it('MP-32 the bound of a stop is that of the Migration until its controller accepts a longer one', () => {
+  const bound = (acceptsDowntime?: boolean) => {
+    const spec = { ...migration.spec, maxDowntime: '300ms' }
+    const status = { ...migration.status, ...(acceptsDowntime !== undefined && { acceptsDowntime }) }
+    const [move] = observeMoves('default/web', {
+      migrations: { by: () => [{ ...migration, spec, status }] },
+      nodeOf: () => undefined,
+      nodes: () => [],
+    })
+    return move?.maxDowntimeMs
+  }
+  expect([bound(), bound(false), bound(true)]).toEqual([300, 300, undefined])
+})
+
 it('a slot may move to nodes that have the labels and are not cordoned, even if its heir is on a cordoned one', () => {
   const nodes = [
     node('a', 'big'),

@@ -43,7 +43,8 @@ export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: Move
       return [
         {
           ...{ name: migration.metadata.name, uid: migration.metadata.uid },
-          ...{ source: uid, nodeSelector, maxDowntimeMs },
+          ...{ source: uid, nodeSelector },
+          maxDowntimeMs: migration.status?.acceptsDowntime === true ? undefined : maxDowntimeMs,
           nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
         },
       ]

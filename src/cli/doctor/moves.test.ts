@@ -42,7 +42,6 @@ describe('D18.migrations: doctor says of a Migration', () => {
     ['Unschedulable', 'make room'],
     ['SetPaused', 'set spec.paused of its BackupPodSet to false'],
     ['NotSaved', 'remove what the message names'],
-    ['DowntimeTooLong', 'larger maxDowntime'],
   ])('that it waits with %s until a user acts', (reason, cure) => {
     const [first, ...others] = told({ migrations: there([migration('m', 'Preparing', reason)]) }, 'broken')
     expect(first).toMatch(new RegExp(`^shop/m: Preparing: ${reason}: the words → .*${cure}`))

@@ -49,8 +49,9 @@ export async function move(
 
 /** Tells where the pod was and is now, and for how long it was stopped. */
 export function movedLine({ spec, status }: Migration): string {
-  const { source, target, downtimeMilliseconds: ms } = status ?? {}
-  const stood = ms === undefined ? '' : `; it was stopped for ${duration(ms / 1000)}`
+  const { source, target, downtimeMilliseconds: ms, predictedDowntimeMilliseconds: predicted } = status ?? {}
+  const beside = predicted === undefined ? '' : ` (predicted: ${duration(predicted / 1000)})`
+  const stood = ms === undefined ? '' : `; it was stopped for ${duration(ms / 1000)}${beside}`
   return `${spec.source.name} on ${source?.node} → ${target?.name} on ${target?.node}, with all its memory${stood}`
 }
 

@@ -153,6 +153,10 @@ describe.skipIf(needsNodes())('Migrations', () => {
       (status.downtimeMilliseconds ?? 0) / 1000,
       6,
     )
+    expect(more('understudy_migration_predicted_downtime_seconds_sum')).toBeCloseTo(
+      (status.predictedDowntimeMilliseconds ?? 0) / 1000,
+      6,
+    )
     expect(more('understudy_migration_bytes_sum')).toBe(status.bytes)
     expect(more('understudy_migration_phase_seconds_sum')).toBeCloseTo(spanOf(status), 3)
     expect(operatorAfter('understudy_migrations')).toBe(0)
@@ -174,6 +178,35 @@ describe.skipIf(needsNodes())('Migrations', () => {
     const [after] = await slotsOf(set)
     if (after === undefined) throw new Error('the slot is gone')
     expect(await counter.read(addressOf(await holderOf(set, after)))).toBe(expected)
+  })
+
+  it('MP-32 a move that would be longer than asked for is made if a restart is longer still, and never with Live', async () => {
+    await using world = await createWorld()
+    const { set, expected, primary, free } = await scene(world)
+    const label = 'kubernetes.io/hostname'
+    const asked = {
+      source: { name: primary.metadata.name },
+      addedNodeSelector: { [label]: free.metadata.labels?.[label] ?? '' },
+      maxDowntime: '10ms',
+    }
+    await create(world, 'bounded', { ...asked, technique: 'Live', pendingTimeoutSeconds: 8 })
+    const refused = await reached(world, 'bounded', 'Failed')
+    expect(reasonOf(refused)).toBe('DowntimeTooLong')
+    expect(refused.status?.predictedDowntimeMilliseconds).toBeGreaterThan(10)
+    expect(refused.status?.acceptsDowntime).toBeUndefined()
+    expect((await slotsOf(set))[0]?.holder.uid).toBe(primary.metadata.uid)
+    await create(world, 'compared', { ...asked, technique: 'LiveIfPossible' })
+    const { status } = await reached(world, 'compared', 'Succeeded')
+    expect(status?.acceptsDowntime).toBe(true)
+    expect(status?.downtimeMilliseconds).toBeGreaterThan(10)
+    expect(status?.predictedDowntimeMilliseconds).toBeLessThanOrEqual(
+      status?.predictedRestartMilliseconds ?? 0,
+    )
+    const [after] = await slotsOf(set)
+    if (after === undefined) throw new Error('the slot is gone')
+    expect(after.node).toBe(free.metadata.name)
+    expect(await counter.read(addressOf(await holderOf(set, after)))).toBe(expected)
+    expect(await restartsOf(set)).toEqual({})
   })
 
   it('D16.refused: one that names no primary fails, and tells why', async () => {
