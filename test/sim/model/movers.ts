@@ -35,7 +35,10 @@ export function createMovers({
   const shared = { ...stores, api, recorder, clock, random, log }
   const isMissing = () => missingForMemory().length > 0
   const controllers = [
-    createMigrationController({ ...shared, isMissing, queue: ofMigrations }),
+    createMigrationController({
+      ...{ ...shared, isMissing, queue: ofMigrations },
+      metrics: { ended: () => undefined },
+    }),
     createDrainController({
       ...shared,
       isMissing: () => isMissing() || !stores.migrations.hasSynced(),
