@@ -33,6 +33,7 @@ export const migratingPod: FeatureGroup = {
       'duration, bytes and errors of moves, dumps and restores are metrics, and equal to status and events',
       'e2e',
     ),
+    feature('MP-18', 'init containers run once, unless their work belongs to the place of the pod', 'unit'),
     feature('MP-33', 'labels and annotations added to the pod are there after two moves', 'apiserver'),
   ],
 }

@@ -19,6 +19,7 @@ import { withAntiAffinity } from './anti-affinity.ts'
 import { gateContainer } from './gate-container.ts'
 import { heldEndOf, withHeldEnd } from './held-end.ts'
 import { installPaths, mount } from './hold-container.ts'
+import { hasInitInMemory } from './init-in-memory.ts'
 import { savedPrimary, understudy } from './keep-memory.ts'
 import { memoryMarks } from './memory-marks.ts'
 import { withPlacement } from './stage-affinity.ts'
@@ -51,7 +52,10 @@ export function renderPod(
   const marks = set.memory && memoryMarks(set.template, set.memory, kind)
   const held = heldEndOf(set)
   const kept = held === undefined ? placed : withHeldEnd(placed, held)
-  const made = set.memory === undefined ? placed : forMemory(kept, set.memory, kind, settings)
+  // In a MigratingPod, such a pod is the same pod at another place.
+  const skipInit =
+    set.isNumbered === true && successorOf !== undefined && hasInitInMemory(spec, set.memory?.containers)
+  const made = set.memory === undefined ? placed : forMemory(kept, set.memory, { kind, skipInit }, settings)
   return {
     apiVersion: 'v1',
     kind: 'Pod',
@@ -90,7 +94,7 @@ const isConfined = (successorOf: Extract<Action, { type: 'create' }>['successorO
 function forMemory(
   spec: Wire<V1PodSpec>,
   { containers }: ParsedMemory,
-  kind: PodKind,
+  { kind, skipInit }: { readonly kind: PodKind; readonly skipInit: boolean },
   { wakerImage, injected = injectedResources }: PodSettings,
 ): Wire<V1PodSpec> {
   switch (kind) {
@@ -98,7 +102,7 @@ function forMemory(
       return savedPrimary(spec)
     // A cold backup wakes up as an understudy: this cannot be changed after its creation.
     case 'hotbackup':
-      return understudy(spec, containers, { image: wakerImage, resources: injected })
+      return understudy(spec, containers, { image: wakerImage, resources: injected }, { skipInit })
     // Its gate also installs the waker: it runs where the install container would.
     case 'coldbackup':
       return understudy(spec, containers, undefined)
