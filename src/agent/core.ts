@@ -188,6 +188,7 @@ function createPodMemory(
     release: uid => void release(sentinel, uid, signal).catch(orLog('cannot open a redirect', { uid })),
     changed,
     lostPages: lazyPages.wasLost,
+    endedEarly: uid => understudies.endedEarly(uid),
     onDeclared(pod, ms) {
       if (ms !== undefined) metrics.deathTold(ms / 1000)
       event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and with it the memory of the slot')

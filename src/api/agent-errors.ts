@@ -130,6 +130,10 @@ export const agentErrors = Object.freeze({
     'the restored processes could not be resumed',
     'no action needed: an older generation or another understudy is used',
   ),
+  EndsApp: entry(
+    'the application ended before it answered, each time it was resumed from this memory',
+    'see how its containers ended (kubectl describe pod, kubectl logs --previous) and give the application what it needs; after two minutes the operator uses older memory, if there is any',
+  ),
   NotCalled: entry(
     'the Lease of the slot names another pod now',
     'no action needed: only the pod that the Lease names may run the memory',

@@ -8,6 +8,7 @@ import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { epochOf } from '../slot/observe/candidate.ts'
+import { stageOf } from '../slot/observe/stage.ts'
 import type { MigratingPodView, MigrationFacts, PodFacts, SetFacts } from './view.ts'
 
 /** Index of Migrations by the set of their pod, from the moment at which the operator has found it. */
@@ -66,11 +67,13 @@ function setFactsOf({ metadata: { uid } }: MigratingPod, set: BackupPodSet | und
 function podFactsOf(pod: Pod): PodFacts {
   const { name, labels = {}, annotations = {}, deletionTimestamp } = pod.metadata
   const kind = kindLabelOf(pod)
+  const { failed } = stageOf(pod)
   return {
     ...{ name, labels, annotations, epoch: epochOf(pod), node: pod.spec?.nodeName },
     isPrimary: kind === 'primary',
     isLeaving: deletionTimestamp !== undefined || kind === retired,
     runs: pod.status?.phase === 'Running',
+    ...(failed !== undefined && { failed }),
   }
 }
 

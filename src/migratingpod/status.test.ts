@@ -137,17 +137,38 @@ describe('the conditions', () => {
       message: 'well',
       observedGeneration: 9,
     } as const
-    const conditions = ['Ready', 'Degraded', 'CheckpointReady'].map(type => ({
+    const conditions = ['Ready', 'Progressing', 'Degraded', 'CheckpointReady'].map(type => ({
       ...{ type, ...condition },
       lastTransitionTime: '2029-01-01T00:00:00Z',
     }))
     const well = statusOf(view([pod('web-0')], { told: { conditions } }), now).conditions
     expect(well?.map(({ type, status, observedGeneration }) => [type, status, observedGeneration])).toEqual([
       ['Ready', 'True', 3],
+      ['Degraded', 'True', 3],
       ['CheckpointReady', 'True', 3],
     ])
     const taken = statusOf(view([], { set: { type: 'taken', owner: 'MigratingPod web' } }), now).conditions
     expect(taken?.[0]).toMatchObject({ status: 'False', reason: 'NameTaken' })
     expect(taken?.[0]?.message).toContain('of MigratingPod web')
+  })
+
+  it('MP-35: says why the memory cannot be restored, while no pod serves with it', () => {
+    const told = (status: 'True' | 'False') => ({
+      conditions: [
+        {
+          ...{ type: 'Ready', status, reason: 'PodsMissing', message: '0 of 1', observedGeneration: 1 },
+          lastTransitionTime: '2029-01-01T00:00:00Z',
+        },
+      ],
+    })
+    const readyOf = (status: 'True' | 'False', failed: PodFacts) =>
+      statusOf(view([failed], { told: told(status) }), now).conditions?.[0]
+    const failed = target('web-1', { failed: 'the application ended before it answered' })
+    expect(readyOf('False', failed)).toMatchObject({
+      ...{ status: 'False', reason: 'RestoreFailed' },
+      message: 'web-1: the application ended before it answered',
+    })
+    expect(readyOf('True', failed)).toMatchObject({ status: 'True' })
+    expect(readyOf('False', { ...failed, isLeaving: true })).toMatchObject({ reason: 'PodsMissing' })
   })
 })

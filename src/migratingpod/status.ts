@@ -56,7 +56,7 @@ function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | un
       if (present > mostPods)
         return {
           reason: 'TooManyPods',
-          message: `it has ${present} pods, and surplus ones are being deleted`,
+          message: `it has ${present} pods; the operator deletes surplus ones when its memory runs in one of them`,
         }
       break
     }
@@ -120,14 +120,22 @@ const lossOf = ({
   at,
 })
 
-/** The conditions of the set that a MigratingPod repeats. */
-const repeated = [conditionTypes.ready, conditionTypes.checkpointReady] as const
+/** Characters of an agent's message that the status repeats. */
+const mostWords = 1_000
 
-function conditionsOf(
-  { object, set }: MigratingPodView,
-  obstacle: Word | undefined,
-  now: number,
-): readonly Condition[] {
+/** Returns why no pod continues with the memory; undefined: nothing has failed, or not for all that is known. */
+function failureOf({ pods }: MigratingPodView): Word | undefined {
+  const failed = pods.filter(pod => pod.failed !== undefined && !pod.isLeaving)
+  const [first] = failed.sort((a, b) => (a.name < b.name ? -1 : 1))
+  if (first === undefined) return undefined
+  return { reason: 'RestoreFailed', message: `${first.name}: ${first.failed?.slice(0, mostWords)}` }
+}
+
+/** The conditions of the set that a MigratingPod repeats. */
+const repeated = [conditionTypes.ready, conditionTypes.degraded, conditionTypes.checkpointReady] as const
+
+function conditionsOf(view: MigratingPodView, obstacle: Word | undefined, now: number): readonly Condition[] {
+  const { object, set } = view
   const observedGeneration = object.metadata.generation ?? 0
   const before = (object.status?.conditions ?? []).filter(({ type }) => repeated.some(each => each === type))
   const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
@@ -138,10 +146,12 @@ function conditionsOf(
       reason: 'Creating',
       message: 'nothing is known of its pod yet',
     } as const
-    const { status, reason, message } =
-      type === conditionTypes.ready && obstacle !== undefined
-        ? ({ status: 'False', ...obstacle } as const)
-        : (its ?? unknown)
+    const { status, reason, message } = its ?? unknown
+    if (type === conditionTypes.ready) {
+      const word = obstacle ?? (status === 'False' ? failureOf(view) : undefined)
+      if (word !== undefined)
+        return setCondition(all, { ...{ type, status: 'False', ...word }, observedGeneration, now })
+    }
     return setCondition(all, { ...{ type, status, reason, message }, observedGeneration, now })
   }, before)
 }

@@ -15,6 +15,8 @@ export interface PodFacts extends Partial<Carried> {
   readonly isLeaving: boolean
   /** Its phase is Running. */
   readonly runs: boolean
+  /** Why the memory could not be restored in it, as its agent says. */
+  readonly failed?: string
 }
 
 /** A Migration of the pod. */

@@ -33,7 +33,14 @@ export const migratingPod: FeatureGroup = {
       'duration, bytes and errors of moves, dumps and restores are metrics, and equal to status and events',
       'e2e',
     ),
+    feature('MP-16', 'a saved state that cannot be restored is kept, and restored once it can be', 'unit'),
     feature('MP-18', 'init containers run once, unless their work belongs to the place of the pod', 'unit'),
+    feature('MP-23', 'a move of which a step fails leaves the source running', 'unit'),
     feature('MP-33', 'labels and annotations added to the pod are there after two moves', 'apiserver'),
+    feature(
+      'MP-35',
+      'memory whose app ends before it answers is tried twice in a pod, then told, and older memory is used',
+      'e2e',
+    ),
   ],
 }

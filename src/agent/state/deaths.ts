@@ -62,6 +62,8 @@ export interface DeathsOptions {
   readonly changed: () => void
   /** Whether the app was ended because pages in transit did not arrive. Called right at the death. */
   readonly lostPages?: (uid: string) => boolean
+  /** Called when the app of a pod has ended on its way to the stage. */
+  readonly endedEarly?: (uid: string) => void
   readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
   readonly clock: Clock
   readonly log: Log
@@ -166,6 +168,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
         // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
         // that one.
         log.info({ watch: death.name }, 'process ended before its takeover')
+        // The agent itself ends the app of a pod that it has declared dead.
+        if (!dead.has(pod.uid)) options.endedEarly?.(pod.uid)
         return
       }
       // Declares the death first: the successor depends on it, and all other work can wait.

@@ -15,7 +15,17 @@ export interface Understudies {
   stages(pods: readonly PodView[]): ReadonlyMap<string, StageView>
   /** Uids of understudies in which nothing can be restored any more. */
   spoiled(pods: readonly PodView[]): ReadonlySet<string>
+  /** Notes that the app that was resumed in this pod has ended before it answered. */
+  endedEarly(uid: string): void
 }
+
+type Generation = Pick<Clone, 'epoch' | 'generation'>
+
+/**
+ * A generation is resumed so often in one pod if its app ends before it answers. A single end may have another cause, such as
+ * a request that the app does not survive.
+ */
+const mostResumes = 2
 
 export interface Place {
   readonly located: LocatedPod
@@ -27,6 +37,10 @@ export interface Place {
   replace(): void
   /** Notes that an earlier memory has left something there that cannot be removed. */
   spoil(): void
+  /** Notes that the app of this generation has ended before it answered; counts once for the present containers. */
+  endedEarly(generation: Generation): void
+  /** True if that has happened so often in this pod that the generation is not resumed there again. */
+  isFatal(generation: Generation): boolean
   /** The clone is on stage, and its pod's condition says so. */
   arrive(clone: Clone): void
 }
@@ -50,6 +64,14 @@ export function createUnderstudies(
   noted: (uid: string, clone: Clone | undefined) => void = () => undefined,
 ): Understudies {
   const entries = new Map<string, Entry>()
+  /** By uid, then by generation: the containers in which its app has ended before it answered. */
+  const earlyEnds = new Map<string, Map<string, Set<string>>>()
+
+  const noteEnd = (uid: string, { ids }: Entry, generation: Generation): void => {
+    const ofPod = earlyEnds.get(uid) ?? new Map<string, Set<string>>()
+    const key = keyOf(generation)
+    earlyEnds.set(uid, ofPod.set(key, (ofPod.get(key) ?? new Set()).add(ids)))
+  }
 
   const entryOf = (pod: PodView): Entry => {
     const ids = idsOf(pod)
@@ -106,6 +128,8 @@ export function createUnderstudies(
       entry.spoiled = true
       changed()
     },
+    endedEarly: generation => noteEnd(uid, entry, generation),
+    isFatal: generation => (earlyEnds.get(uid)?.get(keyOf(generation))?.size ?? 0) >= mostResumes,
     arrive(clone) {
       entry.clone = clone
       entry.shown = clone
@@ -143,7 +167,8 @@ export function createUnderstudies(
     stages(pods) {
       const found = new Map<string, StageView>()
       const live = new Set(pods.map(({ uid }) => uid))
-      for (const uid of [...entries.keys()]) if (!live.has(uid)) entries.delete(uid)
+      for (const known of [entries, earlyEnds])
+        for (const uid of [...known.keys()]) if (!live.has(uid)) known.delete(uid)
       for (const pod of pods) {
         const entry = entries.get(pod.uid)
         if (entry?.shown === undefined || entry.ids !== idsOf(pod)) continue
@@ -157,6 +182,11 @@ export function createUnderstudies(
       }
       return found
     },
+    endedEarly(uid) {
+      const entry = entries.get(uid)
+      // The news may be faster than the answer to the thaw, so the clone may still count as frozen.
+      if (entry?.clone !== undefined) noteEnd(uid, entry, entry.clone)
+    },
     spoiled: pods =>
       new Set(
         pods.flatMap(pod => {
@@ -166,6 +196,8 @@ export function createUnderstudies(
       ),
   }
 }
+
+const keyOf = ({ epoch, generation }: Generation): string => `${epoch}/${generation}`
 
 export const targetOf = (pod: PodView): PodTarget => ({
   namespace: pod.namespace,

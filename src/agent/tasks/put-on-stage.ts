@@ -30,7 +30,11 @@ export const generationOf = (
   clone: Clone,
 ): Stored | undefined => generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))
 
-/** Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before. */
+/**
+ * Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before.
+ *
+ * @throws the failure of the newest one: that is the one to know about.
+ */
 export async function onStage(
   work: OnStageContext,
   { pod, lease, others }: TaskOf<'promote'>,
@@ -49,26 +53,25 @@ export async function onStage(
   }
   await haveMemory(work, { pod, lease, others }, place, signal)
   timeline.mark('fetch')
-  let failure: unknown = new AgentError('RestoreFailed', 'this node has no generation of the slot')
+  let failure: unknown
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== pod.restoreHash) continue
     const { generation } = stored.manifest
+    if (place.isFatal(stored.manifest)) {
+      failure ??= new AgentError('EndsApp', `generation ${generation}`)
+      continue
+    }
+    let isResumed = false
     try {
       await insist(work, lease, stored, signal)
-      const lies = place.clone
-      let clone = isOf(lies, lease) && isSameGeneration(lies, stored) ? lies : undefined
-      if (clone === undefined) {
-        // Processes share one copy of a page only in a complete restore; memory that would not fit otherwise gets one.
-        const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
-        clone = await bringBack(work, place, stored, signal, lazily)
-        timeline.mark('restore')
-      }
+      const clone = await cloneOf(work, { pod, lease }, place, stored, timeline, signal)
       await tellResuming(work, pod, lease, signal)
       const { atLeast } = await confirm(work, lease, signal)
       // The operator may have heard of newer memory since this node read the Lease.
       if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
       timeline.mark('confirm')
       await watchThaw(work, pod, clone, signal)
+      isResumed = true
       const thawed = await driver.thaw(clone)
       // It runs, whatever comes next: no task may take it for a frozen clone.
       place.put(thawed)
@@ -77,16 +80,35 @@ export async function onStage(
     } catch (error) {
       signal.throwIfAborted()
       if (isAgentError(error, 'NotCalled')) throw error
-      failure = error
+      failure ??= error
       log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
       if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
         const lost = place.clone
+        if (isResumed) place.endedEarly(lost)
         place.put(undefined)
         await driver.discard(lost)
       }
     }
   }
-  throw failure
+  throw failure ?? new AgentError('RestoreFailed', 'this node has no generation of the slot')
+}
+
+/** Returns the clone of this generation that is frozen here, or restores it. */
+async function cloneOf(
+  work: OnStageContext,
+  { pod, lease }: Pick<TaskOf<'promote'>, 'pod' | 'lease'>,
+  place: Place,
+  stored: Stored,
+  timeline: Timeline,
+  signal: AbortSignal,
+): Promise<Clone> {
+  const there = place.clone
+  if (isOf(there, lease) && isSameGeneration(there, stored)) return there
+  // Processes share one copy of a page only in a complete restore; memory that would not fit otherwise gets one.
+  const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
+  const clone = await bringBack(work, place, stored, signal, lazily)
+  timeline.mark('restore')
+  return clone
 }
 
 /** The tmpfs first: to load a generation that only the disk has takes time. */

@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { podConditions } from '../../api/pod-contract.ts'
+import type { FakeCluster } from '../testing/fake/cluster.ts'
+import type { FakeMemory } from '../testing/fake/memory.ts'
+import type { FakeAgent } from '../testing/fake/node.ts'
+import { called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
+
+describe('MP-35: a memory whose app ends before it answers', () => {
+  let cluster: FakeCluster
+  let a: FakeMemory
+  let b: FakeMemory
+  let agentA: FakeAgent
+  let agentB: FakeAgent
+  const { start, stop, serving, untilFrozen } = useTwoNodes(made => {
+    ;({ cluster, a, b } = made)
+  })
+  const untilResumed = () => vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
+  /** The app ends, and the kubelet starts the container again. */
+  const endIn = (container: string) => {
+    agentB.die('uid-h')
+    b.running.delete('uid-h')
+    b.clones.delete('uid-h')
+    cluster.put('b', podOf('h', 'hotbackup', { containerId: `containerd://${container}` }))
+  }
+
+  beforeEach(async () => {
+    cluster.writePolicy({ keep: 5 })
+    agentA = await start('a', a)
+    agentB = await start('b', b, async () =>
+      b.running.get('uid-h') === 'one'
+        ? { outcome: 'success' }
+        : { outcome: 'failure', message: 'connection refused' },
+    )
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+    await untilFrozen('two')
+    await stop(agentA)
+  })
+
+  it('is resumed twice in one pod, and older memory follows if the Lease accepts it', async () => {
+    cluster.setLease(called())
+    const resumed: number[] = []
+    for (;;) {
+      await untilResumed()
+      const { clone, word } = b.clones.get('uid-h') ?? {}
+      if (word === 'one') break
+      resumed.push(clone?.generation ?? 0)
+      endIn(`h${resumed.length + 1}`)
+    }
+    const [newest] = resumed
+    expect(resumed.filter(generation => generation === newest)).toHaveLength(2)
+    expect(b.counts.thaws).toBe(2 * new Set(resumed).size + 1)
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+  })
+
+  it('is told if the Lease accepts nothing older, and not resumed a third time', async () => {
+    const { generation = 0 } = cluster.stores.get('b')?.latest(called())?.manifest ?? {}
+    // The one after it could be on its way, so this one is not too old.
+    cluster.setLease({ ...called(), atLeast: { epoch: 1, generation: generation + 1, takenAt: 0 } })
+    for (const container of ['h2', 'h3']) {
+      await untilResumed()
+      endIn(container)
+    }
+    await vi.waitFor(() =>
+      expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+        status: 'False',
+        reason: 'RestoreFailed',
+        message: expect.stringContaining('ended before it answered'),
+      }),
+    )
+    expect(b.counts.thaws).toBe(2)
+    expect(b.running.has('uid-h')).toBe(false)
+  })
+})
