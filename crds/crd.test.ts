@@ -48,6 +48,7 @@ describe('the CRDs', () => {
       '.status.coldbackupPodNames 200',
       '.status.retainedSlots 200',
       '.status.retainedSlots[].keptOn 10',
+      '.status.retainedSlots[].unsureOn 10',
       '.status.slots 200',
       '.status.slots[].usableOn 200',
       '.status.failovers 10',

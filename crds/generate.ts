@@ -78,6 +78,7 @@ export const backupPodSetCrd = () =>
       age,
       column('Ready', '.status.conditions[?(@.type=="Ready")].status', { priority: 1 }),
       column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
+      column('Suspended', '.status.conditions[?(@.type=="Suspended")].status', { priority: 1 }),
     ],
     subresources: {
       status: {},

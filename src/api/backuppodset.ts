@@ -205,6 +205,8 @@ export interface BackupPodSetSpec {
   readonly wakeupTimeout?: number
   readonly gatePosition?: GatePosition
   readonly paused?: boolean
+  /** True: its pods end, and the memory of its slots is kept until this is false. */
+  readonly suspend?: boolean
   readonly antiAffinity?: AntiAffinity
   readonly updateStrategy?: UpdateStrategySpec
   readonly failover?: FailoverSpec
@@ -224,6 +226,7 @@ export const defaults = Object.freeze({
   wakeupTimeout: 5,
   gatePosition: 'First',
   paused: false,
+  suspend: false,
   antiAffinity: 'Preferred',
   updateStrategy: 'RollingUpdate',
   /** Kept memory may not fit another template, so an edit of the template alone replaces no pod. */

@@ -205,6 +205,10 @@ export const refusals = Object.freeze({
     'spec.failover.liveness',
     'remove failover.liveness or checkpoint.source: only agents use these settings, and source http needs no agent; the kubelet still runs the livenessProbe of the template',
   ),
+  HttpSourceWithSuspend: refuse(
+    'spec.suspend',
+    'set suspend to false, or scale replicas to 0: a state that is pulled over HTTP cannot be kept without pods yet; checkpoint.source criu can be suspended',
+  ),
   ServiceForNobody: refuse(
     'spec.service',
     'set service.name for one Service for all primaries, set service.perSlot for one Service for each, or remove spec.service',

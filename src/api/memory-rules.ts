@@ -11,6 +11,7 @@ export interface MemoryRuled {
   readonly liveness: unknown
   readonly allowStateLoss: unknown
   readonly updateType: unknown
+  readonly suspend: unknown
   /** Whether the primaries' memory is kept. */
   readonly keepsMemory: boolean
   /** Whether the app's state is pulled over HTTP. */
@@ -19,7 +20,8 @@ export interface MemoryRuled {
 
 /** The CRD has the same rules as CEL, see src/api/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
-  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, keepsMemory, pullsState } = spec
+  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, suspend, keepsMemory, pullsState } =
+    spec
   const containers = objectsIn(pod['containers'])
   return [
     [
@@ -34,6 +36,7 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
     ['HttpSourceWithMode', pullsState && (objectIn(hotBackup)['mode'] ?? 'Warm') !== 'Warm'],
     ['HttpSourceOnHost', pullsState && pod['hostNetwork'] === true],
     ['HttpSourceWithLiveness', pullsState && isSet(liveness)],
+    ['HttpSourceWithSuspend', pullsState && suspend === true],
     ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
     [
       'LivenessWithoutProbe',

@@ -30,6 +30,8 @@ export const movingFailoverKeys = [
 ] as const satisfies readonly (keyof FailoverSpec)[]
 
 export interface MigratingPodSpec {
+  /** True: the pod ends with its memory saved, and continues with it when this is false. */
+  readonly suspend?: boolean
   /** How its memory is saved between moves. Absent: with all defaults. */
   readonly checkpoint?: Pick<CheckpointSpec, (typeof movingCheckpointKeys)[number]>
   readonly failover?: Pick<FailoverSpec, (typeof movingFailoverKeys)[number]>
@@ -40,9 +42,13 @@ export interface MigratingPodSpec {
 
 /**
  * `Creating`: no pod of it has run yet. `MigrationPending`: its pod is to move, or is being deleted, and no other pod is there
- * yet. `Migrating`: another pod is there, and takes over. `Invalid`: it cannot be managed; the condition Ready says why.
+ * yet. `Migrating`: another pod is there, and takes over. `Suspending`: its pod is to end. `Suspended`: it has ended, and its memory is
+ * kept. `Invalid`: it cannot be managed; the condition Ready says why.
  */
-export const migratingPodStates = ['Creating', 'Running', 'MigrationPending', 'Migrating', 'Invalid'] as const
+export const migratingPodStates = [
+  ...(['Creating', 'Running', 'MigrationPending', 'Migrating'] as const),
+  ...(['Suspending', 'Suspended', 'Invalid'] as const),
+] as const
 export type MigratingPodState = (typeof migratingPodStates)[number]
 
 export interface LastMove {

@@ -43,6 +43,7 @@ describe('parseSet', () => {
         wakeupTimeout: 5,
         gatePosition: 'First',
         paused: false,
+        suspended: false,
         antiAffinity: 'Preferred',
         updateStrategy: 'RollingUpdate',
         allowStateLoss: false,
@@ -267,6 +268,7 @@ describe('parseSet', () => {
       { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
       { failover: { liveness: {} } },
     ),
+    HttpSourceWithSuspend: pulling({ containers: [container] }, { suspend: true }),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({
       checkpoint: {},

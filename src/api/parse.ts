@@ -47,6 +47,8 @@ export interface ParsedSet {
   readonly wakeupTimeout: number
   readonly gatePosition: GatePosition
   readonly paused: boolean
+  /** No pod of it is to run; its memory is kept. */
+  readonly suspended: boolean
   readonly antiAffinity: AntiAffinity
   readonly updateStrategy: UpdateStrategy
   /** A roll may lose memory that cannot be restored in pods of the new template. */
@@ -91,6 +93,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     set: metadata.name,
     keepsMemory: values.memory !== undefined,
     pullsState: pullsState(spec),
+    suspend: spec['suspend'],
     checkpoint: spec['checkpoint'],
     hotBackup: spec['hotBackup'],
     service: spec['service'],
@@ -146,6 +149,7 @@ function parseValues(read: Reader, { spec, strategy, updateStrategy, failover }:
     ),
     gatePosition: read.oneOf('spec.gatePosition', spec['gatePosition'], gatePositions, defaults.gatePosition),
     paused: read.flag('spec.paused', spec['paused'], defaults.paused),
+    suspended: read.flag('spec.suspend', spec['suspend'], defaults.suspend),
     antiAffinity: read.oneOf(
       'spec.antiAffinity',
       spec['antiAffinity'],

@@ -6,6 +6,7 @@ export const conditionTypes = {
   degraded: 'Degraded',
   paused: 'Paused',
   checkpointReady: 'CheckpointReady',
+  suspended: 'Suspended',
 } as const
 
 /** Reasons of conditions. */
@@ -24,6 +25,20 @@ export const reasons = {
   progressDeadlineExceeded: 'ProgressDeadlineExceeded',
   settled: 'Settled',
   paused: 'Paused',
+  /** The pods of a suspended set have ended, and its memory is kept. */
+  suspended: 'Suspended',
+  suspending: 'Suspending',
+  /** Primaries that a suspended set still has. */
+  saving: 'Saving',
+  savePaused: 'SavePaused',
+  moving: 'Moving',
+  takingOver: 'TakingOver',
+  grantOutstanding: 'GrantOutstanding',
+  noOtherNode: 'NoOtherNode',
+  notAnswering: 'NotAnswering',
+  /** Only one node, or none whose agent is heard, has the memory of a suspended slot. */
+  memoryAtRisk: 'MemoryAtRisk',
+  memoryLost: 'MemoryLost',
   running: 'Running',
   asExpected: 'AsExpected',
   actionFailed: 'ActionFailed',
@@ -87,6 +102,10 @@ export const eventReasons = {
   slotRetained: 'SlotRetained',
   /** The set has grown again in time: the slot returns with its memory. */
   slotReclaimed: 'SlotReclaimed',
+  /** The set is suspended: the primary of a slot has ended, and its memory is kept. */
+  slotSuspended: 'SlotSuspended',
+  /** The set resumes: the slot continues with its memory. */
+  slotResumed: 'SlotResumed',
   /** The memory of a removed slot is no longer kept. */
   slotForgotten: 'SlotForgotten',
   promotionFailed: 'PromotionFailed',

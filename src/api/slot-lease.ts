@@ -94,6 +94,11 @@ export interface SlotLease extends SlotKey {
    */
   readonly retainedSince?: string
   /**
+   * Its memory is kept until its owner resumes, however long that takes. It stays until a successor has the slot: its return is
+   * no failover.
+   */
+  readonly suspended?: true
+  /**
    * Half of the encryption key for this incarnation's generations on disks, 64 hex digits; the other half is in the agents'
    * Secret. When the Lease is deleted, they become unreadable. Absent: agents write nothing to disks.
    */
@@ -128,6 +133,7 @@ export const slotAnnotations = {
   unsaved: `${prefix}unsaved`,
   givenUpFor: `${prefix}given-up-for`,
   retainedSince: `${prefix}retained-since`,
+  suspended: `${prefix}suspended`,
   seal: `${prefix}seal`,
   signers: `${prefix}signers`,
   fence: `${prefix}fence`,
@@ -198,6 +204,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.unsaved]: lease.unsaved ? 'true' : '',
         [slotAnnotations.givenUpFor]: lease.givenUpFor ?? '',
         [slotAnnotations.retainedSince]: lease.retainedSince ?? '',
+        [slotAnnotations.suspended]: lease.suspended ? 'true' : '',
         [slotAnnotations.seal]: lease.seal ?? '',
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
         [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence, lease),
@@ -230,7 +237,6 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const seal = note('seal')
   const handedOverBy = note('handedOverBy')
   const signers = note('signers')
-  const retainedSince = note('retainedSince')
   const policy = parsePolicy(note('policy'))
   const owner = ownerOf(metadata)
   const epoch = spec.leaseTransitions ?? 0
@@ -260,8 +266,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(atLeast && { atLeast }),
     ...(handovers !== undefined && { handovers: Number(handovers) }),
     ...(handedOverBy !== undefined && { handedOverBy }),
-    ...(note('unsaved') === 'true' && { unsaved: true }),
-    ...(retainedSince !== undefined && { retainedSince }),
+    ...marksIn(note),
     ...(seal !== undefined && /^[0-9a-f]{64}$/.test(seal) && { seal }),
     ...(signers !== undefined && { signers: parseSigners(signers) }),
     ...(fence !== undefined && { fence }),
@@ -274,6 +279,16 @@ function parseLeast(text = '', takenAt = ''): Least | undefined {
   return epoch === undefined
     ? undefined
     : { epoch: Number(epoch), generation: Number(generation), takenAt: Date.parse(takenAt) || 0 }
+}
+
+/** Returns the marks of a slot that only the operator sets and takes back. */
+function marksIn(note: (key: keyof typeof slotAnnotations) => string | undefined) {
+  const retainedSince = note('retainedSince')
+  return {
+    ...(note('unsaved') === 'true' && { unsaved: true }),
+    ...(retainedSince !== undefined && { retainedSince }),
+    ...(note('suspended') === 'true' && { suspended: true as const }),
+  }
 }
 
 /** Returns the uid of the object that owns this one: its controller, or else its first owner. */

@@ -43,21 +43,26 @@ export interface SlotStatus {
   readonly lastFailover?: SlotFailover
 }
 
-/** A slot that a smaller `replicas` has removed and whose memory is kept for a while. */
+/** A slot without a place, whose memory is kept: for a while after a smaller `replicas`, or until its set resumes. */
 export interface RetainedSlot {
   readonly slot: number
   /** Name of its last primary. */
   readonly pod: string
   /** RFC 3339. */
   readonly since: string
-  /** RFC 3339: a set that grows again before this time gets the slot back. */
-  readonly until: string
+  /** RFC 3339: a set that grows again before this time gets the slot back. Absent: the slot is suspended, and kept until it resumes. */
+  readonly until?: string
   /** The newest generation that a node keeps. */
   readonly generation: number
+  /** RFC 3339: the time of that memory. */
+  readonly savedAt?: string
+  readonly bytes?: number
   /** Nodes with a copy of it. */
   readonly keptOn: readonly string[]
   /** Total number of these nodes, if the list is cut. */
   readonly keptOnCount?: number
+  /** Those whose agents cannot say now that they have it: it is lost where they do not come back. */
+  readonly unsureOn?: readonly string[]
 }
 
 /** Only for owners that keep memory, and if there are any. */

@@ -43,7 +43,8 @@ export function createAcceptedSpec(): AcceptedSpec {
       const paused = (current.spec as { readonly paused?: unknown } | undefined)?.paused === true
       if (known !== undefined)
         return { type: 'asBefore', set: { ...known, generation, paused }, code, message }
-      return { type: 'legible', set: legible && { ...legible, paused }, code, message }
+      // Primaries end only by a spec that is valid as a whole.
+      return { type: 'legible', set: legible && { ...legible, paused, suspended: false }, code, message }
     },
   }
 }

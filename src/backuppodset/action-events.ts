@@ -191,8 +191,8 @@ function promotedOf({ pod, role, origin }: ActionOf<'promote'>, endedAt: number)
 function slotWrittenOf({ lease, retention, stateLost }: ActionOf<'writeSlot'>): readonly Told[] {
   const told: Told[] = []
   if (retention) {
-    const reason = retention.type === 'begins' ? eventReasons.slotRetained : eventReasons.slotReclaimed
-    told.push(normal(reason, 'Scale', retention.note))
+    const [reason, action] = retained[retention.type]
+    told.push(normal(reason, action, retention.note))
   }
   if (stateLost) {
     const note = `the app in ${lease.holder.name} ended and no node has its memory: slot ${lease.slot} starts empty there`
@@ -200,6 +200,13 @@ function slotWrittenOf({ lease, retention, stateLost }: ActionOf<'writeSlot'>): 
   }
   return told
 }
+
+const retained = {
+  begins: [eventReasons.slotRetained, 'Scale'],
+  ends: [eventReasons.slotReclaimed, 'Scale'],
+  suspends: [eventReasons.slotSuspended, 'Suspend'],
+  resumes: [eventReasons.slotResumed, 'Resume'],
+} as const
 
 const emptyBecause: Readonly<Record<EmptyStart, string>> = {
   Gone: 'no node has its memory',

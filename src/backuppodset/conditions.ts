@@ -4,6 +4,8 @@ import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
 import { heldSlots } from '../slot/decide/fence/verdict.ts'
+import { isGone } from '../slot/decide/knowledge.ts'
+import type { SlotMemory } from '../slot/decide/memory-view.ts'
 import { pulledReadiness } from '../slot/http-state/status.ts'
 import { checkpointReadiness } from '../slot/report/readiness.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
@@ -22,10 +24,11 @@ export function conditionsOf(
 ): readonly Condition[] {
   const progress = progressOf(set, status, facts)
   const wanted: readonly Wanted[] = [
-    readyOf(progress),
+    readyOf(set, progress),
     progressingOf(set, progress),
     degradedOf(facts, progress.waiting),
     pausedOf(set),
+    ...suspendedOf(set, facts),
     ...checkpointReadyOf(set, status, facts),
   ]
   return wanted.reduce<readonly Condition[]>(
@@ -58,7 +61,8 @@ function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
   const { readyReplicas = 0, readyHotbackups = 0, gatedColdbackups = 0 } = status
   const outdated = facts.pods.length - (status.updatedPods ?? 0)
   const waiting = waitingUpdate({ set, ...facts })
-  const rolling = outdated > 0 && set.updateStrategy === 'RollingUpdate' && waiting === undefined
+  const rolling =
+    !set.suspended && outdated > 0 && set.updateStrategy === 'RollingUpdate' && waiting === undefined
   const stalled = rolling ? whyRollWaits(withErrands({ set, ...facts })) : undefined
   const stuck = facts.pods.filter(pod => pod.stuck !== undefined).sort((a, b) => a.createdAt - b.createdAt)
   const [first] = stuck
@@ -67,28 +71,37 @@ function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
       ? ''
       : `; ${stuck.length === 1 ? 'one pod does' : `${stuck.length} pods do`} not start; first ${first.name}: ${first.stuck}`
   return {
-    inPlace:
-      facts.pods.filter(pod => pod.kind === 'primary').length === set.replicas &&
-      status.hotbackups === set.hotBackups &&
-      status.coldbackups === set.coldBackups &&
-      readyReplicas === set.replicas &&
-      readyHotbackups === set.hotBackups &&
-      gatedColdbackups === set.coldBackups,
+    inPlace: set.suspended ? facts.pods.length === 0 : isComplete(set, status, facts),
     rolling,
     stalled,
     waiting,
-    isOverdue: first !== undefined && facts.now - first.createdAt >= progressDeadlineMs,
-    numbers:
-      `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
-      `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`,
+    isOverdue: !set.suspended && first !== undefined && facts.now - first.createdAt >= progressDeadlineMs,
+    numbers: set.suspended
+      ? `${facts.pods.length} pods are to end, because spec.suspend is true`
+      : `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
+        `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`,
     outdated: `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`,
   }
 }
 
+/** True if there are as many pods as the set asks for, and all are ready for their job. */
+function isComplete(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts): boolean {
+  return (
+    facts.pods.filter(pod => pod.kind === 'primary').length === set.replicas &&
+    status.hotbackups === set.hotBackups &&
+    status.coldbackups === set.coldBackups &&
+    status.readyReplicas === set.replicas &&
+    status.readyHotbackups === set.hotBackups &&
+    status.gatedColdbackups === set.coldBackups
+  )
+}
+
 const isReady = ({ inPlace, rolling }: Progress): boolean => inPlace && !rolling
 
-function readyOf(progress: Progress): Wanted {
+function readyOf(set: ParsedSet, progress: Progress): Wanted {
   const type = conditionTypes.ready
+  if (set.suspended)
+    return { type, status: 'False', reason: reasons.suspended, message: 'spec.suspend is true' }
   const { numbers, outdated } = progress
   if (isReady(progress)) return { type, status: 'True', reason: reasons.allInPlace, message: numbers }
   return progress.inPlace
@@ -100,6 +113,10 @@ function progressingOf(set: ParsedSet, progress: Progress): Wanted {
   const type = conditionTypes.progressing
   const { inPlace, rolling, stalled, waiting, isOverdue, numbers, outdated } = progress
   if (set.paused) return { type, status: 'False', reason: reasons.paused, message: 'paused by spec.paused' }
+  if (set.suspended)
+    return inPlace
+      ? { type, status: 'False', reason: reasons.suspended, message: 'all pods have ended' }
+      : { type, status: 'True', reason: reasons.suspending, message: numbers }
   if (isReady(progress)) {
     const { reason, message } = waiting ?? { reason: reasons.settled, message: 'all pods are as wanted' }
     return { type, status: 'False', reason, message }
@@ -153,6 +170,56 @@ const pausedOf = (set: ParsedSet): Wanted => ({
   reason: set.paused ? reasons.paused : reasons.running,
   message: set.paused ? 'spec.paused is true: the operator creates, converts and deletes no pod' : '',
 })
+
+/** Only sets with `suspend` have this condition. */
+function suspendedOf(set: ParsedSet, facts: PassFacts): readonly Wanted[] {
+  if (!set.suspended) return []
+  const type = conditionTypes.suspended
+  const not = (reason: string, message: string) => [{ type, status: 'False', reason, message }] as const
+  if (set.paused) return not(reasons.paused, 'nothing ends while spec.paused is true')
+  if (set.memory && facts.memory === undefined)
+    return not(reasons.cacheIncomplete, 'the operator knows no memory of this set yet')
+  const { running = [] } = facts.suspension ?? {}
+  const [first] = running.toSorted(
+    (a, b) => Number(a.reason === reasons.saving) - Number(b.reason === reasons.saving),
+  )
+  if (first !== undefined) {
+    const words = running.map(({ pod, message }) => `slot ${pod.slot ?? 'unknown'} (${pod.name}): ${message}`)
+    return not(first.reason, `primaries that still run: ${shortly(words)}`)
+  }
+  const open = [...(facts.memory?.slots.values() ?? [])].filter(
+    ({ lease }) => lease.retainedSince === undefined,
+  )
+  if (facts.pods.length > 0 || open.length > 0)
+    return not(reasons.suspending, `${facts.pods.length} pods and ${open.length} slots are ending`)
+  return [{ type, status: 'True', ...keptWord(facts) }]
+}
+
+/** Says where the memory of a suspended set is, and what the loss of nodes has cost or would cost. */
+function keptWord({ memory }: PassFacts): Pick<Wanted, 'reason' | 'message'> {
+  const slots = [...(memory?.slots.values() ?? [])].filter(({ lease }) => lease.suspended)
+  if (slots.length === 0)
+    return { reason: reasons.suspended, message: 'all pods have ended, and no memory is kept' }
+  const sure = ({ copies }: SlotMemory) => copies.filter(({ stale }) => !stale).map(({ node }) => node)
+  const lost = slots.filter(isGone).map(({ lease }) => `slot ${lease.slot}`)
+  if (lost.length > 0)
+    return {
+      reason: reasons.memoryLost,
+      message: `no node has the memory of ${shortly(lost)} any more: it starts empty when the set resumes`,
+    }
+  const risky = slots.filter(slot => sure(slot).length < 2)
+  if (risky.length > 0) {
+    const words = risky.map(slot => {
+      const [node] = sure(slot)
+      return `the memory of slot ${slot.lease.slot} is ${node === undefined ? 'on no node whose agent is heard now' : `only on node ${node}, as far as agents are heard now`}`
+    })
+    return { reason: reasons.memoryAtRisk, message: shortly(words) }
+  }
+  return {
+    reason: reasons.suspended,
+    message: `the memory of ${slots.length === 1 ? 'one slot' : `${slots.length} slots`} is kept, each on two nodes or more; see retainedSlots`,
+  }
+}
 
 /** Only sets that keep memory or whose state is pulled have this condition. */
 function checkpointReadyOf(

@@ -2,6 +2,7 @@ import type { LastTransition } from '../api/backuppodset.ts'
 import type { LastFailover } from '../api/slot-status.ts'
 import type { MemoryView } from '../slot/decide/memory-view.ts'
 import type { PulledFacts } from '../slot/http-state/status.ts'
+import type { Suspension } from './decide/suspension.ts'
 import type { RefusedSpec } from './in-force.ts'
 import type { PodView } from './snapshot.ts'
 
@@ -23,6 +24,8 @@ export interface PassFacts {
   readonly now: number
   /** For sets that keep memory. */
   readonly memory?: MemoryView
+  /** For sets with memory that are to be suspended. */
+  readonly suspension?: Suspension
   /** Monotonic clock, ms; with `memory`. */
   readonly monotonicNow?: number
   /** For sets whose state is pulled. */

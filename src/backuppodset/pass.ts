@@ -9,6 +9,7 @@ import type { SetEvent } from './action-events.ts'
 import type { Attempt } from './action-retries.ts'
 import { decide } from './decide/decide.ts'
 import { isRetained } from './decide/retention.ts'
+import { suspensionOf } from './decide/suspension.ts'
 import { type RefusedSpec, takeoversOf } from './in-force.ts'
 import { memoryEvents } from './memory/memory-events.ts'
 import type { SetMetrics } from './metrics.ts'
@@ -134,6 +135,8 @@ function statusAfter(
     ...(pulledFacts && { pulled: pulledFacts, vacant: new Set(snapshot.lost.keys()) }),
     now: clock.now(),
     ...(snapshot.memory && { memory: snapshot.memory, monotonicNow: now }),
+    ...(set.suspended &&
+      snapshot.memory && { suspension: suspensionOf({ ...snapshot, pods }, snapshot.memory) }),
   })
 }
 

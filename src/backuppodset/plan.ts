@@ -12,6 +12,7 @@ import type { PodView } from './snapshot.ts'
 /** Why a pod is deleted; used as the event's reason and as a metric label. */
 export type DeleteReason =
   | 'Surplus'
+  | 'Suspended'
   | 'Finished'
   | 'Superseded'
   | 'Outdated'

@@ -56,6 +56,87 @@ it('R29: a template that does not start is told with the words of the kubelet, a
   expect(at(600)?.[1]).toMatchObject({ status: 'False', reason: 'ProgressDeadlineExceeded' })
 })
 
+describe('D16.suspend: a suspended set says', () => {
+  const set = makeSet({ replicas: 1, hotBackups: 0, coldBackups: 0, suspended: true })
+  const primary = makePrimary('p0', 0)
+  const lease = makeLease(primary, { holders: ['b', 'c'] })
+  const marked = { ...lease, suspended: true, retainedSince: '2026-01-01T00:00:00Z' } as const
+  const copies = ['b', 'c'].map(node => coldCopy(lease, node))
+  type Facts = Parameters<typeof statusOf>[2]
+  const of = (slot: ReturnType<typeof makeSlot> | undefined, over: Partial<Facts> = {}, wish = set) =>
+    statusOf(wish, undefined, {
+      ...{ pods: [], templateHash: 'now', failure: undefined, now: 1_000_000, monotonicNow: 1_000 },
+      ...{ lastTransition: undefined, lastFailover: undefined },
+      memory: {
+        slots: new Map(slot === undefined ? [] : [[0, slot]]),
+        copies: 2,
+        nodes: new Map([['b', { name: 'b', ready: true, problem: undefined }]]),
+      },
+      ...over,
+    })
+  const wordOf = (...args: Parameters<typeof of>) =>
+    of(...args).conditions?.find(({ type }) => type === 'Suspended')
+  const running = (reason: string) => ({
+    suspension: {
+      ...{ leaving: [], saving: new Set<number>(), ungranted: new Set<number>() },
+      running: [{ pod: primary, reason, message: 'why' }],
+    },
+    pods: [primary],
+  })
+
+  it('where its memory is, and what the loss of a node has cost', () => {
+    expect(wordOf(makeSlot(marked, copies))).toMatchObject({ status: 'True', reason: 'Suspended' })
+    const silent = [copies[0], copies[1] && { ...copies[1], stale: true }].flatMap(copy => copy ?? [])
+    expect(wordOf(makeSlot(marked, silent))).toMatchObject({
+      ...{ status: 'True', reason: 'MemoryAtRisk', message: expect.stringContaining('only on node b') },
+    })
+    expect(of(makeSlot(marked, silent)).retainedSlots).toEqual([
+      {
+        ...{ slot: 0, pod: 'p0', since: '2026-01-01T00:00:00Z', generation: 3 },
+        ...{ keptOn: ['b', 'c'], unsureOn: ['c'] },
+      },
+    ])
+    const gone = makeSlot({ ...marked, kept: undefined }, [])
+    expect(wordOf(gone)).toMatchObject({ status: 'True', reason: 'MemoryLost' })
+    expect(wordOf(undefined)).toMatchObject({ status: 'True', message: expect.stringContaining('no memory') })
+  })
+
+  it('why a primary still runs, that its end is near, and that it is neither Ready nor broken', () => {
+    for (const reason of ['Saving', 'Unsupported']) {
+      const word = wordOf(makeSlot(lease, copies), running(reason))
+      expect(word).toMatchObject({ status: 'False', reason, message: expect.stringContaining('(p0): why') })
+    }
+    expect(wordOf(makeSlot(lease, copies))).toMatchObject({ status: 'False', reason: 'Suspending' })
+    const { conditions = [] } = of(makeSlot(marked, copies))
+    expect(conditions.map(({ type, status, reason }) => [type, status, reason])).toMatchObject([
+      ['Ready', 'False', 'Suspended'],
+      ['Progressing', 'False', 'Suspended'],
+      ['Degraded', 'False', 'AsExpected'],
+      ['Paused', 'False', 'Running'],
+      ['Suspended', 'True', 'Suspended'],
+      ['CheckpointReady', 'True', 'AllProtected'],
+    ])
+  })
+
+  it('nothing while it is paused, and nothing once it runs again', () => {
+    const paused = { ...set, paused: true }
+    expect(wordOf(makeSlot(lease, copies), running('Saving'), paused)).toMatchObject({ reason: 'Paused' })
+    expect(wordOf(makeSlot(lease, copies), {}, { ...set, suspended: false })).toBeUndefined()
+  })
+
+  it('in an event what a user has to know, once', () => {
+    const at = (...args: Parameters<typeof of>) => of(...args)
+    const refused = at(makeSlot(lease, copies), running('Unsupported'))
+    expect(updateNotices(undefined, refused)).toMatchObject([
+      { type: 'Warning', reason: 'Unsupported', action: 'Suspend' },
+    ])
+    expect(updateNotices(refused, refused)).toEqual([])
+    expect(updateNotices(refused, at(makeSlot(lease, copies), running('Saving')))).toEqual([])
+    const lost = at(makeSlot({ ...marked, kept: undefined }, []))
+    expect(updateNotices(refused, lost)).toMatchObject([{ type: 'Warning', reason: 'MemoryLost' }])
+  })
+})
+
 it('D3.relay: a roll that waits says for what, in a condition and once in an event', () => {
   const set = makeSet({ replicas: 1, hotBackups: 0, coldBackups: 0, updateStrategy: 'RollingUpdate' })
   const p0 = makePrimary('p0', 0, { templateHash: 'before' })
@@ -143,7 +224,10 @@ describe('D10.bounds: a set that is larger than the lists of its status', () => 
           ...primaries.map((_, index) => [index, slotOf(index, {}, index < savedUpTo)] as const),
           ...Array.from({ length: retained }, (_, index) => {
             const slot = 9_000 - index
-            return [slot, slotOf(slot, { retainedSince: '2026-01-01T00:00:00Z' }, true)] as const
+            const marks = { retainedSince: '2026-01-01T00:00:00Z', suspended: true } as const
+            const kept = slotOf(slot, marks, true)
+            const copies = kept.copies.map(copy => ({ ...copy, stale: true }))
+            return [slot, { ...kept, copies }] as const
           }),
         ]),
         copies: 2,
@@ -172,6 +256,7 @@ describe('D10.bounds: a set that is larger than the lists of its status', () => 
     expect(status.retainedSlotCount).toBe(many)
     expect(status.retainedSlots?.[0]).toMatchObject({ slot: 9_001 - many, keptOnCount: 12 })
     expect(status.retainedSlots?.[0]?.keptOn).toHaveLength(limits.usableOn)
+    expect(status.retainedSlots?.[0]?.unsureOn).toHaveLength(limits.usableOn)
     expect(status.failovers).toHaveLength(limits.failovers)
     expect(status.conditions?.length).toBeLessThanOrEqual(16)
     const { message } = status.conditions?.find(({ type }) => type === 'Degraded') ?? {}

@@ -43,7 +43,23 @@ export function updateNotices(
   previous: BackupPodSetStatus | undefined,
   status: BackupPodSetStatus,
 ): readonly SetEvent[] {
-  return [...degradedNotices(previous, status), ...progressNotices(previous, status)]
+  return [
+    ...degradedNotices(previous, status),
+    ...progressNotices(previous, status),
+    ...suspendNotices(previous, status),
+  ]
+}
+
+/** Tells why a set cannot be suspended, and what happens to its memory while it is. */
+function suspendNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): SetEvent[] {
+  const now = wordOf(status, conditionTypes.suspended)
+  if (now === undefined || wordOf(previous, conditionTypes.suspended)?.reason === now.reason) return []
+  const expected: readonly string[] = [
+    ...[reasons.saving, reasons.suspending, reasons.suspended, reasons.paused],
+    ...[reasons.moving, reasons.takingOver, reasons.grantOutstanding],
+  ]
+  if (expected.includes(now.reason)) return []
+  return [{ type: 'Warning', reason: now.reason, action: 'Suspend', note: now.message }]
 }
 
 function degradedNotices(previous: BackupPodSetStatus | undefined, status: BackupPodSetStatus): SetEvent[] {

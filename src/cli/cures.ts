@@ -25,6 +25,18 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (run `kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
   [reasons.paused]: 'set spec.paused to false to resume repairs',
+  [reasons.suspended]: 'set spec.suspend to false to resume it, with its memory',
+  [reasons.suspending]: 'no action needed: the pods are ending',
+  [reasons.saving]: 'no action needed: it takes as long as a handover',
+  [reasons.savePaused]:
+    'no action needed at first; if it happens again, see the logs of the agents of the primary and of the nodes with its copies',
+  [reasons.moving]: 'no action needed: it is suspended after the move',
+  [reasons.takingOver]: 'no action needed: it is suspended once it serves',
+  [reasons.grantOutstanding]: 'no action needed: the agents answer within seconds',
+  [reasons.noOtherNode]:
+    'let the template run on another node with an agent; to end the pods without a last save, set replicas to 0',
+  [reasons.memoryAtRisk]: 'start the nodes that keep the memory, or their agents; or resume the set now',
+  [reasons.memoryLost]: 'resume the set: the slot starts empty',
   [reasons.cacheIncomplete]:
     'let the operator list and watch the resources in the message: run `kubectl apply -k deploy/`, with the kinds of the agents',
   [reasons.noAgents]: doctor,

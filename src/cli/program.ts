@@ -1,3 +1,4 @@
+// Long because it has every command with its options.
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { type CheckpointOptions, checkpoint } from './checkpoint/checkpoint.ts'
@@ -11,6 +12,7 @@ import { type MoveOptions, move } from './move/move.ts'
 import { type PromoteOptions, promote } from './promote/promote.ts'
 import { type CommonOptions, openSession, type Session } from './session.ts'
 import { type StatusOptions, status } from './status/status.ts'
+import { resume, type SuspendOptions, suspend } from './suspend/suspend.ts'
 import type { Terminal } from './terminal.ts'
 import { type UninstallOptions, uninstall } from './uninstall/uninstall.ts'
 
@@ -87,6 +89,7 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     addMove,
     addEvacuate,
     addMigrations,
+    addSuspend,
     addDrill,
     addFence,
     addUninstall,
@@ -213,6 +216,32 @@ function addMigrations(root: Command, perform: Perform): void {
     .action(async (options: MigrationsOptions, command: Command) =>
       perform(command, async session => {
         await showMigrations(session, options)
+        return undefined
+      }),
+    )
+}
+
+function addSuspend(root: Command, perform: Perform): void {
+  root
+    .command('suspend <name>')
+    .description(
+      'End the pods of a MigratingPod or of a set, with their memory: each primary is stopped and saved up to its last ' +
+        'instruction first, and keeps running while that is not possible. Nodes keep the memory until `resume`.',
+    )
+    .option('--timeout <seconds>', 'maximum wait; the operator continues afterwards', natural, 300)
+    .action(async (name: string, options: SuspendOptions, command: Command) =>
+      perform(command, async session => {
+        await suspend(session, name, options)
+        return undefined
+      }),
+    )
+  root
+    .command('resume <name>')
+    .description('Take that back: the primaries continue with their memory, on any nodes that can take it.')
+    .option('--timeout <seconds>', 'maximum wait; the operator continues afterwards', natural, 300)
+    .action(async (name: string, options: SuspendOptions, command: Command) =>
+      perform(command, async session => {
+        await resume(session, name, options)
         return undefined
       }),
     )

@@ -41,6 +41,32 @@ const migration = (phase: MigrationFacts['phase'], over: Partial<MigrationFacts>
 
 const ran: MigratingPodStatus = { state: 'Running', activePod: 'web-0' }
 
+describe('D16.suspend: the state of a MigratingPod that is not to run', () => {
+  const suspended = (status?: 'True' | 'False') => {
+    const word = { type: 'Suspended', reason: 'MemoryAtRisk', message: 'why', lastTransitionTime: '' }
+    const told = {
+      retainedSlots: [
+        {
+          ...{ slot: 0, pod: 'web-0', since: '', generation: 7, keptOn: ['b'] },
+          savedAt: '2030-01-01T00:00:00Z',
+        },
+      ],
+      ...(status && { conditions: [{ ...word, status, observedGeneration: 1 }] }),
+    }
+    const { object, ...rest } = view([], { before: ran, told })
+    return statusOf({ ...rest, object: { ...object, spec: { ...object.spec, suspend: true } } }, now)
+  }
+
+  it('repeats what the set says of it, and which memory is kept', () => {
+    expect(suspended()).toMatchObject({ state: 'Suspending' })
+    expect(suspended('False')).toMatchObject({ state: 'Suspending' })
+    expect(suspended('True')).toMatchObject({ state: 'Suspended', generation: 7 })
+    const words = suspended('True').conditions?.map(({ type, reason }) => `${type} ${reason}`)
+    expect(words).toContain('Suspended MemoryAtRisk')
+    expect(statusOf(view([pod('web-0')]), now).conditions?.map(({ type }) => type)).not.toContain('Suspended')
+  })
+})
+
 describe('MP-04: the state', () => {
   it.each([
     ['no pod yet', view([]), 'Creating'],

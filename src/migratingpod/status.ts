@@ -25,14 +25,14 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
   const active = activePodOf(view)
   const obstacle = obstacleTo(view)
   const told = set.type === 'ours' ? set.status : undefined
-  const slot = told?.slots?.[0]
+  const slot = told?.slots?.[0] ?? told?.retainedSlots?.[0]
   const open = openMigration(view)
   const node = active === undefined ? undefined : active.node
   const activePod = active?.name ?? before.activePod
   const lastMove = lastMoveOf(view)
   return {
     observedGeneration: metadata.generation ?? 0,
-    state: obstacle === undefined ? stateOf(view, active, open) : 'Invalid',
+    state: obstacle === undefined ? (suspendedState(view) ?? stateOf(view, active, open)) : 'Invalid',
     ...(activePod !== undefined && { activePod }),
     ...(node !== undefined && { node }),
     ...(open && { migration: open.name }),
@@ -67,6 +67,15 @@ function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | un
       return set satisfies never
   }
   return refused === undefined ? undefined : { reason: 'SetRefused', message: refused }
+}
+
+/** Returns the state while the pod is not to run; a move that has begun comes to its end first. */
+function suspendedState({ object, set }: MigratingPodView): MigratingPodState | undefined {
+  if (object.spec.suspend !== true) return undefined
+  const word = (set.type === 'ours' ? set.status?.conditions : undefined)?.find(
+    ({ type }) => type === conditionTypes.suspended,
+  )
+  return word?.status === 'True' ? 'Suspended' : 'Suspending'
 }
 
 function stateOf(
@@ -132,14 +141,20 @@ function failureOf({ pods }: MigratingPodView): Word | undefined {
 }
 
 /** The conditions of the set that a MigratingPod repeats. */
-const repeated = [conditionTypes.ready, conditionTypes.degraded, conditionTypes.checkpointReady] as const
+const repeated = [
+  conditionTypes.ready,
+  conditionTypes.degraded,
+  conditionTypes.checkpointReady,
+  conditionTypes.suspended,
+] as const
 
 function conditionsOf(view: MigratingPodView, obstacle: Word | undefined, now: number): readonly Condition[] {
   const { object, set } = view
   const observedGeneration = object.metadata.generation ?? 0
-  const before = (object.status?.conditions ?? []).filter(({ type }) => repeated.some(each => each === type))
+  const wanted = repeated.filter(type => type !== conditionTypes.suspended || object.spec.suspend === true)
+  const before = (object.status?.conditions ?? []).filter(({ type }) => wanted.some(each => each === type))
   const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
-  return repeated.reduce<readonly Condition[]>((all, type) => {
+  return wanted.reduce<readonly Condition[]>((all, type) => {
     const its = told.find(each => each.type === type)
     const unknown = {
       status: 'Unknown',

@@ -63,6 +63,8 @@ describe('D16.phases: a Migration', () => {
   it.each<[string, MigrationView, MigrationPhase, string]>([
     ['begins', view(held()), 'Reserving', 'Begins'],
     ['does not begin while its set is paused', view(held({ isPaused: true })), 'Pending', 'SetPaused'],
+    ['waits while its set is suspended', view(held({ isSuspended: true })), 'Pending', 'SetSuspended'],
+    ['ends, if it has begun', view(held({ isSuspended: true }), 'Reserving'), 'Reserving', 'TargetComing'],
     ['waits for a pod', view(held(), 'Reserving'), 'Reserving', 'TargetComing'],
     ['tells that no node can have it', view(held({ nodes: 0 }), 'Reserving'), 'Reserving', 'NoNode'],
     [

@@ -119,6 +119,8 @@ function toBegin(view: MigrationView, facts: Held, admitted: Admissions): Word {
   if (obstacle !== undefined) return { phase: 'Pending', ...obstacle }
   // One that cannot begin would keep a place from those of other namespaces until its time-out.
   if (facts.isPaused) return { phase: 'Pending', reason: 'SetPaused', message: 'its BackupPodSet is paused' }
+  if (facts.isSuspended)
+    return { phase: 'Pending', reason: 'SetSuspended', message: 'its BackupPodSet is being suspended' }
   return { phase: 'Reserving', reason: 'Begins', message: 'a pod is found or made that takes the slot' }
 }
 

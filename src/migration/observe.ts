@@ -156,6 +156,7 @@ function heldBy(
     type: 'held',
     source,
     isPaused: deps.sets.get(setKey)?.spec.paused === true,
+    isSuspended: deps.sets.get(setKey)?.spec.suspend === true,
     isStopping: lease.handover !== undefined,
     target: target && {
       ...targetView(target.pod, target.stage.failed, copy),

@@ -35,6 +35,8 @@ export interface Held {
   readonly source: NonNullable<MigrationStatus['source']>
   /** Its set is paused, and does nothing. */
   readonly isPaused: boolean
+  /** Its set is to be suspended. */
+  readonly isSuspended?: boolean
   /** The slot's Lease asks for the stop of the source. */
   readonly isStopping: boolean
   readonly target: Target | undefined

@@ -557,6 +557,18 @@ export const design: readonly FeatureGroup[] = [
         'a MigratingPod moves and moves back while a client counts, and loses no number',
         'e2e',
       ),
+      sentence(
+        'D16.suspend',
+        'a primary is suspended with its last instruction saved, or runs on with a reason',
+        'unit',
+      ),
+      sentence('D16.resume', 'memory of a suspended set has no time limit, and keeps its slot', 'unit'),
+      sentence('D16.asleep', 'a suspended set has no pods, and its slots come back', 'apiserver'),
+      sentence(
+        'D16.suspended',
+        'a MigratingPod ends while a client counts, and resumes elsewhere with every number',
+        'e2e',
+      ),
     ],
   },
   {

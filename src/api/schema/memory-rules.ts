@@ -133,5 +133,6 @@ export const memoryRules = (): readonly Schema[] => [
   ),
   specRule('HttpSourceOnHost', `!(${pullsState}) || !${isTrue('hostNetwork')}`),
   specRule('HttpSourceWithLiveness', `!(${pullsState}) || !${liveness}`),
+  specRule('HttpSourceWithSuspend', `!(${pullsState}) || !has(self.suspend) || !self.suspend`),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
 ]

@@ -53,6 +53,7 @@ const spec = (): SchemaOf<MigratingPodSpec> => {
             'A Service whose endpoints the operator itself writes, in one write when the pod moves. Your own Services with a selector also work, about a second slower.',
         },
       ),
+      suspend: ofSet.suspend,
       template: ofSet.template,
     },
     { template: true },
@@ -81,7 +82,7 @@ const status = (): SchemaOf<MigratingPodStatus> =>
     {
       observedGeneration: count('The metadata.generation that the status refers to.', { format: 'int64' }),
       state: choice(
-        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Invalid: the condition Ready says what to change.',
+        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Suspending: the pod is to end, see the condition Suspended. Suspended: it has ended, and its memory is kept. Invalid: the condition Ready says what to change.',
         migratingPodStates,
       ),
       activePod: text('Name of the pod that runs the app.'),
@@ -93,7 +94,7 @@ const status = (): SchemaOf<MigratingPodStatus> =>
       savedAt: time('Time of the memory in that state, RFC 3339. Updated at most once a minute.'),
       lastMove,
       conditions: mapList(
-        'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Both repeat the conditions of the BackupPodSet of the same name, which has more of them.',
+        'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Suspended: only with spec.suspend, whether the pod has ended, and where its memory is. They repeat the conditions of the BackupPodSet of the same name, which has more of them.',
         'type',
         condition,
         4,

@@ -70,6 +70,9 @@ const strategy = object<StrategySpec>(
   },
 )
 
+const suspendText =
+  'True: the operator ends all pods. With checkpoint, each primary is stopped and saved up to its last instruction first, and keeps running while that is not possible: the condition Suspended says why. The memory is kept on nodes, without a time limit, until this is false again: then the primaries resume with it, on any nodes that can take it. Default false.'
+
 export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
   object<BackupPodSetSpec>(
     {
@@ -108,6 +111,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         'While true, the operator creates, converts and deletes no pods, not even after a failure; it still updates the status. Default false.',
         defaults.paused,
       ),
+      suspend: flag(suspendText, defaults.suspend),
       antiAffinity: choice(
         'How strictly backups are kept off the nodes of primaries. Preferred: if the scheduler can. Required: a pod that cannot be kept apart stays Pending. None: not at all. Default Preferred.',
         antiAffinities,

@@ -73,24 +73,31 @@ const retainedSlot = object<RetainedSlot>(
   {
     slot: count('Number of the slot.'),
     pod: text('Name of its last primary.'),
-    since: time('Time at which spec.replicas removed the slot, RFC 3339.'),
+    since: time('Time at which spec.replicas removed the slot, or spec.suspend ended its primary, RFC 3339.'),
     until: time(
-      'End of the time for which its memory is kept, RFC 3339; raise spec.replicas before then to restore it.',
+      'End of the time for which its memory is kept, RFC 3339; raise spec.replicas before then to restore it. Absent: until spec.suspend is false.',
     ),
     generation: count('Number of the newest saved state that a node keeps; 0: none is known.'),
+    savedAt: time('Time of the memory in that state, RFC 3339.'),
+    bytes: count('Size of that state in bytes.', int64),
     keptOn: list(
       `Nodes that keep, or may keep, its memory; at most ${limits.usableOn}.`,
       { type: 'string' } as SchemaOf<string>,
       limits.usableOn,
     ),
     keptOnCount: count('Number of these nodes; absent if all are listed.'),
+    unsureOn: list(
+      `Those of these nodes whose agents are silent or have not said what they keep; at most ${limits.usableOn}. If they do not come back, their copies are lost.`,
+      { type: 'string' } as SchemaOf<string>,
+      limits.usableOn,
+    ),
   },
-  { slot: true, pod: true, since: true, until: true, generation: true, keptOn: true },
+  { slot: true, pod: true, since: true, generation: true, keptOn: true },
 )
 
 export const condition = object<Condition>(
   {
-    type: text('Ready, Progressing, Degraded, Paused or CheckpointReady.', { maxLength: 316 }),
+    type: text('Ready, Progressing, Degraded, Paused, Suspended or CheckpointReady.', { maxLength: 316 }),
     status: choice('True, False or Unknown.', ['True', 'False', 'Unknown']),
     reason: text('The reason in one word, for programs.', { maxLength: limits.conditionReason }),
     message: text('The reason in words.', { maxLength: limits.conditionMessage }),
@@ -169,7 +176,7 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
       ),
       selector: text('Label selector of the primaries of this set, for the scale subresource.'),
       retainedSlots: mapList(
-        `With checkpoint: slots that a smaller replicas has removed, and whose memory is kept for checkpoint.retain. At most ${limits.listed}; retainedSlotCount counts all.`,
+        `With checkpoint: slots that a smaller replicas has removed, and whose memory is kept for checkpoint.retain, and slots whose primaries spec.suspend has ended. At most ${limits.listed}; retainedSlotCount counts all.`,
         'slot',
         retainedSlot,
         limits.listed,
@@ -198,7 +205,7 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         limits.failovers,
       ),
       conditions: mapList(
-        'Ready: all numbers are met and every pod does the task of its kind. Progressing: the operator still has work to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused is true. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
+        'Ready: all numbers are met and every pod does the task of its kind. Progressing: the operator still has work to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused is true. Suspended: only with spec.suspend, whether all pods have ended, and where the memory is kept. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
         'type',
         condition,
         16,

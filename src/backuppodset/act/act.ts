@@ -83,6 +83,7 @@ const isDone = (outcome: Outcome): boolean => outcome.type === 'done'
 function canWait(reason: DeleteReason): boolean {
   switch (reason) {
     case 'Surplus':
+    case 'Suspended':
     case 'Finished':
     case 'Outdated':
     case 'Retired':

@@ -21,6 +21,7 @@ import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
 import { replaceStranded, untilStranded } from './stranded.ts'
 import { untilRetirement, untilUnpublished } from './superseded.ts'
+import { withSuspension } from './suspension.ts'
 import { untilDeparture } from './vacancies.ts'
 
 /**
@@ -29,7 +30,7 @@ import { untilDeparture } from './vacancies.ts'
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return { tiers: withPolicies(observed, []), requeueAfterMs: undefined }
-  const s = withErrands(observed)
+  const s = withSuspension(withErrands(observed))
   const tiers: Tier[] = [
     {
       tier: 'claims',
@@ -45,7 +46,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
   const settled = tiers.every(tier => tier.actions.length === 0) && s.pods.every(pod => !pod.waking)
   if (settled) {
     const steps = s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies)
-    tiers.push({ tier: 'rollout', actions: steps.length > 0 ? steps : replaceStranded(s) })
+    tiers.push({ tier: 'rollout', actions: steps.length > 0 || s.set.suspended ? steps : replaceStranded(s) })
   }
   if (s.formerSlots?.length)
     tiers.push({

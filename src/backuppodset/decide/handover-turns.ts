@@ -26,7 +26,8 @@ export function turnOf(s: Snapshot): Turn | undefined {
   const { set, memory } = s
   if (memory === undefined || set.paused) return undefined
   // Drops handovers that have timed out: the primary has to answer again before the next attempt.
-  const others = arePrimariesWell(s) ? [...requested(s, memory), ...rolled(s, memory)] : []
+  // A set that is to be suspended only ends the moves that have begun.
+  const others = arePrimariesWell(s) && !set.suspended ? [...requested(s, memory), ...rolled(s, memory)] : []
   const turns = [...moved(s), ...others].filter(
     ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
   )

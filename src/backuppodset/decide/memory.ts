@@ -22,6 +22,7 @@ import { relaysOf } from './relay.ts'
 import { isRetained, leave, marksOf, reclaim } from './retention.ts'
 import type { Policies } from './select.ts'
 import { retireSuperseded } from './superseded.ts'
+import { type Suspension, suspensionOf } from './suspension.ts'
 import { type Takeovers, takeovers } from './takeovers.ts'
 import { goes, remove, removed, rewakes, type Tools, toolsOf } from './tools.ts'
 import { isGivenUp } from './update.ts'
@@ -115,6 +116,8 @@ interface PrimaryPlan {
   readonly leaving: readonly PodView[]
   /** Primaries that have their slot and stay. */
   readonly settled: readonly PodView[]
+  /** Only for a set that is to be suspended. */
+  readonly suspension: Suspension | undefined
 }
 
 function planPrimaries(
@@ -124,11 +127,14 @@ function planPrimaries(
   cast: PrimarySets,
   { hot, cold, called }: CastBackups,
 ): PrimaryPlan {
+  const suspension = s.set.suspended ? suspensionOf(s, memory) : undefined
   const unheld = vacancies(s, memory, cast, [...hot, ...cold])
   const places = s.set.replicas - unheld.waiting.length - unheld.vacant.length
   const over = Math.max(0, cast.primaries.length - places)
   const { replicasToUnallocated } = s.set.strategy
-  const leaving = tools.leaving(cast.primaries, over, replicasToUnallocated, pod => called.has(pod.uid))
+  const leaving = suspension
+    ? suspension.leaving.filter(pod => cast.primaries.includes(pod))
+    : tools.leaving(cast.primaries, over, replicasToUnallocated, pod => called.has(pod.uid))
   // A promotion that is called off may take minutes to end. A primary that stays does not wait for that to be replaced.
   const failing = leaving.every(({ uid }) => called.has(uid))
     ? failures(s, memory, cast).filter(({ pod }) => !leaving.includes(pod))
@@ -144,7 +150,7 @@ function planPrimaries(
     ...primariesWithoutMemory(s, memory, tools, cast, { healthy, leaving, newLives: taken.newLives, filled }),
     ...rewakes(settled.filter(pod => !pod.stage?.promoting)),
   ]
-  return { actions, taken, unheld, healthy, leaving, settled }
+  return { actions, taken, unheld, healthy, leaving, settled, suspension }
 }
 
 /** Returns the writes of Leases that no other tier waits for. */
@@ -153,13 +159,14 @@ function leaseWrites(
   memory: MemoryView,
   random: Random,
   cast: PrimarySets,
-  { taken, unheld, healthy, leaving, settled }: PrimaryPlan,
+  { taken, unheld, healthy, leaving, settled, suspension }: PrimaryPlan,
   { hot, understudies, relays }: Pick<Players, 'understudies' | 'relays'> & Pick<Backups, 'hot'>,
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
   const turn = turnOf(s)
   const ungranted = new Set([
     ...taken.ungranted,
+    ...(suspension?.ungranted ?? []),
     ...(turn === undefined ? [] : grantedElsewhere(memory, turn.successor?.uid, turn.slot.lease.slot)),
     ...healthy.flatMap(pod =>
       pod.slot !== undefined && waitsToBegin(memory.slots.get(pod.slot), pod) ? [pod.slot] : [],
@@ -171,6 +178,7 @@ function leaseWrites(
       ...{ ending: taken.ending, emptied: new Set(emptied) },
       ...{ owner: s.set, turn, isGivenUp: slot => isGivenUp(s, slot) },
       ...{ unwanted: unwanted(s, memory, settled), ungranted },
+      ...(suspension && { saving: suspension.saving }),
     }),
     ...vacantLeases(s, memory, {
       ...{ hot, expecting: taken.expecting },
@@ -244,7 +252,7 @@ function primariesWithoutMemory(
   },
 ): Action[] {
   const slotless = cast.slotless.filter(pod => of.healthy.includes(pod))
-  const surplus = removed(of.leaving)
+  const surplus = removed(of.leaving, s.set.suspended ? 'Suspended' : 'Surplus')
   const nextRole = roleGiver(
     s,
     [

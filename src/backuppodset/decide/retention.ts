@@ -1,4 +1,7 @@
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
+import type { SlotActionOf } from '../../slot/decide/actions.ts'
+import { mayBeginAnew } from '../../slot/decide/grant.ts'
+import { savedOn, standsUntil } from '../../slot/decide/handover.ts'
 import { endOf, isGone } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
@@ -22,6 +25,7 @@ const leastSeenMs = 600_000
  * for longer than `retain`.
  */
 export function msRetained(s: Snapshot, { lease, retainedSeenAt = s.monotonicNow }: SlotMemory): number {
+  if (lease.suspended) return Number.POSITIVE_INFINITY
   const retainMs = s.set.memory?.retainMs ?? 0
   const seenMs = s.monotonicNow - retainedSeenAt
   const markedMs = s.now - (Date.parse(lease.retainedSince ?? '') || s.now)
@@ -31,7 +35,7 @@ export function msRetained(s: Snapshot, { lease, retainedSeenAt = s.monotonicNow
 /** Returns the ms until the next retained slot is forgotten; undefined if no slot is retained. */
 export function untilForgotten(s: Snapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot =>
-    isRetained(slot) && msRetained(s, slot) > 0 ? [msRetained(s, slot)] : [],
+    isRetained(slot) && !slot.lease.suspended && msRetained(s, slot) > 0 ? [msRetained(s, slot)] : [],
   )
   return left.length === 0 ? undefined : Math.min(...left)
 }
@@ -45,14 +49,19 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
   leaving.flatMap(pod => {
     const slot = s.memory?.slots.get(pod.slot ?? -1)
     if (slot?.lease.holder.uid !== pod.uid || isRetained(slot)) return []
+    if (s.set.suspended) return [suspend(s, slot)]
     return mayRetain(s, slot) || pod.waking ? [mark(s, slot)] : []
   })
 
 /** Marks or forgets slots that no primary holds and for which the set has no place. */
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
+    // Nothing ends by time alone. A slot whose memory is gone stays, too: the status says so, and it starts from an empty state when the set resumes.
+    if (s.set.suspended && !isRetained(slot)) return mayBeginAnew(slot) ? [suspend(s, slot)] : []
+    if (s.set.suspended && slot.lease.suspended) return []
     if (!mayRetain(s, slot)) return [forget(s, slot)]
-    if (!isRetained(slot)) return [mark(s, slot)]
+    // The time begins when the set resumes without a place for it.
+    if (!isRetained(slot) || slot.lease.suspended) return [mark(s, slot)]
     return msRetained(s, slot) > 0 ? [] : [forget(s, slot)]
   })
 
@@ -63,8 +72,12 @@ export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
 export const reclaim = (slots: readonly SlotMemory[]): Action[] =>
   slots.map(slot => {
     const { retainedSince: _, ...lease } = slot.lease
-    const note = `the set has a place for slot ${lease.slot} again: it resumes with the memory of ${lease.holder.name}${generationOf(slot)}`
-    return assign(slot, lease, { type: 'ends', note })
+    const { suspended } = lease
+    const why = suspended ? 'the set resumes' : 'the set has a place for it again'
+    const note = isGone(slot)
+      ? `slot ${lease.slot}: ${why}, and no node has its memory any more`
+      : `slot ${lease.slot}: ${why}, and it continues with the memory of ${lease.holder.name}${generationOf(slot)}`
+    return assign(slot, lease, { type: suspended ? 'resumes' : 'ends', note })
   })
 
 const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
@@ -72,10 +85,10 @@ const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
 
 function mark(s: Snapshot, slot: SlotMemory): Action {
   const retainMs = s.set.memory?.retainMs ?? 0
-  // Frees the heir for other slots: only the copies on nodes are kept.
+  const { suspended: _, ...before } = slot.lease
   const lease: NumberedSlotLease = {
-    ...slot.lease,
-    ...{ heir: undefined, ending: undefined, handover: undefined },
+    ...before,
+    ...freed,
     retainedSince: new Date(s.now).toISOString(),
   }
   const until = new Date(s.now + retainMs).toISOString()
@@ -83,10 +96,36 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
   return assign(slot, lease, mayRetain(s, slot) ? { type: 'begins', note } : undefined)
 }
 
+/** Marks the Lease of a slot whose primary ends until the set resumes, or has ended. */
+function suspend(s: Snapshot, slot: SlotMemory): Action {
+  const { lease } = slot
+  const others = savedOn(slot, s)
+  const standing = others.length > 0 ? { lease, until: standsUntil(slot) } : undefined
+  const nodes = standing === undefined ? nodesOf(slot) : [...others, lease.node].join(', ')
+  const where = isGone(slot)
+    ? 'no node has its memory'
+    : `its memory${generationOf(slot)} is kept on ${nodes} until spec.suspend is false`
+  const note = `slot ${lease.slot} (${lease.holder.name}) is suspended: ${where}`
+  const suspended: NumberedSlotLease = {
+    ...{ ...lease, ...freed, suspended: true },
+    // It is stopped, and must not run on: changes that it made now would be lost. Nodes with older memory are named no more: the
+    // slot would resume with that while the others are away.
+    ...(standing && {
+      ending: lease.holder.uid,
+      kept: [...others, ...(lease.node === undefined ? [] : [lease.node])],
+    }),
+    retainedSince: new Date(s.now).toISOString(),
+  }
+  return { ...assign(slot, suspended, { type: 'suspends', note }), ...(standing && { standing }) }
+}
+
+/** Frees the heir for other slots: only the copies on nodes are kept. */
+const freed = { heir: undefined, ending: undefined, handover: undefined } as const
+
 const assign = (
   { resourceVersion, restarts = 0 }: SlotMemory,
   lease: NumberedSlotLease,
-  retention: { readonly type: 'begins' | 'ends'; readonly note: string } | undefined,
+  retention: SlotActionOf<'writeSlot'>['retention'],
 ): Action => ({
   ...{ type: 'writeSlot', lease, version: resourceVersion, restarts, stateLost: false },
   ...(retention && { retention }),

@@ -35,6 +35,7 @@ export function rolloutWithMemory(
   // Nothing delays the handover of a primary that is stopped.
   const target = turn?.slot.lease.handover === undefined ? makeTarget(s, random) : []
   if (target.length > 0) return target
+  if (s.set.suspended) return []
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
   if (s.set.updateStrategy !== 'RollingUpdate') return []

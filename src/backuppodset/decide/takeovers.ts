@@ -79,7 +79,7 @@ export function takeovers(
   }
   for (const slot of open) {
     const successor = successorOf(slot.lease.slot)
-    const role = roleIn(s, slot.lease.slot, s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
+    const role = roleIn(s, slot.lease.slot, lossIn(s, slot))
     if (successor !== undefined) callAfterLatecomer(slot, promotion(slot, successor, role, s))
     else if (waiting.has(slot.lease.slot)) filling.expecting.add(slot.lease.slot)
     else {
@@ -153,6 +153,12 @@ const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason
   const lost = { name: pod.name, slot, epoch: pod.epoch, reason, seenAt: statedAt ?? s.monotonicNow }
   return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
 }
+
+/** The end of the primary of a suspended slot was intended: its return is no failover. */
+const lossIn = (s: Snapshot, slot: SlotMemory): LostPrimary =>
+  slot.lease.suspended
+    ? { ...lostHolder(s, slot), reason: 'Replaced' }
+    : (s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
 
 /** The primary disappeared while no operator watched. */
 const lostHolder = (s: Snapshot, { lease }: SlotMemory): LostPrimary => ({

@@ -76,8 +76,8 @@ export function toolsOf(s: Snapshot, random: Random, policies: Policies): Tools 
 const optional = (revision: Revision | undefined) => (revision === undefined ? {} : { revision })
 
 /** A pod whose wake-up is in progress is left alone until that ends: no other pod is deleted in its place. */
-export const removed = (leaving: readonly PodView[]): DeleteAction[] =>
-  leaving.filter(pod => !pod.waking).map(pod => remove(pod, 'Surplus'))
+export const removed = (leaving: readonly PodView[], reason: DeleteReason = 'Surplus'): DeleteAction[] =>
+  leaving.filter(pod => !pod.waking).map(pod => remove(pod, reason))
 
 /** These rank before all others. */
 const [first, second] = [-(2 ** 40), -(2 ** 39)]

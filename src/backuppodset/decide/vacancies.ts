@@ -34,10 +34,11 @@ export function vacancies(
   const rank = (slot: SlotMemory) =>
     Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
     (isGoing(s, slot) ? 0 : 0.5) +
-    (isRetained(slot) ? 20 : 0)
+    (isRetained(slot) ? (slot.lease.suspended ? 20 : 40) : 0)
   const [lost, left] = partition(
     [...slots.values()].filter(({ lease }) => !held.has(lease.slot)),
-    slot => isRetained(slot) && isGone(slot),
+    // A suspended slot whose memory is gone starts from an empty state in its place, which an event tells.
+    slot => isRetained(slot) && isGone(slot) && !slot.lease.suspended,
   )
   left.sort((a, b) => rank(a) - rank(b) || a.lease.slot - b.lease.slot)
   const [marked, open] = partition(left, isRetained)
@@ -48,7 +49,11 @@ export function vacancies(
   const [waiting, vacant] = partition(wanted, slot => isGoing(s, slot))
   return {
     ...{ waiting, vacant, retained: marked.slice(0, roomLeft) },
-    needless: [...open.slice(room), ...marked.slice(roomLeft), ...lost],
+    needless: [
+      ...open.slice(room).filter(slot => !s.set.suspended || !isGoing(s, slot)),
+      ...marked.slice(roomLeft),
+      ...lost,
+    ],
   }
 }
 

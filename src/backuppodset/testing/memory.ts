@@ -82,7 +82,9 @@ export function staged(s: Snapshot): Snapshot {
           ...fit
             .filter(pod => pod.node !== undefined && lease.holders.includes(pod.node))
             .map(pod => makeCopy(lease, pod, pod.uid === lease.heir?.uid ? 'Frozen' : 'Staged', word)),
-          ...spare.map(node => coldCopy(lease, node)),
+          ...spare
+            .map(node => coldCopy(lease, node))
+            .map(copy => ({ ...copy, report: { ...copy.report, ...word } })),
         ]
       : slot.copies.filter(({ node }) => spare.includes(node) || fit.some(pod => pod.node === node))
     const stands = lease.handover !== undefined && {

@@ -21,6 +21,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     wakeupTimeout: 5,
     gatePosition: 'First',
     paused: false,
+    suspended: false,
     antiAffinity: 'Preferred',
     updateStrategy: 'RollingUpdate',
     allowStateLoss: false,

@@ -34,13 +34,17 @@ function ofSet(set: BackupPodSet): Finding[] {
       const cure = cureOf(condition)
       const text = `${reason}${message === '' ? '' : `: ${message}`}`
       // In progress, or intended: nothing is broken.
-      if (type === 'Progressing' || type === 'Paused') return note(what, text, cure)
+      if (type === 'Progressing' || type === 'Paused' || reason === reasons.suspended)
+        return note(what, text, cure)
       return broken(what, text, cure ?? 'do as the message says')
     })
   // As it should be, but still worth knowing.
   const caveats = conditions
-    .filter(it => it.type === conditionTypes.checkpointReady && it.status === 'True')
-    .filter(it => it.reason !== reasons.allProtected)
+    .filter(
+      ({ type, status, reason }) =>
+        (type === conditionTypes.checkpointReady && status === 'True' && reason !== reasons.allProtected) ||
+        (type === conditionTypes.suspended && reason !== reasons.suspended),
+    )
     .map(it => note(`${key} ${it.type}`, `${it.reason}: ${it.message}`, cureOf(it)))
   const memory = keptBy(set) === 'nothing' ? [withoutMemory(set, key)] : []
   return troubles.length > 0

@@ -9,6 +9,7 @@ import { promote } from './promote.ts'
 import { retire } from './relabel.ts'
 import { stateSilence } from './state-silence.ts'
 import { requireGone } from './still-gone.ts'
+import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { deleteLease, writeLease, writePolicy } from './write-lease.ts'
 
@@ -57,10 +58,12 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
 }
 
 async function writeSlot(context: SlotContext, action: SlotActionOf<'writeSlot'>): Promise<void> {
-  if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name, action)
+  if (action.standing) await requireStanding(context, action.standing)
+  else if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name, action)
   if (action.ends) await requireGone(context, action.ends)
   const at = context.monotonic()
-  await writeLease(unhurried(context), action.lease, action.version, action.restarts)
+  const by = action.standing ? context : unhurried(context)
+  await writeLease(by, action.lease, action.version, action.restarts)
   if (action.requestsHandover) context.requestedHandover(action.lease, at)
 }
 

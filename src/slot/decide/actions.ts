@@ -101,10 +101,15 @@ export type SlotAction =
       readonly stateLost: boolean
       /** The Lease requests a handover with this write, and not since an earlier one of this process. */
       readonly requestsHandover?: true
+      /** Only while the slot's primary is stopped: it ends, and may not have run since its last save. */
+      readonly standing?: Standing
       /** As in `Role`. */
       readonly ends?: NumberedSlotLease
-      /** The set no longer has a place for the slot, or has one again. */
-      readonly retention?: { readonly type: 'begins' | 'ends'; readonly note: string }
+      /** The set no longer has a place for the slot, or has one again; or it is suspended, or resumes. */
+      readonly retention?: {
+        readonly type: 'begins' | 'ends' | 'suspends' | 'resumes'
+        readonly note: string
+      }
     }
   /** The API server states that the primaries of a node are silent, if the node's agent has not written since. */
   | {

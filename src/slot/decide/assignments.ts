@@ -32,6 +32,8 @@ export interface Players {
   readonly owner: Pick<Owner, 'namespace' | 'name' | 'uid'>
   /** The handover that is wanted now. */
   readonly turn: Handover | undefined
+  /** Slots whose primaries are to be stopped and saved without a successor: each is handed over to itself. Absent: none. */
+  readonly saving?: ReadonlySet<number>
   /** Slots whose primaries another pod is to replace, although no agent can stop them. */
   readonly unwanted: ReadonlySet<number>
   /** Slots that get no grant: another pod, or another incarnation, waits for the end of the last one. */
@@ -100,7 +102,7 @@ export function assignments(
     // Drawn with the incarnation: data that was sealed for another one is not the memory of this one.
     const seal = goesOn ? present.lease.seal : draw(random, 32)
     const epoch = isSame ? Math.max(pod.epoch, present.lease.epoch) : pod.epoch
-    const handover = handoverTo(turn, pod, slot, memory)
+    const handover = players.saving?.has(slot) ? pod.uid : handoverTo(turn, pod, slot, memory)
     const handovers = handoversOf(goesOn ? present : undefined, handover)
     const signers = signersOf(goesOn ? present : undefined, epoch, memory.nodes.get(pod.node ?? '')?.signer)
     const fence = fenceOf(s, present, goesOn ? cover?.holders : 'ends', players.unwanted.has(slot))

@@ -1,5 +1,5 @@
 /** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
-import type { SlotMemory } from './memory-view.ts'
+import type { Copy, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 import { optionsOf, slowRank } from './successors.ts'
 
@@ -59,18 +59,40 @@ export const isHandedOver = (
   { slot, successor }: Pick<Handover, 'slot' | 'successor'>,
   { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
 ): boolean => {
-  const { source } = slot
   const copy = slot.copies.find(({ node }) => node === successor?.node)
   return (
     successor !== undefined &&
-    slot.lease.handover === successor.uid &&
-    source?.final === true &&
-    // An agent of an earlier version does not report for which handover the primary is stopped.
-    (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers &&
-    monotonicNow < standsUntil(slot) &&
+    isStandingFor(slot, successor.uid, monotonicNow) &&
     copy?.report.final === true &&
-    !copy.stale &&
-    copy.report.generation === source.generation &&
-    copy.report.takenAt === source.takenAt
+    isLastCopy(slot, copy)
   )
 }
+
+/**
+ * Returns the nodes, beside its own, that have the last generation of a primary which is stopped without a successor, after
+ * a handover to itself. Empty: it runs, or may run again by now, or no other node has that generation yet.
+ */
+export const savedOn = (
+  slot: SlotMemory,
+  { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
+): readonly string[] =>
+  isStandingFor(slot, slot.lease.holder.uid, monotonicNow)
+    ? slot.copies
+        .filter(copy => copy.node !== slot.lease.node && isLastCopy(slot, copy))
+        .map(({ node }) => node)
+    : []
+
+/** @param uid of the pod that the Lease names for the handover. */
+function isStandingFor(slot: SlotMemory, uid: string, monotonicNow: number): boolean {
+  const { source } = slot
+  return (
+    slot.lease.handover === uid &&
+    source?.final === true &&
+    monotonicNow < standsUntil(slot) &&
+    // An agent of an earlier version does not report for which handover the primary is stopped.
+    (source.standsForHandover ?? slot.lease.handovers) === slot.lease.handovers
+  )
+}
+
+const isLastCopy = ({ source }: SlotMemory, { report, stale }: Copy): boolean =>
+  !stale && report.generation === source?.generation && report.takenAt === source.takenAt

@@ -190,7 +190,8 @@ export function nowAskedFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLea
 type Promotion = SlotActionOf<'promote'>
 
 export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotSnapshot): Promotion {
-  const { atLeast: _, fence: before, grant: __, handedOverBy: ___, ...lease } = slot.lease
+  const { atLeast: _, fence: before, grant: __, ...present } = slot.lease
+  const { handedOverBy: ___, suspended: ____, ...lease } = present
   const grant = grantOfSuccessor(slot, pod.uid)
   const atLeast = leastFor(slot, s)
   const fence = fenceOfSuccessor(before)

@@ -54,26 +54,32 @@ export function slotFacts(
 
 /** Returns the slots that the set has no place for and whose memory is kept. */
 export function retainedSlots({ slots, retainMs = 0 }: MemoryView): RetainedSlots {
-  const retained = [...slots.values()].flatMap(({ lease, copies, unasked }): RetainedSlot[] => {
-    const since = Date.parse(lease.retainedSince ?? '')
-    if (Number.isNaN(since)) return []
-    const nodes = [...copies, ...unasked].map(({ node }) => node).sort()
-    return [
-      {
-        slot: lease.slot,
-        pod: lease.holder.name,
-        since: rfc3339(since),
-        until: rfc3339(since + retainMs),
-        generation: Math.max(0, ...copies.map(({ report }) => report.generation)),
-        keptOn: nodes.slice(0, slotLimits.usableOn),
-        ...(nodes.length > slotLimits.usableOn && { keptOnCount: nodes.length }),
-      },
-    ]
-  })
+  const retained = [...slots.values()].flatMap(slot => retainedSlot(slot, retainMs) ?? [])
   if (retained.length === 0) return {}
   return {
     retainedSlots: retained.sort((a, b) => a.slot - b.slot).slice(0, slotLimits.listed),
     ...(retained.length > slotLimits.listed && { retainedSlotCount: retained.length }),
+  }
+}
+
+function retainedSlot({ lease, copies, unasked }: SlotMemory, retainMs: number): RetainedSlot | undefined {
+  const since = Date.parse(lease.retainedSince ?? '')
+  if (Number.isNaN(since)) return undefined
+  const nodes = [...copies, ...unasked].map(({ node }) => node).sort()
+  const unsure = [...copies.filter(({ stale }) => stale), ...unasked].map(({ node }) => node).sort()
+  const [newest] = [...copies].sort(newestOf(lease))
+  const bytes = newest?.report.bytes
+  return {
+    slot: lease.slot,
+    pod: lease.holder.name,
+    since: rfc3339(since),
+    ...(!lease.suspended && { until: rfc3339(since + retainMs) }),
+    generation: newest?.report.generation ?? 0,
+    ...(newest?.report.takenAt !== undefined && { savedAt: newest.report.takenAt }),
+    ...(bytes !== undefined && { bytes }),
+    keptOn: nodes.slice(0, slotLimits.usableOn),
+    ...(nodes.length > slotLimits.usableOn && { keptOnCount: nodes.length }),
+    ...(lease.suspended && unsure.length > 0 && { unsureOn: unsure.slice(0, slotLimits.usableOn) }),
   }
 }
 

@@ -34,6 +34,11 @@ export const rejectedHttpSources: readonly [string, object, RegExp][] = [
     pulling({}, { checkpoint: { http: { port: 8080 } } }),
     /set checkpoint\.source to http, or remove checkpoint\.http/,
   ],
+  [
+    'a state over HTTP that is to be kept without pods',
+    pulling({}, { suspend: true }),
+    /set suspend to false, or scale replicas to 0/,
+  ],
   ['port 0', pulling({ port: 0 }), /http\.port.*greater than or equal to 1/],
   ['a path that is none', pulling({ path: 'state' }), /http\.path.*should match/],
   ['a path with another header in it', pulling({ path: '/a\r\nX: b' }), /http\.path.*should match/],

@@ -1,3 +1,4 @@
+// Long because its cases share a stage, and what is waited for there.
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -110,7 +111,7 @@ async function settled(namespace: string): Promise<readonly NumberedSlotLease[]>
   )
 }
 
-const create = (namespace: string) =>
+const create = (namespace: string, over: object = {}) =>
   api.create(
     backupPodSets,
     {
@@ -123,6 +124,7 @@ const create = (namespace: string) =>
         checkpoint: { copies: 3 },
         service: { ports: [{ port: 80 }], perSlot: true },
         template: { spec: { terminationGracePeriodSeconds: 1, containers: [{ name: 'app', image: 'app' }] } },
+        ...over,
       },
     },
     { namespace },
@@ -164,6 +166,75 @@ async function life({ namespace, agents }: Stage) {
   expect(afterDeletion.map(({ incarnation: id }) => id)).toEqual(made.map(({ incarnation: id }) => id))
   expect(afterDeletion.map(({ epoch }) => epoch)).toEqual([2, 2])
 }
+
+/** Waits until the only slot has its primary, and another node has its memory. */
+const awake = (namespace: string): Promise<NumberedSlotLease> =>
+  vi.waitFor(
+    async () => {
+      const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name: 'set' })
+      const condition = (type: string) => status?.conditions?.find(each => each.type === type)
+      expect([condition('Ready')?.status, condition('CheckpointReady')?.status]).toEqual(['True', 'True'])
+      const [slot, ...others] = await slotsOf(namespace)
+      if (slot === undefined) throw new Error('no slot')
+      expect(others).toEqual([])
+      expect(slot).not.toHaveProperty('suspended')
+      const all = (await api.list(pods, { namespace })).items
+      expect(all.map(({ metadata }) => metadata.uid)).toEqual([slot.holder.uid])
+      return slot
+    },
+    { timeout: 120_000, interval: 50 },
+  )
+
+const suspend = (namespace: string, value: boolean) =>
+  api.patch(backupPodSets, { namespace, name: 'set' }, { type: 'merge', body: { spec: { suspend: value } } })
+
+describe('D16.asleep: suspend and resume, and faults at any write', () => {
+  it('each operator is killed after two writes: no memory is lost, and no pod is left or made twice', async () => {
+    await onStage(async stage => {
+      const { namespace, agents } = stage
+      let operator = stage.start()
+      await operator.leading()
+      await create(namespace, { replicas: 1, hotBackups: 0, service: undefined })
+      const before = await awake(namespace)
+      let count = 0
+      let kills = 0
+      let restarting: Promise<void> | undefined
+      stage.proxy.between(
+        () => {
+          count += 1
+          if (count % 2 !== 0 || restarting !== undefined) return
+          kills += 1
+          const killed = operator
+          killed.kill()
+          restarting = killed.exited().then(() => {
+            operator = stage.start()
+            restarting = undefined
+          })
+        },
+        isWrite,
+        16,
+      )
+      await suspend(namespace, true)
+      await vi.waitFor(
+        async () => {
+          const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name: 'set' })
+          expect(status?.conditions?.find(({ type }) => type === 'Suspended')?.status).toBe('True')
+          expect((await api.list(pods, { namespace })).items).toEqual([])
+          const [slot] = await slotsOf(namespace)
+          expect(slot).toMatchObject({ suspended: true, incarnation: before.incarnation, epoch: 1 })
+        },
+        { timeout: 120_000, interval: 50 },
+      )
+      expect(agents.stages).toEqual([])
+      await suspend(namespace, false)
+      const after = await awake(namespace)
+      expect(after).toMatchObject({ incarnation: before.incarnation, epoch: 2 })
+      expect(agents.stages).toEqual([`${after.holder.name} 2`])
+      await restarting
+      expect(kills).toBeGreaterThan(2)
+    })
+  }, 400_000)
+})
 
 describe('memory and faults at any write', () => {
   let writes = 0

@@ -452,6 +452,55 @@ describe('failover with memory', () => {
     await noted(ref, 'SlotForgotten')
   })
 
+  it('D16.asleep: a suspended set has no pods and keeps its slots, says where, and has them back with their memory', async () => {
+    const ref = await create('asleep', { replicas: 2, hotBackups: 1, checkpoint: { retain: '0s' } })
+    const before = await covered(ref, 2, 1)
+    const suspend = (value: boolean) =>
+      api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { suspend: value } } })
+    const wordOf = async () => {
+      const { status } = await get(ref)
+      return status?.conditions?.find(({ type }) => type === 'Suspended')
+    }
+    // Its agent does not save one of them: that one runs on, and the other one has ended.
+    const [sleeper, waking] = before.map(({ holder }) => holder.name)
+    if (sleeper === undefined || waking === undefined) throw new Error('no two slots')
+    agents.deaf.add(waking)
+    await suspend(true)
+    await eventually(async () => {
+      const left = await podsOf(ref, 'primary')
+      expect(left.map(({ metadata }) => metadata.name)).toEqual([waking])
+      expect(await wordOf()).toMatchObject({ status: 'False', reason: 'Saving' })
+    })
+    agents.deaf.delete(waking)
+    await agents.report()
+    await eventually(async () => {
+      const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${ref.name}` })
+      expect(items.filter(isLive)).toEqual([])
+      expect(await wordOf()).toMatchObject({ status: 'True', reason: 'Suspended' })
+      const { status } = await get(ref)
+      expect(status?.retainedSlots).toMatchObject([
+        { slot: 0, pod: before[0]?.holder.name, bytes: 4096 },
+        { slot: 1, pod: before[1]?.holder.name },
+      ])
+      for (const kept of status?.retainedSlots ?? []) {
+        expect(kept.keptOn.length).toBeGreaterThan(1)
+        expect(kept).not.toHaveProperty('until')
+      }
+      expect(status?.summary?.replicas).toBe('0/2')
+    })
+    expect((await noted(ref, 'SlotSuspended')).note).toContain('until spec.suspend is false')
+    await suspend(false)
+    const after = await covered(ref, 2, 1)
+    expect(after.map(({ incarnation }) => incarnation)).toEqual(before.map(({ incarnation }) => incarnation))
+    expect(after.map(({ epoch }) => epoch)).toEqual([2, 2])
+    for (const slot of after) expect(slot).not.toHaveProperty('suspended')
+    await noted(ref, 'SlotResumed')
+    expect(await wordOf()).toBeUndefined()
+    // Its return was intended: it is no failover.
+    expect((await get(ref)).status).not.toHaveProperty('lastFailover')
+    await api.delete(backupPodSets, ref)
+  })
+
   it('nobody can bring its memory back for as long as the set waits: the slot begins anew in a new pod, and says so', async () => {
     const ref = await create('empty', {
       replicas: 1,

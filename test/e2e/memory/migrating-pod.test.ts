@@ -115,6 +115,58 @@ describe.skipIf(needsNodes())('MigratingPods', () => {
     expect(restartsOf(next)).toBe(0)
   })
 
+  it('D16.suspended: no pod of it runs, and when it resumes it continues elsewhere with all that a client was told', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    // Long enough that only the last save can have what the client counts.
+    await create(world, 'asleep', { checkpoint: { interval: '60s' } })
+    await saved(world, 'asleep', 'asleep-0')
+    const first = await podNamed(world, 'asleep-0')
+    const pid = numberIn(await peek(addressOf(first)), 'pid')
+    const suspend = (value: boolean) =>
+      api.patch(
+        migratingPods,
+        { namespace, name: 'asleep' },
+        { type: 'merge', body: { spec: { suspend: value } } },
+      )
+    const stop = new AbortController()
+    const client = countOn(world, 'asleep', stop.signal)
+    try {
+      await eventually(async () =>
+        expect(numberIn(await peek(addressOf(first)), 'count')).toBeGreaterThan(50),
+      )
+      await suspend(true)
+      await eventually(async () => {
+        const { status } = await api.get(migratingPods, { namespace, name: 'asleep' })
+        expect(status, JSON.stringify(status)).toMatchObject({ state: 'Suspended' })
+        expect((await api.list(pods, { namespace })).items).toEqual([])
+      }, 120_000)
+      await eventually(async () => {
+        const { status } = await api.get(backupPodSets, { namespace, name: 'asleep' })
+        const [kept] = status?.retainedSlots ?? []
+        expect(kept, JSON.stringify(status)).toMatchObject({ slot: 0, pod: 'asleep-0' })
+        expect(kept).not.toHaveProperty('until')
+        expect(kept?.keptOn).toContain(first.spec?.nodeName)
+        expect(kept?.keptOn.length).toBeGreaterThan(1)
+        const word = status?.conditions?.find(({ type }) => type === 'Suspended')
+        expect(word, JSON.stringify(status)).toMatchObject({ status: 'True', reason: 'Suspended' })
+      }, 60_000)
+      await suspend(false)
+      const now = await saved(world, 'asleep', 'asleep-1')
+      expect(now.status?.node).not.toBe(first.spec?.nodeName)
+    } finally {
+      stop.abort()
+    }
+    const { last, wrong } = await client
+    expect(wrong).toBeUndefined()
+    expect(last).toBeGreaterThan(50)
+    const next = await podNamed(world, 'asleep-1')
+    const after = await peek(addressOf(next))
+    expect(numberIn(after, 'count')).toBeGreaterThanOrEqual(last)
+    expect(after).toMatchObject({ host: 'asleep-0', pid })
+    expect(restartsOf(next)).toBe(0)
+  })
+
   it('MP-07: if it is deleted, its pod, its set and its slot go, and nothing is left', async () => {
     await using world = await createWorld()
     const { api, namespace } = world
