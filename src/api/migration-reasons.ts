@@ -11,6 +11,7 @@ export const migrationReasons = [
   'NoNode',
   'Unschedulable',
   'SetPaused',
+  'SetSuspended',
   'NotSaved',
   'MemoryComing',
   'DowntimeTooLong',

@@ -6,6 +6,7 @@ import type { Lease } from '../kube/resources.ts'
 import { type Fence, formatFence, parseFence } from './fence.ts'
 import { formatGrant, type Grant, parseGrant } from './grant.ts'
 import { labels, prefix } from './labels.ts'
+import { type Least, parseLeast } from './least.ts'
 import { formatSlotKey, numberedName, type SlotKey } from './slot-key.ts'
 import { formatPolicy, parsePolicy, type SlotPolicy } from './slot-policy.ts'
 
@@ -25,13 +26,6 @@ export interface Signer {
   readonly epoch: number
   /** Fingerprint of the key of the agent on the primary's node in that epoch. Undefined: that agent signed nothing. */
   readonly fingerprint: string | undefined
-}
-
-export interface Least {
-  readonly epoch: number
-  readonly generation: number
-  /** Wall clock of its source, ms; 0: unknown, as in Leases of earlier versions. */
-  readonly takenAt: number
 }
 
 export interface SlotLease extends SlotKey {
@@ -272,13 +266,6 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(fence !== undefined && { fence }),
     ...(grant !== undefined && { grant }),
   }
-}
-
-function parseLeast(text = '', takenAt = ''): Least | undefined {
-  const [, epoch, generation] = /^(\d{1,15})\.(\d{1,15})$/.exec(text) ?? []
-  return epoch === undefined
-    ? undefined
-    : { epoch: Number(epoch), generation: Number(generation), takenAt: Date.parse(takenAt) || 0 }
 }
 
 /** Returns the marks of a slot that only the operator sets and takes back. */

@@ -1,6 +1,7 @@
 /** Whether an agent uses the grant of a slot, and whether it agrees to one. Pure. */
 import type { GoRequest } from '../../api/grant.ts'
-import type { Least, SlotLease } from '../../api/slot-lease.ts'
+import type { Least } from '../../api/least.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { stepsBehind } from '../../slot/decide/age.ts'
 import { overIn } from '../observe/grant-word.ts'

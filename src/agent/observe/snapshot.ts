@@ -1,10 +1,11 @@
 /** The agent's view of the world, from which `desiredTasks` decides. Plain data. */
 import type { V1Container } from '@kubernetes/client-node'
 import type { GrantWord } from '../../api/grant.ts'
+import type { Least } from '../../api/least.ts'
 import type { NodeReportStatus } from '../../api/node-report.ts'
 import type { ServingRecord } from '../../api/pod-contract.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
-import type { Least, SlotLease } from '../../api/slot-lease.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Wire } from '../../kube/object.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 

@@ -1,5 +1,6 @@
-import type { MigratingPod } from '../../api/migrating-pod.ts'
+import type { MigratingPod, MigratingPodStatus } from '../../api/migrating-pod.ts'
 import { conditionTypes } from '../../api/reasons.ts'
+import type { Condition } from '../../kube/conditions.ts'
 import { keyOf } from '../../kube/object.ts'
 import { migratingPodCures } from '../cures.ts'
 import { about, type Finding, listed } from './finding.ts'
@@ -32,8 +33,8 @@ function ofOne(object: MigratingPod, now: number): Finding {
           'no operator has seen it: it has no pod',
           'see that an operator of this version leads, and may read and write MigratingPods: run `kubectl apply -k deploy/`',
         )
-  const { reason = 'Unknown', message = '' } =
-    status.conditions?.find(({ type }) => type === conditionTypes.ready) ?? {}
+  const { reason, message } = conditionOf(status, conditionTypes.ready)
+  const suspended = conditionOf(status, conditionTypes.suspended)
   switch (status.state) {
     case 'Invalid':
       return broken(
@@ -49,9 +50,18 @@ function ofOne(object: MigratingPod, now: number): Finding {
       )
     case 'Creating':
       return note(what, `Creating: ${reason}: ${message}`)
+    case 'Suspending':
+    case 'Suspended':
+      return note(what, `${status.state}: ${suspended.reason}: ${suspended.message}`)
     case 'Running':
       return ok(what, `${status.activePod} runs on node ${status.node}`)
     default:
       return status.state satisfies never
   }
 }
+
+const conditionOf = (
+  { conditions }: MigratingPodStatus,
+  type: string,
+): Pick<Condition, 'reason' | 'message'> =>
+  conditions?.find(each => each.type === type) ?? { reason: 'Unknown', message: '' }

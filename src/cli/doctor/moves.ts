@@ -28,6 +28,7 @@ const cures: Readonly<Record<MigrationReason, string | undefined>> = {
     'uncordon a node with an agent, add one, or choose other labels for addedNodeSelector; `kubectl understudy doctor` says which nodes can keep memory',
   Unschedulable: 'make room for a pod of this template, add a node, or let the template run on more nodes',
   SetPaused: 'set spec.paused of its BackupPodSet to false',
+  SetSuspended: 'set spec.suspend of its BackupPodSet, or of its MigratingPod, to false',
   NotSaved: 'remove what the message names: a primary that cannot be saved cannot move with its memory',
   MemoryComing: undefined,
   DowntimeTooLong: 'create another Migration with a larger maxDowntime, or without it',
