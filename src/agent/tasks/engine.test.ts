@@ -89,6 +89,49 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(generations()).toEqual([]))
   })
 
+  it('MP-34 count dumps, restores and their failures, each failure as often as an event tells it', async () => {
+    const values = async ({ registry }: FakeMemory, name: string) =>
+      ((await registry.getSingleMetric(name)?.get())?.values ?? []) as readonly {
+        readonly value: number
+        readonly metricName?: string
+        readonly labels: Readonly<Record<string, string | number>>
+      }[]
+    const count = async (memory: FakeMemory, name: string, role?: string) =>
+      (await values(memory, name))
+        .filter(({ metricName, labels }) => metricName === `${name}_count` && labels['role'] === role)
+        .reduce((sum, { value }) => sum + value, 0)
+    const failures = async (memory: FakeMemory) => {
+      const all = await values(memory, 'understudy_agent_failures_total')
+      return Object.fromEntries(all.map(({ labels, value }) => [labels['reason'], value]))
+    }
+    const told = ({ events }: FakeMemory) =>
+      Object.fromEntries([...Map.groupBy(events, reason => reason)].map(([key, all]) => [key, all.length]))
+    a.beforeStop = () => {
+      throw new AgentError('DumpFailed', 'torn')
+    }
+    b.broken.set('one', 'RestoreFailed')
+    await start('a', a)
+    await start('b', b)
+    await vi.waitFor(() => expect(told(a)['DumpFailed']).toBeGreaterThan(0))
+    a.beforeStop = () => undefined
+    await vi.waitFor(() => expect(told(b)['RestoreFailed']).toBeGreaterThan(0))
+    b.broken.clear()
+    a.running.set('uid-p', 'two')
+    await untilFrozen('two')
+    await stopAll()
+    const [ofA, ofB] = [await failures(a), await failures(b)]
+    expect(ofA['DumpFailed']).toBe(told(a)['DumpFailed'])
+    expect(ofB['RestoreFailed']).toBe(told(b)['RestoreFailed'])
+    // The end of the agents may have interrupted one more.
+    const dumps = await count(a, 'understudy_generation_bytes', 'source')
+    expect(a.counts.dumps - (ofA['DumpFailed'] ?? 0) - dumps).toBeOneOf([0, 1])
+    expect(await count(a, 'understudy_checkpoint_frozen_seconds')).toBe(dumps)
+    const restores = await count(b, 'understudy_restore_seconds')
+    expect(restores).toBeGreaterThan(0)
+    expect(b.counts.restores - (ofB['RestoreFailed'] ?? 0) - restores).toBeOneOf([0, 1])
+    expect(await count(b, 'understudy_restore_bytes')).toBe(restores)
+  })
+
   it('go on where the agent before them ended', async () => {
     await start('a', a)
     const first = await start('b', b)

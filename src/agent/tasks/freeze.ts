@@ -52,6 +52,8 @@ export async function freeze(
       const { reason, message } = reasonOf(error)
       progress.failed(slot, reason, message)
       work.event(pod, 'Warning', reason, 'Freeze', message)
+      // The task itself continues with the next generation.
+      work.metrics.failed('freeze', reason)
       log.warn(
         { err: error, pod: pod.name, slot, generation: candidate.manifest.generation },
         'cannot restore and freeze a generation',

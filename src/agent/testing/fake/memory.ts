@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Registry } from 'prom-client'
 import type { AgentErrorCode } from '../../../api/agent-errors.ts'
 import type { ProcessRef } from '../../container/process.ts'
 import type { Clone } from '../../criu/memory-driver.ts'
@@ -51,6 +52,8 @@ export interface FakeMemory {
   readonly voters: FakeVoters
   /** Records of grants, by slot. */
   readonly grants: Map<string, GrantRecord>
+  /** Metrics of the agent that was started last. */
+  registry: Registry
   /** Reasons of the events about pods, in order. */
   readonly events: string[]
   /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
@@ -102,6 +105,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     parted: [],
     noGraves: false,
     able: true,
+    registry: new Registry(),
     recalled: undefined,
     waysLeft: [],
     suspended: new Set(),

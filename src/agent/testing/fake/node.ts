@@ -77,6 +77,7 @@ function toolsOf(
   probe: Probe,
 ): NodeCapabilities {
   const kinds = new Set<string>()
+  memory.registry = new Registry()
   return {
     node,
     driver: fakeDriver(memory),
@@ -109,7 +110,7 @@ function toolsOf(
     saves: createSaveTurns(2),
     obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
     event: (_, __, reason) => void memory.events.push(reason),
-    metrics: createAgentMetrics(new Registry(), () => store.bytes),
+    metrics: createAgentMetrics(memory.registry, () => store.bytes),
     clock,
     log,
   }
