@@ -30,7 +30,7 @@ export const migratingPod: FeatureGroup = {
     ),
     feature(
       'MP-34',
-      'duration, bytes and errors of moves, dumps and restores are metrics, and equal to status and events',
+      'duration, bytes and errors of moves, dumps and restores are metrics, and equal to what the status says',
       'e2e',
     ),
     feature('MP-16', 'a saved state that cannot be restored is kept, and restored once it can be', 'unit'),

@@ -23,7 +23,7 @@ export function budgetsFindings({ budgets, primaries, sets }: Seen): readonly Fi
     const [set] = selected.flatMap(pod => pod.metadata.labels?.[labels.set] ?? [])
     return set === undefined || budget.metadata.name === budgetName(set)
       ? []
-      : [ofBudget(budget, selected, set, budgets.value)]
+      : [ofBudget(budget, selected, budgets.value)]
   })
   return listed(found, 'moves')
 }
@@ -34,7 +34,6 @@ const selects = ({ metadata, spec }: PodDisruptionBudget, pod: Pod): boolean =>
 function ofBudget(
   budget: PodDisruptionBudget,
   selected: readonly Pod[],
-  set: string,
   all: readonly PodDisruptionBudget[],
 ): Finding {
   const what = `budget ${keyOf(budget)}`
@@ -42,13 +41,12 @@ function ofBudget(
   const who =
     names.length > 3 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
   const cure = `to let the set protect its primaries itself, leave them out: \`{key: ${labels.role}, operator: NotIn, values: [primary]}\` in matchExpressions of its selector`
-  const twice = all.some(
-    each => each.metadata.name === budgetName(set) && selected.some(pod => selects(each, pod)),
-  )
-  return twice
+  const own = selected.map(pod => budgetName(pod.metadata.labels?.[labels.set] ?? ''))
+  const twin = all.find(each => own.includes(each.metadata.name) && selected.some(pod => selects(each, pod)))
+  return twin !== undefined
     ? broken(
         what,
-        `selects ${who}, which the budget ${budgetName(set)} selects, too: the API server refuses every eviction of a pod with two budgets. The operator removes its own within seconds`,
+        `selects ${who}, which the budget ${twin.metadata.name} selects, too: the API server refuses every eviction of a pod with two budgets. The operator removes its own within seconds`,
         `if this stays, see that an operator leads; ${cure}`,
       )
     : note(

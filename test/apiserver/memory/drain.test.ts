@@ -145,7 +145,7 @@ describe('D17.away', () => {
   })
 })
 
-it('D17.rule: a cordon makes a Migration for each primary on the node, and an uncordoning calls it off', async () => {
+it('D17.rule: a cordon makes a Migration for each primary, an event says why a drain waits, and an uncordoning calls it off', async () => {
   const ref = await covered('cordoned', { paused: false })
   const primary = await podOf(ref, 'primary')
   // A paused set hands nothing over, so that the Migration waits.
@@ -162,6 +162,11 @@ it('D17.rule: a cordon makes a Migration for each primary on the node, and an un
       annotations: { [annotations.drainedNode]: primaries },
     })
     expect(one?.status?.conditions?.[0]?.reason).toBe('SetPaused')
+  })
+  await eventually(async () => {
+    const query = { namespace, fieldSelector: `regarding.name=${ref.name},reason=DrainWaits` }
+    const [told] = (await api.list(events, query)).items
+    expect(told?.note).toContain(`${primary} has not left node ${primaries}: SetPaused`)
   })
   await cordon(false)
   await eventually(async () => expect(await drains()).toEqual([]))
