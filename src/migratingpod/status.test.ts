@@ -187,8 +187,8 @@ describe('the conditions', () => {
         },
       ],
     })
-    const readyOf = (status: 'True' | 'False', failed: PodFacts) =>
-      statusOf(view([failed], { told: told(status) }), now).conditions?.[0]
+    const readyOf = (status: 'True' | 'False', ...pods: PodFacts[]) =>
+      statusOf(view(pods, { told: told(status) }), now).conditions?.[0]
     const failed = target('web-1', { failed: 'the application ended before it answered' })
     expect(readyOf('False', failed)).toMatchObject({
       ...{ status: 'False', reason: 'RestoreFailed' },
@@ -196,5 +196,6 @@ describe('the conditions', () => {
     })
     expect(readyOf('True', failed)).toMatchObject({ status: 'True' })
     expect(readyOf('False', { ...failed, isLeaving: true })).toMatchObject({ reason: 'PodsMissing' })
+    expect(readyOf('False', pod('web-0'), failed)).toMatchObject({ reason: 'PodsMissing' })
   })
 })

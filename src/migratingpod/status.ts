@@ -3,6 +3,7 @@
 import type { LastMove, MigratingPodState, MigratingPodStatus } from '../api/migrating-pod.ts'
 import { conditionTypes } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
+import { restoreFailed } from '../slot/observe/stage.ts'
 import type { MigratingPodView, MigrationFacts, PodFacts } from './view.ts'
 
 /** More pods than a source and a target. */
@@ -132,12 +133,14 @@ const lossOf = ({
 /** Characters of an agent's message that the status repeats. */
 const mostWords = 1_000
 
-/** Returns why no pod continues with the memory; undefined: nothing has failed, or not for all that is known. */
+/** Returns why no pod continues with the memory; undefined: a pod has it, or nothing has failed. */
 function failureOf({ pods }: MigratingPodView): Word | undefined {
+  // Its memory is where it was, whatever has failed in a pod that was made for a move.
+  if (pods.some(({ isPrimary, isLeaving }) => isPrimary && !isLeaving)) return undefined
   const failed = pods.filter(pod => pod.failed !== undefined && !pod.isLeaving)
   const [first] = failed.sort((a, b) => (a.name < b.name ? -1 : 1))
   if (first === undefined) return undefined
-  return { reason: 'RestoreFailed', message: `${first.name}: ${first.failed?.slice(0, mostWords)}` }
+  return { reason: restoreFailed, message: `${first.name}: ${first.failed?.slice(0, mostWords)}` }
 }
 
 /** The conditions of the set that a MigratingPod repeats. */

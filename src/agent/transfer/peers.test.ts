@@ -396,7 +396,7 @@ describe('only those who may', () => {
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerKeyDiffers'))
   })
 
-  test('D10.peer-lease: what a node may read is asked at every request', async () => {
+  test('D10.peer-lease MP-10: what a node may read is asked at every request', async () => {
     let allowed = false
     let known = true
     const { peer } = await startServer({
@@ -416,7 +416,7 @@ describe('only those who may', () => {
     await expect(client.pull(slotKey, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
   })
 
-  describe('D10.peers: source and target stand in the Lease, over TLS with pinned keys', () => {
+  describe('D10.peers MP-10: source and target stand in the Lease, over TLS with pinned keys', () => {
     const lease: SlotLease = {
       ...slotKey,
       group: 'carts',

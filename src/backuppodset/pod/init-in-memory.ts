@@ -23,6 +23,6 @@ export function hasInitInMemory(
 
 const isSidecar = ({ restartPolicy }: Wire<V1Container>): boolean => restartPolicy === 'Always'
 
-/** With these capabilities it can change addresses, routes and packet filters, which each pod has of its own. */
+/** With this capability it can change addresses, routes and packet filters, which each pod has of its own. */
 const setsUpNetwork = ({ securityContext }: Wire<V1Container>): boolean =>
-  securityContext?.capabilities?.add?.some(name => /^(CAP_)?NET_(ADMIN|RAW)$/i.test(name)) ?? false
+  securityContext?.capabilities?.add?.some(name => /^(CAP_)?NET_ADMIN$/i.test(name)) ?? false

@@ -3,10 +3,12 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type BackupPodSet, backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
+import { migratingPods } from '../../../src/api/migrating-pod.ts'
+import { migrations, outcomeOf } from '../../../src/api/migration.ts'
 import { parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
-import { events, leases, namespaces, persistentVolumeClaims } from '../../../src/kube/resources.ts'
+import { events, leases, namespaces, persistentVolumeClaims, pods } from '../../../src/kube/resources.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { startOperatorHere } from '../lib/operator-here.ts'
@@ -100,6 +102,41 @@ it('D6.claims-refused: beside one that is ReadWriteOnce nothing is saved, and po
     // No node is to hold a copy, so no agent saves.
     expect(await leaseOf(set)).toMatchObject({ holders: [], heir: undefined, node: 'fake-p' })
   }
+})
+
+it('MP-20: a MigratingPod beside one that is ReadWriteOnce tells why it does not move, and its pod runs on', async () => {
+  await makeClaim('alone-moving', 'ReadWriteOnce')
+  const volumes = [{ name: 'data', persistentVolumeClaim: { claimName: 'alone-moving' } }]
+  const containers = [{ name: 'app', image: 'app', volumeMounts: [{ name: 'data', mountPath: '/data' }] }]
+  const kind = { apiVersion: 'backup.example.com/v1alpha1', kind: 'MigratingPod' }
+  const body = {
+    ...kind,
+    metadata: { name: 'claimed' },
+    spec: { template: { spec: { containers, volumes } } },
+  }
+  await api.create(migratingPods, body, { namespace })
+  await eventually(async () => {
+    const { status } = await api.get(migratingPods, { namespace, name: 'claimed' })
+    expect(status, JSON.stringify(status)).toMatchObject({ state: 'Running', activePod: 'claimed-0' })
+    expect(status?.conditions).toContainEqual(
+      expect.objectContaining({ type: 'CheckpointReady', status: 'False', reason: 'ClaimNotShared' }),
+    )
+  })
+  const move = {
+    ...kind,
+    kind: 'Migration',
+    metadata: { name: 'away' },
+    spec: { source: { name: 'claimed-0' } },
+  }
+  await api.create(migrations, move, { namespace })
+  await eventually(async () => {
+    const migration = await api.get(migrations, { namespace, name: 'away' })
+    expect(outcomeOf(migration), JSON.stringify(migration.status)).toMatchObject({
+      ...{ status: 'False', reason: 'NoMemory' },
+    })
+  })
+  const pod = await api.get(pods, { namespace, name: 'claimed-0' })
+  expect(pod.metadata.deletionTimestamp).toBeUndefined()
 })
 
 it('one that does not exist is said, and memory is kept once it does', async () => {
