@@ -1,7 +1,7 @@
 /** Runs rounds with one seed; if several blocks run, each has a process of its own. */
 import fc from 'fast-check'
 import { runRound, type Scenario } from './model/round.ts'
-import { movingScenario, scenario } from './model/scenarios.ts'
+import { movingScenario, nappingScenario, scenario } from './model/scenarios.ts'
 
 export const blockRounds = 100
 
@@ -10,6 +10,8 @@ export interface Block {
   readonly rounds: number
   /** Primaries move in every scenario. */
   readonly moves?: boolean
+  /** The set is suspended and resumes in every scenario. */
+  readonly naps?: boolean
   /** Continue after a round that fails. */
   readonly keepGoing?: boolean
 }
@@ -63,14 +65,14 @@ interface Part extends Pick<BlockResult, 'moves'> {
 }
 
 /** @param from rounds before it are skipped, because their result is known */
-async function search({ seed, rounds, moves = false }: Block, from: number): Promise<Part> {
+async function search({ seed, rounds, moves, naps }: Block, from: number): Promise<Part> {
   let until = 0
   let virtualMs = 0
   const ends = new Map<string, number>()
   let failedAt: number | undefined
   let smallest: Failure | undefined
   const { failed, errorInstance } = await fc.check(
-    fc.asyncProperty(moves ? movingScenario : scenario, async each => {
+    fc.asyncProperty(naps ? nappingScenario : moves ? movingScenario : scenario, async each => {
       if (failedAt === undefined) {
         until += 1
         if (until <= from) return

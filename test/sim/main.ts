@@ -16,6 +16,7 @@ const usage = `npm run sim -- [options]
   --from N         leave out the first N rounds, to go on after an interruption; default 0
   --jobs N         processes; default: one a processor
   --moves          scenarios in which primaries also move: Migrations, called off or not, and drains
+  --naps           scenarios in which the set is also suspended, and resumes
   --keep-going     go on behind a violation; end at ${mostKinds} of different kinds
   --replay JSON    one scenario, as a violation prints it, with what happens in it
 npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
@@ -30,6 +31,7 @@ const { values, positionals } = parseArgs({
     from: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
     moves: { type: 'boolean', default: false },
+    naps: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
     replay: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -59,9 +61,10 @@ interface Rounds {
   readonly jobs: number
   readonly keepGoing: boolean
   readonly moves: boolean
+  readonly naps: boolean
 }
 
-async function rounds({ count, seed, from, jobs, keepGoing, moves }: Rounds): Promise<number> {
+async function rounds({ count, seed, from, jobs, keepGoing, moves, naps }: Rounds): Promise<number> {
   const started = performance.now()
   const seconds = () => (performance.now() - started) / 1000
   const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
@@ -69,6 +72,7 @@ async function rounds({ count, seed, from, jobs, keepGoing, moves }: Rounds): Pr
     rounds: Math.min(blockRounds, count - index * blockRounds),
     keepGoing,
     moves,
+    naps,
   }))
   const first = Math.floor(from / blockRounds)
   let next = first
@@ -149,6 +153,7 @@ try {
       jobs: natural('jobs', values.jobs),
       keepGoing: values['keep-going'],
       moves: values.moves,
+      naps: values.naps,
     })
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)

@@ -16,6 +16,12 @@ it('30 scenarios at random in which primaries move violate nothing', async () =>
   expect(moves['succeeded']).toBeGreaterThan(10)
 }, 600_000)
 
+it('30 scenarios at random in which the set is suspended and resumes violate nothing', async () => {
+  const { failures, rounds } = await runBlock({ seed: 20_261_127, rounds: 30, naps: true })
+  expect(failures).toEqual([])
+  expect(rounds).toBe(30)
+}, 600_000)
+
 describe('a fix that is taken back is noticed', () => {
   it.each(mutants)(
     '$name: $what',

@@ -129,6 +129,10 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     edit(cluster, { paused: true })
     later(cluster, forMs, () => edit(cluster, { paused: false }))
   },
+  nap: ({ forMs }, cluster) => {
+    edit(cluster, { suspend: true })
+    later(cluster, forMs, () => edit(cluster, { suspend: false }))
+  },
   recreateSet: (_, cluster) => {
     const set = cluster.server.find(backupPodSets, setRef)
     if (set === undefined) return
@@ -249,6 +253,9 @@ export function heal(cluster: Cluster): void {
     if (node.agent) time.resume(node.agent.party)
   }
   cluster.heartbeats.changed()
-  if (server.find(backupPodSets, setRef))
-    server.patch(backupPodSets, setRef, 'merge', { spec: { paused: false } }, undefined)
+  const set = server.find(backupPodSets, setRef)
+  if (set) {
+    const spec = { paused: false, ...(set.spec.suspend && { suspend: false }) }
+    server.patch(backupPodSets, setRef, 'merge', { spec }, undefined)
+  }
 }

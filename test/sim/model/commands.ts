@@ -103,6 +103,8 @@ export type Command =
   | { readonly type: 'editInterval'; readonly seconds: number }
   /** A merge patch of the set's spec. */
   | { readonly type: 'editSpec'; readonly spec: object }
+  /** The set is suspended, and resumes after that time. */
+  | { readonly type: 'nap'; readonly forMs: number }
   | Move
 
 /** Those that only a cluster whose primaries move knows. */

@@ -26,6 +26,7 @@ import { differences } from './invariants/not-served.ts'
 import { oldMemory } from './invariants/old-memory.ts'
 import { otherSetsMemory } from './invariants/other-sets-memory.ts'
 import { servedSlots } from './invariants/served-slots.ts'
+import { sleepLost } from './invariants/sleep-lost.ts'
 import { slotMoved } from './invariants/slot-moved.ts'
 import { staysStopped } from './invariants/stays-stopped.ts'
 import { strandedStays } from './invariants/stranded-stays.ts'
@@ -125,6 +126,7 @@ function rulesOf(ground: Ground, slack: number) {
   const saves = notSaved(ground, shelves.saved, slack)
   const migrations = moves(ground)
   notConsented(ground, shelves.saved)
+  sleepLost(ground, shelves.saved)
   tooManyDeleted(ground)
   let thawsSeen = 0
   return {

@@ -144,3 +144,15 @@ const ofAnySet: fc.Arbitrary<Scenario> = fc.record({
 export const movingScenario: fc.Arbitrary<Scenario> = ofAnySet.map(each =>
   each.numbered ? { ...each, replicas: 1, hotBackups: 0, coldBackups: 0 } : each,
 )
+/** Each is suspended and resumes, and most faults come while that lasts. */
+export const nappingScenario: fc.Arbitrary<Scenario> = fc.record({
+  ...any,
+  memory: fc.constant(true),
+  steps: fc
+    .tuple(
+      fc.array(fc.record({ afterMs: after, command }), { maxLength: 1 }),
+      fc.record({ afterMs: after, command: of('nap', { forMs: long }) }),
+      fc.array(fc.record({ afterMs: after, command }), { minLength: 1, maxLength: 4 }),
+    )
+    .map(([before, nap, others]) => [...before, nap, ...others]),
+})

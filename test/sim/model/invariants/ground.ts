@@ -33,6 +33,7 @@ export interface Violation {
     | 'LateTakeover'
     | 'EndsSoon'
     | 'MoveLost'
+    | 'SleepLost'
     | 'MoveLies'
     | 'MoveHangs'
     | 'Crash'

@@ -44,8 +44,10 @@ export function needlessEnd(ground: Ground): () => void {
   const { nodes, time } = cluster
   /** Since when each primary has been stopped for a successor. */
   const standsSince = new Map<string, number>()
-  const lookAtEnd = (before: NumberedSlotLease, { slot, holder, ending }: NumberedSlotLease) => {
-    if (ending !== holder.uid || before.ending === ending || before.handover === undefined) return
+  const lookAtEnd = (before: NumberedSlotLease, { slot, holder, ending, suspended }: NumberedSlotLease) => {
+    // It is stopped for its suspension, and saved: see SleepLost.
+    if (suspended || ending !== holder.uid || before.ending === ending || before.handover === undefined)
+      return
     const stands = nodes.some(node => health.isSound(node) && node.machine.stops.has(`handover-${ending}`))
     // If one successor failed and another one is tried, the stop counts from the first.
     const sinceMs = time.now() - (standsSince.get(ending) ?? time.now())

@@ -15,7 +15,7 @@ export interface ServedSlot {
   readonly node: ModelNode | undefined
   /** The app that answers at the address of the slot's primary. */
   readonly answer: ReturnType<typeof answering>
-  /** Nothing has disturbed the operators or changed the spec for a while, and the set is not paused. */
+  /** Nothing has disturbed the operators or changed the spec for a while, and the set is not paused or suspended. */
   readonly works: boolean
 }
 
@@ -40,7 +40,8 @@ export function servedSlots({
       const works =
         health.operatorsWorkSince() !== undefined &&
         time.now() - editedAt() > bounds.soundMs &&
-        set.spec.paused !== true
+        set.spec.paused !== true &&
+        set.spec.suspend !== true
       return [{ name: slotName(lease), set, lease, pod, node, answer, works }]
     })
   }

@@ -7,6 +7,9 @@ import { heldBy } from './fates.ts'
 import { type Ground, onLeases, setOf } from './ground.ts'
 import { isStranded } from './stranded-stays.ts'
 
+/** Time in which the pods of a set that resumes find their places, ms. */
+const resumesMs = 10_000
+
 export function tooManyDeleted(ground: Ground): void {
   const { cluster, violate } = ground
   const isExcused = excuses(ground)
@@ -41,6 +44,10 @@ function excuses(ground: Ground): (set: BackupPodSet, pod: Pod) => boolean {
     if (time.now() - (letGoAt.get(uid) ?? Number.NEGATIVE_INFINITY) < bounds.passMs) return true
     // It could be heir of no slot where it was, and on another node, as far as the operator knew.
     if (isStranded(ground, pod, health.mayBeHeard)) return true
+    // A suspended set needs none. When it resumes, pods are made for its slots beside its backups; the first of them that can takes a slot, and
+    // another one is too many, whichever is further along.
+    if (set.spec.suspend === true) return true
+    if (set.spec.suspend === false && time.now() - editedAt() < resumesMs) return true
     // A rolling update deletes backups with an older template one by one.
     if (set.spec.updateStrategy?.type === 'RollingUpdate') return true
     // The operator decided by the spec before the last edit.
