@@ -1,3 +1,4 @@
+// Long because it has each field of the Lease in both directions.
 /**
  * The Lease of a slot: its primary, its epoch and its heir. Only the operator writes it. A compare-and-swap on its
  * `resourceVersion` is the promotion, and agents act by its content.

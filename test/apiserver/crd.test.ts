@@ -116,7 +116,7 @@ describe('the kind', () => {
       }
       await status('bps-sample', { conditions: [condition] })
       const [header, row] = (await kubectl('get', 'bps', '-o', 'wide')).trimEnd().split('\n')
-      expect(header?.split(/\s+/).slice(-3)).toEqual(['AGE', 'READY', 'REASON'])
+      expect(header?.split(/\s+/).slice(-4)).toEqual(['AGE', 'READY', 'REASON', 'SUSPENDED'])
       expect(row?.split(/\s+/).slice(-2)).toEqual(['False', 'PodsMissing'])
     } finally {
       await kubectl('delete', 'bps', 'bps-sample')

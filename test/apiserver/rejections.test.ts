@@ -159,12 +159,16 @@ describe('odd input that is meant', () => {
   it('the schema fills in every default, so that parsing adds nothing', async () => {
     const stored = await dryRun(set())
     // The default of the update strategy depends on another field.
-    const { template: _, updateStrategy: __, failover, ...spec } = stored.spec
+    const { template: _, updateStrategy: __, failover, suspend, ...spec } = stored.spec
     const { nodeTimeout = '', ...sameForm } = failover ?? {}
     const parsed = parseSet(stored)
     expect(parsed).toMatchObject({
       ok: true,
-      set: { ...spec, failover: { ...sameForm, nodeTimeoutMs: parseDuration(nodeTimeout) } },
+      set: {
+        ...spec,
+        suspended: suspend,
+        failover: { ...sameForm, nodeTimeoutMs: parseDuration(nodeTimeout) },
+      },
     })
     expect(spec).toMatchObject({ replicas: 1, hotBackups: 0, coldBackups: 0, wakeupTimeout: 5 })
   })

@@ -13,6 +13,10 @@ import type { PodView, Snapshot } from '../snapshot.ts'
  */
 export const isRetained = ({ lease }: SlotMemory): boolean => lease.retainedSince !== undefined
 
+/** True if no node has ever had memory of this incarnation. Unlike memory that is gone, that is no loss. */
+export const isNeverSaved = (slot: SlotMemory | undefined): boolean =>
+  slot === undefined || (isGone(slot) && slot.lease.kept?.length === 0 && !slot.sourceKeeps)
+
 /**
  * Guard against clock jumps, ms. Retention ends by the wall clock of the operator that wrote the mark, but each leader
  * must have seen the mark itself for this long, or for all of `retain` if that is shorter: a clock that jumps ends no
@@ -49,7 +53,7 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
   leaving.flatMap(pod => {
     const slot = s.memory?.slots.get(pod.slot ?? -1)
     if (slot?.lease.holder.uid !== pod.uid || isRetained(slot)) return []
-    if (s.set.suspended) return [suspend(s, slot)]
+    if (s.set.suspended) return isNeverSaved(slot) ? [] : [suspend(s, slot)]
     return mayRetain(s, slot) || pod.waking ? [mark(s, slot)] : []
   })
 
@@ -57,7 +61,8 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
     // Nothing ends by time alone. A slot whose memory is gone stays, too: the status says so, and it starts from an empty state when the set resumes.
-    if (s.set.suspended && !isRetained(slot)) return mayBeginAnew(slot) ? [suspend(s, slot)] : []
+    if (s.set.suspended && !isRetained(slot) && !isNeverSaved(slot))
+      return mayBeginAnew(slot) ? [suspend(s, slot)] : []
     if (s.set.suspended && slot.lease.suspended) return []
     if (!mayRetain(s, slot)) return [forget(s, slot)]
     // The time begins when the set resumes without a place for it.

@@ -31,8 +31,9 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
     if (service === undefined || !isEqual(service.ports, ports))
       changes.push({ type: 'applyService', service: name, ports, slot, version: service?.resourceVersion })
   }
-  // The address of a slot's Service outlives its primary: the Service is deleted only with the slot.
-  const isWhole = !isBusy && new Set(primaries.map(({ slot }) => slot)).size >= s.set.replicas
+  // The address of a slot's Service outlives its primary, and a suspension: the Service is deleted only with the slot.
+  const isWhole =
+    !isBusy && !s.set.suspended && new Set(primaries.map(({ slot }) => slot)).size >= s.set.replicas
   const isWanted = (name: string) => wanted.some(each => each.name === name)
   const goes = (name: string) => !isWanted(name) && (isWhole || s.set.service?.perSlot !== true)
   for (const { name, resourceVersion } of present.services)

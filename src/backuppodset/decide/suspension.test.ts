@@ -152,6 +152,21 @@ describe('D16.suspend: a set that is suspended', () => {
     ])
   })
 
+  it('lets a pod go that has never served and of which no memory was ever saved, and keeps nothing of it', () => {
+    const pending = makePrimary('p0', 0, { ready: false, served: false, node: undefined })
+    const withoutLease = makeMemorySnapshot(suspended, [pending], [], {}, nodes)
+    expect(actions(withoutLease)).toMatchObject([{ type: 'delete', reason: 'Suspended' }])
+    const crashing = makePrimary('p0', 0, { ready: false, served: false })
+    const never = makeSlot({ ...lease, kept: [] }, [])
+    expect(actions(at(never, crashing))).toMatchObject([{ type: 'delete', reason: 'Suspended' }])
+    expect(actions(makeMemorySnapshot(suspended, [], [never], {}, nodes))).toMatchObject([
+      { type: 'deleteSlot', slot: 0, told: { type: 'Normal' } },
+    ])
+    // It was called and comes with the memory of its slot.
+    const coming = makePrimary('p0', 0, { ready: false, served: false }, { promoting: true })
+    expect(ofType(at(running, coming), 'delete')).toEqual([])
+  })
+
   it('stops one primary at a time on each node', () => {
     const [x, y, z] = [
       makePrimary('x', 0, { node: 'n1' }),

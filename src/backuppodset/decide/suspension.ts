@@ -9,7 +9,7 @@ import type { PodView, Snapshot } from '../snapshot.ts'
 import { handoverOverAt } from './losses.ts'
 import { movesOf } from './moves.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
-import { isRetained } from './retention.ts'
+import { isNeverSaved, isRetained } from './retention.ts'
 
 export interface Suspension {
   /** Primaries that leave now: each is saved up to its last instruction, or does not run any more. */
@@ -59,6 +59,8 @@ const savingWord: Word = {
 /** Returns what is to be done about one primary; a reason: it runs on, and nothing is lost. */
 function stepOf(s: Snapshot, memory: MemoryView, pod: PodView, isMoving: boolean): Step {
   const slot = memory.slots.get(pod.slot ?? -1)
+  // It cannot start, for example, and there is no memory to lose.
+  if (!pod.served && !pod.waking && !pod.stage?.promoting && isNeverSaved(slot)) return 'leaves'
   if (slot === undefined || slot.lease.holder.uid !== pod.uid)
     return { reason: reasons.notSaved, message: 'no Lease names it yet, so no agent saves it' }
   if (isRetained(slot)) return 'leaves'

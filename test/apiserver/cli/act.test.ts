@@ -217,3 +217,30 @@ describe('promote', () => {
     expect(await run('promote', 'paused', '0', '--allow-state-loss')).toMatchObject({ exitCode: 3 })
   })
 })
+
+describe('suspend and resume', () => {
+  it('ends the pods with their memory saved, says where it is, and has them back', async () => {
+    const primary = await settled('napping', { checkpoint: {} }, 'Frozen')
+    const asleep = await run('suspend', 'napping')
+    expect([asleep.exitCode, asleep.err]).toMatchObject([0, expect.stringContaining('ok  suspend napping')])
+    expect(asleep.out).toMatch(
+      /^napping is suspended: .*\n {2}slot 0: generation 1, .*4\.1 kB, on cli-a, cli-b/,
+    )
+    const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=napping` })
+    expect(items).toEqual([])
+    const awake = await run('resume', 'napping', '-o', 'json')
+    expect(awake.exitCode).toBe(0)
+    expect(JSON.parse(awake.out)).toMatchObject({ suspended: false, slots: [{ slot: 0, epoch: 2 }] })
+    expect(awake.out).not.toContain(primary)
+  })
+
+  it('exits with 4 while a primary cannot be saved, which runs on', async () => {
+    const primary = await settled('awake', { checkpoint: {} }, 'Frozen')
+    agents.deaf.add(primary)
+    const { exitCode, err } = await run('suspend', 'awake', '--timeout', '3')
+    expect([exitCode, err]).toMatchObject([4, expect.stringContaining('nothing is lost')])
+    expect((await run('resume', 'awake')).exitCode).toBe(0)
+    expect((await api.get(pods, { namespace, name: primary })).metadata.deletionTimestamp).toBeUndefined()
+    agents.deaf.delete(primary)
+  })
+})

@@ -212,13 +212,14 @@ describe('D16.asleep: suspend and resume, and faults at any write', () => {
           })
         },
         isWrite,
-        16,
+        8,
       )
       await suspend(namespace, true)
       await vi.waitFor(
         async () => {
           const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name: 'set' })
-          expect(status?.conditions?.find(({ type }) => type === 'Suspended')?.status).toBe('True')
+          const word = status?.conditions?.find(({ type }) => type === 'Suspended')
+          expect(word, JSON.stringify(status)).toMatchObject({ status: 'True' })
           expect((await api.list(pods, { namespace })).items).toEqual([])
           const [slot] = await slotsOf(namespace)
           expect(slot).toMatchObject({ suspended: true, incarnation: before.incarnation, epoch: 1 })
