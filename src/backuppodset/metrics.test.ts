@@ -30,3 +30,13 @@ it('the gauges of sets end with the term, and begin again with the next one; cou
   metrics.counted({ namespace: 'a', name: 'bps' }, status, now)
   expect(await ofSet()).toEqual(before)
 })
+
+it('a set without primaries, as a suspended one, has no unprotected slots', async () => {
+  const registry = new Registry()
+  const metrics = createSetMetrics(registry)
+  const set = { namespace: 'a', name: 'bps' }
+  metrics.counted(set, { ...status, slots: [slot('None')] }, now)
+  expect(await registry.metrics()).toMatch(/bps_slots\{.*protection="None"\} 1/)
+  metrics.counted(set, { replicas: 0, readyReplicas: 0, slots: [] }, now)
+  expect(await registry.metrics()).not.toMatch(/bps_slots\{.*name="bps"/)
+})

@@ -150,8 +150,10 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
       }
       const slots = status.slots?.filter(({ protection }) => protection !== undefined) ?? []
       showSlots(namespace, name, slots, at)
-      if (slots.length > 0)
-        for (const protection of protections)
+      // Without slots, as while the set is suspended, the last numbers would stay, and an alert with them.
+      for (const protection of protections)
+        if (slots.length === 0) protectedSlots.remove({ namespace, name, protection })
+        else
           protectedSlots.set(
             { namespace, name, protection },
             slots.filter(slot => slot.protection === protection).length,
