@@ -39,7 +39,7 @@ describe('MigrationControllerArgs', () => {
 
   test.each([
     [{ maxMigratingPerNod: 2 }, 'there is no such field'],
-    [{ evictionPolicy: 'Delete' }, 'one of Eviction'],
+    [{ evictionPolicy: 'Force' }, 'one of Eviction, Delete, SoftEviction'],
     [{ maxMigratingPerWorkload: '10 percent' }, 'maxMigratingPerWorkload'],
     [{ flowControlQPS: 'fast' }, 'flowControlQPS'],
     [{ dryRun: 'yes' }, 'true or false'],

@@ -23,6 +23,13 @@ export interface LabelSelector {
   }[]
 }
 
+/**
+ * `Eviction`: by the Eviction API, which asks the disruption budgets. `Delete`: by a plain deletion, which asks none. `SoftEviction`: an
+ * annotation asks the pod's own controller to remove it.
+ */
+export const evictionPolicies = ['Eviction', 'Delete', 'SoftEviction'] as const
+export type EvictionPolicy = (typeof evictionPolicies)[number]
+
 /** `Up`: as Koordinator's design says. `Down`: as Koordinator does since, with at least one pod. */
 export const roundings = ['Up', 'Down'] as const
 /** `Design`: important pods first. `Koordinator`: unimportant ones first, as Koordinator does since. */
@@ -49,6 +56,7 @@ export interface MigrationControllerArgs {
   readonly maxUnavailablePerWorkload: IntOrPercent | undefined
   readonly rounding: (typeof roundings)[number]
   readonly sortOrder: (typeof sortOrders)[number]
+  readonly evictionPolicy: EvictionPolicy
   readonly defaultDeleteOptions: JobDeleteOptions | undefined
   readonly defaultJobMode: JobMode
   readonly defaultJobTtlMs: number
@@ -88,8 +96,6 @@ export function parseArgs(value: unknown): ParsedArgs {
   const given = read.object('args', value ?? {})
   const strange = Object.keys(given).find(name => !fields.has(name))
   if (strange !== undefined) read.invalid(strange, given[strange], 'nothing: there is no such field')
-  // The API server counts evictions as deletions that a PodDisruptionBudget may refuse; a plain DELETE would ask none.
-  read.oneOf('evictionPolicy', given['evictionPolicy'], ['Eviction'], 'Eviction')
   const flag = (name: string, otherwise = false) => read.flag(name, given[name], otherwise)
   const limit = (name: string, otherwise: number) =>
     read.integer(name, given[name], pods, otherwise) || undefined
@@ -121,6 +127,7 @@ export function parseArgs(value: unknown): ParsedArgs {
     maxUnavailablePerWorkload: intOrPercentIn(read, given, 'maxUnavailablePerWorkload'),
     rounding: read.oneOf('rounding', given['rounding'], roundings, 'Up'),
     sortOrder: read.oneOf('sortOrder', given['sortOrder'], sortOrders, 'Design'),
+    evictionPolicy: read.oneOf('evictionPolicy', given['evictionPolicy'], evictionPolicies, 'Eviction'),
     defaultDeleteOptions: isSet(given['defaultDeleteOptions'])
       ? deleteOptionsIn(read, 'defaultDeleteOptions', given['defaultDeleteOptions'])
       : undefined,

@@ -123,6 +123,9 @@ export const evictionCostAnnotation = 'scheduling.koordinator.sh/eviction-cost'
 /** A pod with this cost is never removed. */
 export const neverEvict = 2_147_483_647
 
+/** Asks the controller of a pod to remove it, in its own way and time. The value is JSON. */
+export const softEvictionAnnotation = 'scheduling.koordinator.sh/soft-eviction'
+
 export const koordinatorQosLabel = 'koordinator.sh/qosClass'
 
 /** On a job, an int32: among pods of one class and priority, the higher one comes first. */

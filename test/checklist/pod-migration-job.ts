@@ -26,6 +26,7 @@ export const podMigrationJob: FeatureGroup = {
     feature('PJ22', 'flow control limits how many begin', 'apiserver'),
     feature('PJ23', 'a dry run records its decision, and does nothing', 'apiserver'),
     feature('PJ24', 'each filter of the configuration, with both values', 'unit'),
+    feature('PJ25', 'eviction policies, and options of deletions that jobs override', 'apiserver'),
     feature('PJ27', 'clients and kubectl create jobs, with the rights of the component', 'apiserver'),
     feature('PJ28', 'the configuration in a ConfigMap is read again', 'apiserver'),
     feature('PJ29', 'rollouts and changes of scale win over jobs', 'unit'),

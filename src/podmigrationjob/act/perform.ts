@@ -2,31 +2,16 @@
 
 import { migrations } from '../../api/migration.ts'
 import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
-import { jobConditions } from '../../api/pod-migration-job.ts'
-import type { Api } from '../../kube/api-types.ts'
-import type { Clock } from '../../kube/clock.ts'
-import { isKubeError, type KubeErrorCode, messageOf } from '../../kube/errors.ts'
-import { apiVersionOf, pathOf, pods } from '../../kube/resources.ts'
-import { evictReasons } from '../decide/evict-directly.ts'
+import { isKubeError, messageOf } from '../../kube/errors.ts'
+import { apiVersionOf, pods } from '../../kube/resources.ts'
 import type { Action, JobView } from '../decide/view.ts'
-import { conditionOf, failed, statusAfter, type Word } from '../decide/word.ts'
-import type { Requests } from './requests.ts'
+import { statusAfter } from '../decide/word.ts'
+import { evict, finalCodes, withdraw } from './evict.ts'
+import type { Performer } from './performer.ts'
 import { adopt, createReservation, NoReservation, noReservation, restoreDeletionCost } from './reserve.ts'
-import type { Tokens } from './tokens.ts'
-import type { Writer } from './write-status.ts'
 
 /** Pause between two requests for one eviction, ms: a disruption budget changes when pods become ready. */
 export const evictPauseMs = 5_000
-
-export interface Performer {
-  readonly api: Pick<Api, 'get' | 'create' | 'patch' | 'delete' | 'request'>
-  readonly writer: Writer
-  readonly clock: Pick<Clock, 'now'>
-  readonly evictions: Tokens
-  readonly requests: Requests
-  /** Called after each answer to a request for an eviction. */
-  readonly noteEviction: (result: 'accepted' | 'refused' | 'failed') => void
-}
 
 /** @returns ms after which the evictions that have to wait may be requested; undefined: none waits. */
 export async function perform(
@@ -64,50 +49,6 @@ export async function perform(
   return waits.length === 0 ? undefined : Math.max(1, Math.min(...waits))
 }
 
-/** By the Eviction API, which asks the disruption budgets, and with the uid: a namesake is another pod. */
-async function evict(
-  { view, pod }: Extract<Action, { type: 'evict' }>,
-  { defaultDeleteOptions }: MigrationControllerArgs,
-  { api, writer, clock, requests, noteEviction }: Performer,
-  signal: AbortSignal,
-): Promise<void> {
-  const { namespace, name, uid } = pod
-  const given = (view.parsed.ok ? view.parsed.job.deleteOptions : undefined) ?? defaultDeleteOptions
-  const deleteOptions = { ...given, preconditions: { ...given?.preconditions, uid } }
-  const body = { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name }, deleteOptions }
-  const path = pathOf(pods, { namespace, name, subresource: 'eviction' })
-  requests.note(view.uid, 'unanswered')
-  const write = (word: Word) => writer.write(view, statusAfter(view, word, clock.now()), signal)
-  try {
-    await api.request('POST', path, { body, contentType: 'application/json', signal })
-  } catch (error) {
-    // The next pass sees that the pod is gone, or that another one has its name.
-    if (isKubeError(error) && !error.ambiguous && error.code !== 'Aborted') requests.note(view.uid, 'none')
-    if (isKubeError(error, 'NotFound')) return
-    if (!isKubeError(error) || error.ambiguous || error.code === 'Aborted') throw error
-    const isFinal = finalCodes.includes(error.code)
-    noteEviction(isFinal ? 'failed' : 'refused')
-    const word = isFinal ? failed(evictReasons.failed, error.message) : refusedNow(error.message)
-    await write({ ...word, condition: { type: jobConditions.eviction, status: 'False' } })
-    return
-  }
-  noteEviction('accepted')
-  // From now on the job cannot be aborted. An abort that refuses this write comes too late: the next pass writes it again.
-  requests.note(view.uid, 'accepted')
-  if (conditionOf(view.status, jobConditions.eviction)?.reason === evictReasons.evicting) return
-  const word = {
-    phase: 'Running',
-    reason: evictReasons.evicting,
-    message: 'the pod is being deleted',
-  } as const
-  await write({ ...word, condition: { type: jobConditions.eviction, status: 'False' } })
-}
-
-/** Answers that another request would get as well. */
-const finalCodes: readonly KubeErrorCode[] = ['Forbidden', 'Invalid', 'BadRequest']
-
-const refusedNow = (message: string): Word => ({ phase: 'Running', reason: evictReasons.failed, message })
-
 async function write(
   action: Exclude<Action, { type: 'evict' }>,
   { api, writer, clock }: Performer,
@@ -126,11 +67,15 @@ async function write(
       await adopt(api, action, signal)
       return
     case 'restoreDeletionCost':
-      await restoreDeletionCost(api, action, signal).catch(async (error: unknown) => {
+    case 'withdraw': {
+      const undone =
+        action.type === 'withdraw' ? withdraw(api, action, signal) : restoreDeletionCost(api, action, signal)
+      await undone.catch(async (error: unknown) => {
         if (!isKubeError(error) || !finalCodes.includes(error.code)) throw error
         await writer.write(action.view, statusAfter(action.view, action.end, clock.now()), signal)
       })
       return
+    }
     case 'deleteReservation':
       await api
         .delete(pods, { namespace: action.namespace, name: action.name }, preconditionsOf(action), { signal })

@@ -11,15 +11,31 @@ export const evictReasons = {
   coming: 'EvictionComing',
   /** Accepted. */
   evicting: 'Evicting',
+  /** An annotation asks the pod's controller; an abort is in time. */
+  softly: 'SoftEvicting',
   failed: 'FailedEvict',
   complete: 'EvictComplete',
 } as const
+
+/** Names the job in the annotation of a soft eviction. */
+export const initiatorOf = ({ uid }: Pick<JobView, 'uid'>): string => `PodMigrationJob/${uid}`
+
+/** A request that a pod still carries is taken back before its job ends: its controller would follow it later. */
+export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
+  const word = removed(view, job, isTimedOut, rules)
+  const { pod } = view
+  const isEnd = word.phase === 'Failed' || word.phase === 'Aborted'
+  if (!isEnd || pod === undefined || pod.isTerminating) return word
+  if (pod.softEvictionBy === initiatorOf(view))
+    return { ...aborting, action: { type: 'withdraw', view, pod, end: word } }
+  return view.eviction === 'unanswered' ? aborting : word
+}
 
 /**
  * The status announces the eviction before it is requested. So a pod that is gone was evicted by the job if the condition is there, and went
  * by itself if not, whenever the operator ended.
  */
-export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
+function removed(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
   const { pod, status } = view
   const eviction = conditionOf(status, jobConditions.eviction)
   const name = `${job.pod.namespace}/${job.pod.name}`
@@ -49,7 +65,9 @@ export function evictDirectly(view: JobView, job: ParsedJob, isTimedOut: boolean
   if (refusal !== undefined) return unlessAccepted(view, refusal)
   const held = beforeAct(view, job, rules)
   if (held !== undefined) return held
-  return eviction === undefined ? coming : again(view, pod)
+  if (eviction === undefined) return coming
+  const isSoft = rules.config.ok && rules.config.args.evictionPolicy === 'SoftEviction'
+  return isSoft && pod.softEvictionBy === initiatorOf(view) ? softly : again(view, pod)
 }
 
 /** A job that ends says that the pod stays, so it waits until that is certain. */
@@ -57,14 +75,22 @@ function unlessAccepted({ eviction, status, seenForMs }: JobView, end: Word): Wo
   // The last leader has written it, and the cache of pods may not show yet that the pod goes.
   const isSaid = conditionOf(status, jobConditions.eviction)?.reason === evictReasons.evicting
   if (eviction === 'none' && (!isSaid || seenForMs >= settlesMs)) return end
-  return {
-    ...{ phase: 'Running', reason: 'Aborting' },
-    message: 'the operator looks whether the eviction was accepted',
-  }
+  return aborting
+}
+
+const aborting: Word = {
+  ...{ phase: 'Running', reason: 'Aborting' },
+  message: 'the operator looks whether the eviction was accepted, or takes its request back',
 }
 
 const coming: Word = {
   ...{ phase: 'Running', reason: evictReasons.coming, message: 'the eviction is requested' },
+  condition: { type: jobConditions.eviction, status: 'False' },
+}
+
+const softly: Word = {
+  ...{ phase: 'Running', reason: evictReasons.softly },
+  message: 'an annotation asks the controller of the pod to remove it',
   condition: { type: jobConditions.eviction, status: 'False' },
 }
 

@@ -67,6 +67,13 @@ export type ReservationFacts =
       readonly isAdopted: boolean
     }
 
+/** How a job ends after an act, or if the API server refuses the act for good. */
+interface End {
+  readonly phase: JobPhase
+  readonly reason: string
+  readonly message: string
+}
+
 /** An act that the status of its job announces. It is done once the API server has the status. */
 export type Action =
   | { readonly type: 'evict'; readonly view: JobView; readonly pod: PodFacts }
@@ -88,9 +95,10 @@ export type Action =
       readonly pod: PodFacts
       /** Undefined: the pod had none. */
       readonly cost: string | undefined
-      /** How the job ends after it, or if the API server refuses it for good. */
-      readonly end: { readonly phase: JobPhase; readonly reason: string; readonly message: string }
+      readonly end: End
     }
+  /** Takes the request of a soft eviction back. */
+  | { readonly type: 'withdraw'; readonly view: JobView; readonly pod: PodFacts; readonly end: End }
   | {
       readonly type: 'deleteReservation'
       readonly view: JobView

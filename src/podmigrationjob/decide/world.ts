@@ -54,6 +54,8 @@ export interface PodFacts {
   readonly evictionCost: number
   /** As its annotation says it; undefined: it has none, or none that a ReplicaSet reads. */
   readonly deletionCost: string | undefined
+  /** Which job or tool asks its controller to remove it; undefined: none, or a text that does not say. */
+  readonly softEvictionBy: string | undefined
   readonly owner:
     | { readonly type: 'none' }
     /** The caches do not show the controller of its controller. */

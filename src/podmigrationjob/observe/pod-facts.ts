@@ -1,8 +1,13 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { readAnnotation } from '../../api/json-annotation.ts'
 import { deletionCostAnnotation } from '../../api/labels.ts'
 import { int32In } from '../../api/parse-pod-migration-job.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import { evictionCostAnnotation, koordinatorQosLabel } from '../../api/pod-migration-job.ts'
+import {
+  evictionCostAnnotation,
+  koordinatorQosLabel,
+  softEvictionAnnotation,
+} from '../../api/pod-migration-job.ts'
 import { isSelected } from '../../kube/label-selector.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { controllerOf } from '../../kube/owner.ts'
@@ -41,12 +46,21 @@ function qosOf({ metadata, status }: Pod): QosClass {
   return status?.qosClass === 'BestEffort' ? 'BE' : 'LS'
 }
 
+/** Characters. Those of jobs are shorter. */
+export const longestSoftEviction = 4_096
+
 const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
 /** The API server refuses any other text than an int32. */
 function deletionCostOf(annotations: Readonly<Record<string, string>>): string | undefined {
   const text = annotations[deletionCostAnnotation]
   return text !== undefined && /^-?\d{1,10}$/.test(text) ? text : undefined
+}
+
+/** A tenant may write any text. */
+function softEvictionByOf(annotations: Readonly<Record<string, string>>): string | undefined {
+  const { initiator } = readAnnotation(annotations[softEvictionAnnotation], longestSoftEviction) ?? {}
+  return typeof initiator === 'string' ? initiator : undefined
 }
 
 /** The workload at the top: the Deployment behind a ReplicaSet. */
@@ -78,6 +92,7 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
         isFailed: pod.status?.phase === 'Failed',
         qos: qosOf(pod),
         deletionCost: deletionCostOf(annotations),
+        softEvictionBy: softEvictionByOf(annotations),
         evictionCost: int32In(annotations[evictionCostAnnotation]),
         isStatic: mirrorAnnotation in annotations || controllerOf(pod)?.kind === 'Node',
         hasLocalStorage: volumes.some(({ emptyDir }) => emptyDir !== undefined),

@@ -2,7 +2,7 @@
 
 import { deletionCostAnnotation } from '../../api/labels.ts'
 import { argsConfigMap } from '../../api/migration-controller-args.ts'
-import { evictionCostAnnotation } from '../../api/pod-migration-job.ts'
+import { evictionCostAnnotation, softEvictionAnnotation } from '../../api/pod-migration-job.ts'
 import type { Api } from '../../kube/api-types.ts'
 import { type Cache, createCacheSet } from '../../kube/cache-set.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -24,7 +24,7 @@ import {
   statefulSets,
 } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
-import { mirrorAnnotation } from './pod-facts.ts'
+import { longestSoftEviction, mirrorAnnotation } from './pod-facts.ts'
 
 export interface WorldStores {
   readonly pods: Store<Pod>
@@ -81,12 +81,16 @@ export function openWorld(options: WorldCachesOptions, signal: AbortSignal): Wor
   }
 }
 
-const keptAnnotations: readonly string[] = [evictionCostAnnotation, deletionCostAnnotation, mirrorAnnotation]
+const keptAnnotations: readonly string[] = [
+  ...[evictionCostAnnotation, deletionCostAnnotation, softEvictionAnnotation, mirrorAnnotation],
+]
 
 /** Drops what no rule reads: the cluster may have a hundred thousand pods. */
 export function withoutSpec({ metadata, spec, status }: Pod): Pod {
   const { managedFields: _, annotations = {}, ...rest } = metadata
-  const kept = Object.entries(annotations).filter(([name]) => keptAnnotations.includes(name))
+  const kept = Object.entries(annotations).filter(
+    ([name, text]) => keptAnnotations.includes(name) && text.length <= longestSoftEviction,
+  )
   const { nodeName, priority, priorityClassName, volumes = [] } = spec ?? {}
   const { phase, qosClass, conditions = [] } = status ?? {}
   return {

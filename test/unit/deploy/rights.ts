@@ -296,7 +296,7 @@ export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>
       code: /\.get\(customResourceDefinitions/,
     },
     '/pods/eviction create': {
-      file: 'src/podmigrationjob/act/perform.ts',
+      file: 'src/podmigrationjob/act/evict.ts',
       code: /subresource: 'eviction'/,
     },
     'backup.example.com/migrations create': {
