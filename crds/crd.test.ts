@@ -59,8 +59,10 @@ describe('the CRDs', () => {
       // As many entries as there are phases and types of conditions.
       '.status.phaseTimes 7',
       '.status.conditions 4',
-      '.status.conditions 8',
-      '.status.conditions 8',
+      ...['.status.conditions 10', '.status.conditions 10'],
+      // A reservation has one pod, and two types of conditions.
+      ...['.status.currentOwners 1', '.status.conditions 4'],
+      ...['.status.currentOwners 1', '.status.conditions 4'],
       '.status.conditions 4',
     ])
   })

@@ -11,12 +11,14 @@ import {
   type PodMigrationJob,
   podMigrationJobs,
 } from '../src/api/pod-migration-job.ts'
+import { koordinatorReservations, type Reservation, reservations } from '../src/api/reservation.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
 import type { Schema } from '../src/api/schema/build.ts'
 import { migratingPodSchema } from '../src/api/schema/migrating-pod.ts'
 import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
 import { podMigrationJobSchema } from '../src/api/schema/pod-migration-job.ts'
+import { reservationSchema } from '../src/api/schema/reservation.ts'
 import type { KubeObject } from '../src/kube/object.ts'
 import type { Resource } from '../src/kube/resources.ts'
 
@@ -126,6 +128,10 @@ export const migrationCrd = () =>
     schema: migrationSchema(),
   })
 
+/** Our definitions of Koordinator's kinds. */
+const marked = ({ group }: Resource<KubeObject>): Pick<Parts, 'labels'> =>
+  group === koordinatorJobs.group ? { labels: { [koordinatorMark.label]: koordinatorMark.value } } : {}
+
 export const podMigrationJobCrd = (resource: Resource<PodMigrationJob>) =>
   crdOf(resource, {
     scope: 'Cluster',
@@ -140,14 +146,30 @@ export const podMigrationJobCrd = (resource: Resource<PodMigrationJob>) =>
       column('PodNamespace', '.spec.podRef.namespace'),
       column('Pod', '.spec.podRef.name'),
       column('NewPod', '.status.podRef.name'),
+      column('Reservation', '.spec.reservationOptions.reservationRef.name', { priority: 1 }),
       column('TTL', '.spec.ttl', { priority: 1 }),
       column('Mode', '.spec.mode', { priority: 1 }),
     ],
     subresources: { status: {} },
     schema: podMigrationJobSchema(resource.group),
-    ...(resource.group === koordinatorJobs.group && {
-      labels: { [koordinatorMark.label]: koordinatorMark.value },
-    }),
+    ...marked(resource),
+  })
+
+export const reservationCrd = (resource: Resource<Reservation>) =>
+  crdOf(resource, {
+    scope: 'Cluster',
+    names: { singular: 'reservation', categories: ['all'] },
+    columns: [
+      column('Phase', '.status.phase'),
+      age,
+      column('Node', '.status.nodeName'),
+      column('TTL', '.spec.ttl'),
+      column('Expires', '.spec.expires'),
+      column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: reservationSchema(resource.group),
+    ...marked(resource),
   })
 
 export const migratingPodCrd = () =>
@@ -194,6 +216,14 @@ export const crdFiles: readonly { readonly file: URL; readonly yaml: () => strin
   {
     file: new URL('koordinator/scheduling.koordinator.sh_podmigrationjobs.yaml', import.meta.url),
     yaml: () => yaml(headerOf('src/api/schema/'), podMigrationJobCrd(koordinatorJobs)),
+  },
+  {
+    file: new URL('pod-migration-jobs/backup.example.com_reservations.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), reservationCrd(reservations)),
+  },
+  {
+    file: new URL('koordinator/scheduling.koordinator.sh_reservations.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), reservationCrd(koordinatorReservations)),
   },
   {
     file: new URL('backup.example.com_migratingpods.yaml', import.meta.url),

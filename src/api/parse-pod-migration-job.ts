@@ -1,7 +1,9 @@
+import { apiVersionOf } from '../kube/resources.ts'
 import { deleteOptionsIn } from './delete-options.ts'
 import type { Refusal } from './errors.ts'
 import { parseDuration } from './memory.ts'
 import type { MigrationControllerArgs } from './migration-controller-args.ts'
+import { placementIn } from './parse-reservation.ts'
 import {
   type JobDeleteOptions,
   type JobMode,
@@ -13,7 +15,8 @@ import {
   skipGates,
 } from './pod-migration-job.ts'
 import { type Reader, reader } from './reader.ts'
-import { isSet, textsIn } from './unknown.ts'
+import { koordinatorReservations, type Placement, reservations } from './reservation.ts'
+import { isSet, objectIn, textsIn } from './unknown.ts'
 
 export interface ParsedJob {
   readonly isPaused: boolean
@@ -22,9 +25,19 @@ export interface ParsedJob {
   readonly mode: JobMode
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string | undefined }
   readonly deleteOptions: JobDeleteOptions | undefined
+  /** The Reservation that the job uses, or will use; undefined: the operator creates one. */
+  readonly reservationRef: JobReservationRef | undefined
+  /** Where the replacement may run, for the Reservation that the operator creates. */
+  readonly placement: Placement
   readonly skipGates: ReadonlySet<SkipGate>
   /** Among pods of one class and priority, the higher one comes first. */
   readonly priority: number
+}
+
+export interface JobReservationRef {
+  readonly group: string
+  readonly name: string
+  readonly uid: string | undefined
 }
 
 export type ParsedJobOrRefused =
@@ -35,11 +48,21 @@ export type ParsedJobOrRefused =
 export function parseJob(
   { metadata, spec: given }: Pick<PodMigrationJob, 'spec' | 'metadata'>,
   args: Pick<MigrationControllerArgs, 'defaultJobTtlMs' | 'defaultJobMode'>,
+  group = reservations.group,
 ): ParsedJobOrRefused {
   const refused: Refusal[] = []
   const read = reader(refused)
   const spec = read.object('spec', given)
   const ttlGiven = spec['ttl']
+  const options = read.object('spec.reservationOptions', spec['reservationOptions'])
+  // An option that has no effect would promise what the operator does not do.
+  if (isSet(options['preemptionOptions']))
+    read.invalid(
+      'spec.reservationOptions.preemptionOptions',
+      options['preemptionOptions'],
+      'nothing: leave it out',
+    )
+  const template = objectIn(objectIn(objectIn(options['template'])['spec'])['template'])
   const job: ParsedJob = {
     isPaused: read.flag('spec.paused', spec['paused'], false),
     isAborted: read.flag('spec.abort', spec['abort'], false),
@@ -51,6 +74,8 @@ export function parseJob(
     deleteOptions: isSet(spec['deleteOptions'])
       ? deleteOptionsIn(read, 'spec.deleteOptions', spec['deleteOptions'])
       : undefined,
+    reservationRef: reservationIn(read, options['reservationRef'], group),
+    placement: placementIn(read, 'spec.reservationOptions.template.spec.template.spec', template['spec']),
     skipGates: gatesIn(read, spec),
     priority: int32In(metadata.annotations?.[migrationPriorityAnnotation]),
   }
@@ -71,6 +96,23 @@ function podIn(read: Reader, value: unknown): ParsedJob['pod'] {
     if (!isSet(ref[key])) read.invalid(`spec.podRef.${key}`, undefined, `the ${key} of the pod`)
   if (isSet(ref['kind']) && ref['kind'] !== 'Pod') read.invalid('spec.podRef.kind', ref['kind'], 'Pod')
   return { namespace: text('namespace', 63), name: text('name', 253), uid: text('uid', 64) || undefined }
+}
+
+/** @param otherwise the group of the job, whose Reservations it means if it names none. */
+function reservationIn(read: Reader, value: unknown, otherwise: string): JobReservationRef | undefined {
+  if (!isSet(value)) return undefined
+  const field = 'spec.reservationOptions.reservationRef'
+  const ref = read.object(field, value)
+  const text = (key: string, max: number) => read.text(`${field}.${key}`, ref[key], { min: 1, max }, '')
+  if (!isSet(ref['name'])) read.invalid(`${field}.name`, undefined, 'the name of a Reservation')
+  if (isSet(ref['kind']) && ref['kind'] !== 'Reservation')
+    read.invalid(`${field}.kind`, ref['kind'], 'Reservation')
+  const version = text('apiVersion', 64)
+  const groups = [reservations, koordinatorReservations]
+  const found = groups.find(each => apiVersionOf(each) === version)
+  if (version !== '' && found === undefined)
+    read.invalid(`${field}.apiVersion`, version, groups.map(apiVersionOf).join(' or '))
+  return { group: found?.group ?? otherwise, name: text('name', 253), uid: text('uid', 64) || undefined }
 }
 
 function gatesIn(read: Reader, spec: Readonly<Record<string, unknown>>): ReadonlySet<SkipGate> {

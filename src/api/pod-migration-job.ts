@@ -5,6 +5,7 @@
 import type { Condition } from '../kube/conditions.ts'
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
+import type { ObjectReference, PlacementTemplate } from './reservation.ts'
 
 /**
  * `ReservationFirst`: a replacement is scheduled and ready before the pod goes. `EvictDirectly`: the pod is evicted at once. `Live`:
@@ -36,6 +37,15 @@ export interface JobDeleteOptions {
   readonly preconditions?: { readonly uid?: string; readonly resourceVersion?: string }
 }
 
+export interface ReservationOptions {
+  /** The Reservation that the job uses. Absent: the operator creates one, and writes it here. */
+  readonly reservationRef?: ObjectReference
+  /** Where the replacement may run, for the Reservation that the operator creates. */
+  readonly template?: { readonly spec?: { readonly template?: PlacementTemplate } }
+  /** Reserved by Koordinator's design. A job that has it is refused. */
+  readonly preemptionOptions?: Readonly<Record<string, never>>
+}
+
 export interface PodMigrationJobSpec {
   /** True: the job waits. */
   readonly paused?: boolean
@@ -52,6 +62,7 @@ export interface PodMigrationJobSpec {
     /** Absent: the pod that has the name when the operator first looks. */
     readonly uid?: string
   }
+  readonly reservationOptions?: ReservationOptions
   readonly deleteOptions?: JobDeleteOptions
   readonly skipGates?: readonly SkipGate[]
   /** Why the gates are skipped. */
@@ -79,7 +90,7 @@ export interface PodMigrationJobStatus {
   }
   /** Name and uid of the Migration of a job with mode `Live`; without the uid it is not created yet. */
   readonly migration?: { readonly name: string; readonly uid?: string }
-  /** The pod that reserves room for the replacement, and becomes it; without the uid it is not created yet. */
+  /** The Reservation that holds room for the replacement; without the uid it is not created yet. */
   readonly reservation?: { readonly name: string; readonly uid?: string }
   /** The mode under which the job was admitted. */
   readonly mode?: JobMode
@@ -101,7 +112,7 @@ export const jobLimits = Object.freeze({
   /** Seconds. */
   gracePeriod: { min: 0, max: 86_400 },
   skipReason: { min: 1, max: 1_024 },
-  conditions: 8,
+  conditions: 10,
 } as const)
 
 const jobResource = (group: string): Resource<PodMigrationJob> =>
@@ -131,7 +142,7 @@ export const koordinatorQosLabel = 'koordinator.sh/qosClass'
 /** On a job, an int32: among pods of one class and priority, the higher one comes first. */
 export const migrationPriorityAnnotation = 'backup.example.com/migration-priority'
 
-/** On a pod that was made for a job: the uid of the job. */
+/** On a pod that holds the room of a Reservation: the uid of the Reservation. */
 export const reservationLabel = 'backup.example.com/reservation'
 
 /** Among pods that are equally ready, a ReplicaSet deletes the cheapest pod first. */
@@ -143,12 +154,18 @@ export const jobConditions = {
   arbitrated: 'Arbitrated',
   /** True when the pod is gone. */
   eviction: 'Eviction',
-  /** True when the replacement exists. */
+  /** True when the Reservation exists, and the job refers to it. */
   reservationCreated: 'ReservationCreated',
   /** True when the replacement has a node. */
   reservationScheduled: 'ReservationScheduled',
   /** True when the replacement is ready. */
   boundPodReady: 'BoundPodReady',
+  /** True when the workload has adopted the replacement. */
+  podBound: 'PodBoundReservation',
+  /** True when the Reservation says the same. */
+  reservationBound: 'ReservationBound',
+  /** True when a pod that had no node at the beginning of its job has a node. */
+  podScheduled: 'PodScheduled',
   /** True when the pod has moved with its memory. */
   migrated: 'Migrated',
 } as const

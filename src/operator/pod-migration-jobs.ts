@@ -1,4 +1,5 @@
 import { koordinatorJobs, podMigrationJobs } from '../api/pod-migration-job.ts'
+import { koordinatorReservations, reservations } from '../api/reservation.ts'
 import type { Manager } from '../kube/manager.ts'
 import { createJobController } from '../podmigrationjob/controller.ts'
 import { createJobMetrics } from '../podmigrationjob/report/metrics.ts'
@@ -20,6 +21,8 @@ export function leadJobs(
     api: manager.leaderApi,
     jobs: manager.cache(podMigrationJobs, optional),
     koordinatorJobs: manager.cache(koordinatorJobs, { awaited: 'not' }),
+    reservations: manager.cache(reservations, optional),
+    koordinatorReservations: manager.cache(koordinatorReservations, { awaited: 'not' }),
     queue: manager.queue({ name: 'podmigrationjob', backoff: { initialMs: 100, maxMs: 10_000, jitter: 0 } }),
     metrics: createJobMetrics(metrics.registry),
     controllerMetrics: metrics.controller,

@@ -1,12 +1,8 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { Migration } from '../api/migration.ts'
 import { type MigrationControllerArgs, parseArgs } from '../api/migration-controller-args.ts'
-import {
-  type JobPhase,
-  koordinatorJobs,
-  type PodMigrationJob,
-  podMigrationJobs,
-} from '../api/pod-migration-job.ts'
+import type { JobPhase, PodMigrationJob } from '../api/pod-migration-job.ts'
+import type { Reservation } from '../api/reservation.ts'
 import { linkedTo } from '../kube/abort.ts'
 import type { Api } from '../kube/api-types.ts'
 import type { Cache } from '../kube/cache-set.ts'
@@ -22,13 +18,14 @@ import { createSince } from '../slot/observe/since.ts'
 import { perform } from './act/perform.ts'
 import type { Performer } from './act/performer.ts'
 import { createRequests } from './act/requests.ts'
+import { performReservation, writeReservation } from './act/reservation.ts'
 import { createTokens } from './act/tokens.ts'
 import { createWriter, isAnyOpen } from './act/write-status.ts'
 import { decide, type Plan } from './decide/next.ts'
 import type { JobView } from './decide/view.ts'
 import { configIn } from './observe/config.ts'
-import { createKoordinatorCheck, rememberedMs } from './observe/koordinator.ts'
-import { type KnownJob, observe } from './observe/observe.ts'
+import { createKnown } from './observe/known.ts'
+import { observe } from './observe/observe.ts'
 import { openWorld, type WorldCaches } from './observe/world-caches.ts'
 import type { JobMetrics } from './report/metrics.ts'
 
@@ -37,6 +34,9 @@ export interface JobControllerOptions {
   readonly jobs: Cache<PodMigrationJob>
   /** Jobs in Koordinator's group. */
   readonly koordinatorJobs: Cache<PodMigrationJob>
+  readonly reservations: Cache<Reservation>
+  /** Reservations in Koordinator's group. */
+  readonly koordinatorReservations: Cache<Reservation>
   readonly sets: Store<BackupPodSet>
   readonly migrations: Store<Migration> & Pick<Cache<Migration>, 'hasSynced'>
   /** The operator's own namespace, with the configuration. */
@@ -70,7 +70,6 @@ interface Term {
 export function createJobController(options: JobControllerOptions): Controller {
   const { queue, clock, log, random, jobs, api, metrics } = options
   const since = createSince(clock)
-  const isKoordinatorServed = createKoordinatorCheck(api, clock)
   const evictions = createTokens(clock)
   const flow = createTokens(clock)
   const requests = createRequests(clock)
@@ -80,7 +79,8 @@ export function createJobController(options: JobControllerOptions): Controller {
   // While all jobs have ended, no change of a pod matters.
   let isBusy = true
   const look = () => queue.add(all, { afterMs: defaults.arbitrationIntervalMs })
-  for (const store of [jobs, options.koordinatorJobs, options.migrations]) store.subscribe(look)
+  const watched = [jobs, options.koordinatorJobs, options.reservations, options.koordinatorReservations]
+  for (const store of [...watched, options.migrations]) store.subscribe(look)
 
   const beginTerm = (signal: AbortSignal): Term => {
     const world = openWorld(options, signal)
@@ -90,24 +90,13 @@ export function createJobController(options: JobControllerOptions): Controller {
     })
     return { world, writer: createWriter(api) }
   }
-  const knownJobs = async (signal: AbortSignal): Promise<readonly KnownJob[]> => {
-    const other = options.koordinatorJobs
-    if (!jobs.hasSynced()) throw new RetryLater(incompleteMs, 'the list of jobs is not complete yet')
-    const isServed = (other.size > 0 || !other.hasSynced()) && (await isKoordinatorServed(signal))
-    // Koordinator may be removed, and its kind be defined by us.
-    if (!isServed && other.size > 0) queue.add(all, { afterMs: rememberedMs })
-    if (isServed && !other.hasSynced())
-      throw new RetryLater(incompleteMs, "the list of Koordinator's jobs is not complete yet")
-    return [
-      ...jobs.list().map(job => ({ resource: podMigrationJobs, job })),
-      ...(isServed ? other.list().map(job => ({ resource: koordinatorJobs, job })) : []),
-    ]
-  }
+  const known = createKnown(options)
 
   const reconcile = async (_: string, { signal }: { readonly signal: AbortSignal }): Promise<Result> => {
-    const listed = await knownJobs(signal)
-    if (listed.length === 0 || signalOfTerm === undefined) return {}
-    if (term === undefined && !isAnyOpen(listed)) return {}
+    const { jobs: listed, reservations: listedReservations } = await known(signal)
+    const isAnythingOpen = isAnyOpen(listed, listedReservations)
+    if (listed.length + listedReservations.length === 0 || signalOfTerm === undefined) return {}
+    if (term === undefined && !isAnythingOpen) return {}
     term ??= beginTerm(signalOfTerm)
     const { world, writer } = term
     const [missing] = world.missing()
@@ -122,13 +111,14 @@ export function createJobController(options: JobControllerOptions): Controller {
     if (config.ok) defaults = config.args
     const deps = { ...options, world: world.stores, since, clock, requests }
     const begun = clock.monotonic()
-    const { views, world: facts } = observe(writer.merged(listed), defaults, deps)
+    const merged = writer.merged(listed)
+    const { views, reservations, world: facts } = observe(merged, listedReservations, defaults, deps)
     const { flowControl } = defaults
     const tokens = flowControl === undefined ? Number.POSITIVE_INFINITY : flow.available(flowControl)
-    const plan = decide(views, { world: facts, config, now: clock.now(), tokens })
+    const plan = decide(views, { world: facts, reservations, config, now: clock.now(), tokens })
     metrics.arbitrated((clock.monotonic() - begun) / 1000)
     metrics.jobs(byPhase(views), plan.waiting)
-    isBusy = isAnyOpen(listed)
+    isBusy = isAnythingOpen
     requests.keep(new Set(views.map(({ uid }) => uid)))
     if (flowControl !== undefined) flow.take(plan.admitted)
     const performer: Performer = { api, writer, clock, evictions, requests, noteEviction: metrics.eviction }
@@ -172,7 +162,7 @@ function byPhase(views: readonly JobView[]): ReadonlyMap<JobPhase, number> {
 
 /** Writes the statuses first: an act is done only if an earlier pass has announced it. */
 async function execute(
-  { statuses, actions, deletions, againAfterMs }: Plan,
+  { statuses, actions, deletions, reservations, againAfterMs }: Plan,
   args: MigrationControllerArgs,
   performer: Performer,
   { api, signal, log }: Pick<JobControllerOptions, 'api' | 'log'> & { readonly signal: AbortSignal },
@@ -180,18 +170,22 @@ async function execute(
   const written = await Promise.allSettled([
     ...statuses.map(({ view, status }) => performer.writer.write(view, status, signal)),
     ...deletions.map(view => remove(api, view, signal)),
+    ...reservations.statuses.map(each => writeReservation(api, each, signal)),
   ])
   signal.throwIfAborted()
   for (const { view, status } of statuses)
     if (status.phase !== 'Pending')
       log.info({ job: view.key, phase: status.phase, reason: status.reason }, 'job')
-  const acted = await Promise.allSettled([perform(actions, args, performer, signal)])
+  const acted = await Promise.allSettled([
+    perform(actions, args, performer, signal),
+    ...reservations.actions.map(action => performReservation(action, performer, signal)),
+  ])
   signal.throwIfAborted()
   const [error] = [...written, ...acted].flatMap(result =>
     result.status === 'rejected' ? [result.reason] : [],
   )
   const [result] = acted
-  const evictAfterMs = result.status === 'fulfilled' ? result.value : undefined
+  const evictAfterMs = result?.status === 'fulfilled' ? (result.value ?? undefined) : undefined
   const isGoingOn = statuses.some(({ status }) => status.phase === 'Running')
   const times = [againAfterMs, evictAfterMs, isGoingOn ? 0 : undefined].filter(ms => ms !== undefined)
   const requeueAfterMs = error === undefined ? (times.length > 0 ? Math.min(...times) : undefined) : retryMs

@@ -7,12 +7,20 @@ const feature = (id: string, title: string, provenBy: ProjectName): Feature => (
 export const podMigrationJob: FeatureGroup = {
   name: 'PodMigrationJob',
   features: [
+    feature('PJ01', 'the kind: all fields, enums, the status as a subresource, columns', 'apiserver'),
     feature('PJ02', 'eviction cost: default, negative, order; the highest one is never removed', 'apiserver'),
     feature('PJ03', 'nothing happens for a paused job', 'apiserver'),
     feature('PJ04', 'a job fails when its ttl is over, and its reservation is released', 'apiserver'),
     feature('PJ05', 'a job without a mode has ReservationFirst', 'apiserver'),
     feature('PJ06', 'EvictDirectly: the pod is removed, and the job succeeds', 'apiserver'),
     feature('PJ07', 'ReservationFirst: the pod goes only when its replacement is there', 'e2e'),
+    feature('PJ08', 'the template of a reservation is merged with the workload', 'apiserver'),
+    feature('PJ09', 'a Reservation that the job names is used, and none is created', 'apiserver'),
+    feature(
+      'PJ10',
+      'the Reservation is written into the job, and a restart makes no second one',
+      'apiserver',
+    ),
     feature('PJ11', 'a reservation that fails leaves the pod alone', 'apiserver'),
     feature('PJ12', 'the status names the new pod and its node', 'e2e'),
     feature('PJ14', 'a job that its user aborts stops, and its reservation is released', 'apiserver'),

@@ -6,6 +6,7 @@ import {
   jobPhases,
   type PodMigrationJobSpec,
   type PodMigrationJobStatus,
+  type ReservationOptions,
   skipGates,
 } from '../pod-migration-job.ts'
 import {
@@ -22,6 +23,7 @@ import {
   text,
   time,
 } from './build.ts'
+import { placementTemplate, reference } from './reservation.ts'
 import { condition } from './status.ts'
 
 const name = { minLength: 1, maxLength: 253 }
@@ -77,6 +79,38 @@ const deleteOptions = object<JobDeleteOptions>(
   },
 )
 
+type JobTemplate = NonNullable<ReservationOptions['template']>
+
+const reservationOptions = object<ReservationOptions>(
+  {
+    reservationRef: reference(
+      'The Reservation that the job uses. Absent: the operator creates one, and writes it here.',
+      'Reservation',
+    ),
+    template: object<JobTemplate>(
+      {
+        spec: object<NonNullable<JobTemplate['spec']>>(
+          { template: placementTemplate('Where the replacement may run, beside the rules of its workload.') },
+          {},
+          { description: 'Spec of the Reservation: the operator fills the rest in.' },
+        ),
+      },
+      {},
+      { description: 'Of the Reservation that the operator creates.' },
+    ),
+    preemptionOptions: object<NonNullable<ReservationOptions['preemptionOptions']>>(
+      {},
+      {},
+      {
+        description:
+          'Not available: the operator refuses jobs that have it, and no other pod moves for a job.',
+      },
+    ),
+  },
+  {},
+  { description: 'How room is held for the replacement, with mode ReservationFirst.' },
+)
+
 const spec = (): SchemaOf<PodMigrationJobSpec> =>
   object<PodMigrationJobSpec>(
     {
@@ -96,6 +130,7 @@ const spec = (): SchemaOf<PodMigrationJobSpec> =>
         ...unchanged('mode'),
       },
       podRef,
+      reservationOptions,
       deleteOptions,
       skipGates: list(
         'Rules that refuse pods and that this job skips. They need a skipReason.',
@@ -115,6 +150,11 @@ const spec = (): SchemaOf<PodMigrationJobSpec> =>
         rule(
           'has(self.mode) == has(oldSelf.mode)',
           'mode cannot be changed: delete the job and create another one',
+        ),
+        // The operator adds the reference once.
+        rule(
+          '!has(oldSelf.reservationOptions) || !has(oldSelf.reservationOptions.reservationRef) || (has(self.reservationOptions) && has(self.reservationOptions.reservationRef) && self.reservationOptions.reservationRef == oldSelf.reservationOptions.reservationRef)',
+          'reservationRef cannot be changed: delete the job and create another one',
         ),
         rule(
           '!has(self.skipGates) || size(self.skipGates) == 0 || has(self.skipReason)',
@@ -164,14 +204,11 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
       ),
       reservation: object<NonNullable<PodMigrationJobStatus['reservation']>>(
         {
-          name: text('Name of the pod, in the namespace of the other one.'),
-          uid: text('Uid of the pod. Absent: it is not created yet.'),
+          name: text('Name of the Reservation, and of the pod that holds its room.'),
+          uid: text('Uid of the Reservation. Absent: it is not created yet.'),
         },
         { name: true },
-        {
-          description:
-            'The pod that reserves room for the replacement, and becomes it, with mode ReservationFirst.',
-        },
+        { description: 'The Reservation of a job with mode ReservationFirst.' },
       ),
       mode: choice(
         'The mode under which the job was admitted: a later change of the default does not change it.',
@@ -180,7 +217,7 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
       startTime: time('When the job was admitted, RFC 3339.'),
       completionTime: time('When the job ended, RFC 3339.'),
       conditions: mapList(
-        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. ReservationCreated, ReservationScheduled, BoundPodReady: the replacement exists, has a node, is ready. Migrated: True when the pod has moved with its memory.',
+        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. ReservationCreated, ReservationScheduled, BoundPodReady: the replacement exists, has a node, is ready. PodBoundReservation, ReservationBound: the workload has the replacement. PodScheduled: whether a pod that had no node has one. Migrated: True when the pod has moved with its memory.',
         'type',
         condition,
         jobLimits.conditions,

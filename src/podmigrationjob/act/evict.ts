@@ -29,10 +29,17 @@ export async function evict(
   { api, writer, clock, requests, noteEviction }: Performer,
   signal: AbortSignal,
 ): Promise<void> {
-  requests.note(view.uid, 'unanswered')
   const write = (word: Word) => writer.write(view, statusAfter(view, word, clock.now()), signal)
+  const options = deleteOptionsOf(view, args)
+  const { uid = pod.uid } = options.preconditions ?? {}
+  if (uid !== pod.uid) {
+    const message = `the pod has uid ${pod.uid}, and deleteOptions.preconditions wants ${uid}`
+    const condition = { type: jobConditions.eviction, status: 'False' } as const
+    await write({ ...failed(evictReasons.failed, message), condition })
+    return
+  }
+  requests.note(view.uid, 'unanswered')
   try {
-    const options = deleteOptionsOf(view, args)
     await request(args.evictionPolicy, { api, pod, options, view, now: clock.now() }, signal)
   } catch (error) {
     // The next pass sees that the pod is gone, or that another one has its name.
@@ -68,7 +75,7 @@ interface Request {
 }
 
 /** Each carries the uid: a namesake is another pod. */
-export async function request(
+async function request(
   policy: EvictionPolicy,
   { api, view, pod, options, now }: Request,
   signal: AbortSignal,
@@ -103,6 +110,22 @@ export async function request(
     default:
       policy satisfies never
   }
+}
+
+/**
+ * Asks for the grace period of the job where the ReplicaSet deletes the pod. The API server shortens the grace period of a pod that is being
+ * deleted, and never lengthens it. Whatever it answers, the ReplicaSet deletes the pod.
+ */
+export async function shorten(
+  api: Performer['api'],
+  { view, pod }: Extract<Action, { type: 'shorten' }>,
+  { gracePeriodSeconds }: JobDeleteOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const options = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds }
+  await request('Eviction', { api, view, pod, options, now: 0 }, signal).catch((error: unknown) => {
+    if (!isKubeError(error, 'NotFound', 'Conflict', 'Throttled', ...finalCodes)) throw error
+  })
 }
 
 const refusedNow = (message: string): Word => ({ phase: 'Running', reason: evictReasons.failed, message })

@@ -3,12 +3,20 @@
 import { migrations } from '../../api/migration.ts'
 import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
 import { isKubeError, messageOf } from '../../kube/errors.ts'
-import { apiVersionOf, pods } from '../../kube/resources.ts'
+import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action, JobView } from '../decide/view.ts'
 import { statusAfter } from '../decide/word.ts'
-import { evict, finalCodes, withdraw } from './evict.ts'
+import { deleteOptionsOf, evict, finalCodes, shorten, withdraw } from './evict.ts'
 import type { Performer } from './performer.ts'
-import { adopt, createReservation, NoReservation, noReservation, restoreDeletionCost } from './reserve.ts'
+import { NoReservation } from './placed.ts'
+import {
+  adopt,
+  createReservation,
+  deleteReservation,
+  noReservation,
+  referTo,
+  restoreDeletionCost,
+} from './reserve.ts'
 
 /** Pause between two requests for one eviction, ms: a disruption budget changes when pods become ready. */
 export const evictPauseMs = 5_000
@@ -27,7 +35,7 @@ export async function perform(
   let left = evictions.available(args.evict)
   for (const action of actions) {
     if (action.type !== 'evict') {
-      others.push(write(action, performer, signal))
+      others.push(write(action, args, performer, signal))
       continue
     }
     const restMs = evictPauseMs - requests.sinceMs(action.view.uid)
@@ -51,20 +59,23 @@ export async function perform(
 
 async function write(
   action: Exclude<Action, { type: 'evict' }>,
-  { api, writer, clock }: Performer,
+  args: MigrationControllerArgs,
+  performer: Performer,
   signal: AbortSignal,
 ): Promise<void> {
+  const { api, writer, clock } = performer
   switch (action.type) {
     case 'createReservation':
-      await createReservation(api, action, signal).catch(async (error: unknown) => {
-        const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
-        if (!isFinal) throw error
-        const word = noReservation(messageOf(error))
-        await writer.write(action.view, statusAfter(action.view, word, clock.now()), signal)
-      })
+      await orFail(createReservation(api, action, signal), action, performer, signal)
+      return
+    case 'referTo':
+      await orFail(referTo(api, action, signal), action, performer, signal)
       return
     case 'adopt':
-      await adopt(api, action, signal)
+      await orFail(adopt(api, action, deleteOptionsOf(action.view, args), signal), action, performer, signal)
+      return
+    case 'shorten':
+      await shorten(api, action, deleteOptionsOf(action.view, args), signal)
       return
     case 'restoreDeletionCost':
     case 'withdraw': {
@@ -77,9 +88,7 @@ async function write(
       return
     }
     case 'deleteReservation':
-      await api
-        .delete(pods, { namespace: action.namespace, name: action.name }, preconditionsOf(action), { signal })
-        .catch(unless('NotFound', 'Conflict'))
+      await deleteReservation(api, action, signal)
       return
     case 'createMigration':
       await api
@@ -100,15 +109,23 @@ async function write(
   }
 }
 
-const preconditionsOf = ({
-  uid,
-  resourceVersion,
-}: {
-  readonly uid: string
-  readonly resourceVersion: string
-}) => ({
-  ...{ uid, resourceVersion },
-})
+/** Another request would fail as well: the job ends with the reason. */
+async function orFail(
+  act: Promise<void>,
+  { view }: Pick<Action, 'view'>,
+  { writer, clock }: Performer,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await act
+  } catch (error) {
+    const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
+    if (!isFinal) throw error
+    const reason = error instanceof NoReservation ? error.reason : 'FailedCreateReservation'
+    const word = noReservation(reason, messageOf(error))
+    await writer.write(view, statusAfter(view, word, clock.now()), signal)
+  }
+}
 
 const unless =
   (...codes: Parameters<typeof isKubeError>[1][]) =>

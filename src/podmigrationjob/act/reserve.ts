@@ -1,22 +1,26 @@
-/** The acts of the mode `ReservationFirst`: the replacement is created, adopted by the ReplicaSet of the other pod, or deleted. */
+/** The acts for Reservations: they are created, and their pods are created, adopted by the ReplicaSet of the other pod, or deleted. */
 import { deletionCostAnnotation } from '../../api/labels.ts'
-import { jobConditions, lowestDeletionCost, reservationLabel } from '../../api/pod-migration-job.ts'
+import {
+  type JobDeleteOptions,
+  jobConditions,
+  lowestDeletionCost,
+  reservationLabel,
+} from '../../api/pod-migration-job.ts'
+import { reservations } from '../../api/reservation.ts'
 import type { Api } from '../../kube/api-types.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { controllerOf, ownerReference } from '../../kube/owner.ts'
 import { apiVersionOf, type Pod, pods, type ReplicaSet, replicaSets } from '../../kube/resources.ts'
+import type { ReservationAction } from '../decide/reservation.ts'
+import { reservationNameOf } from '../decide/reservation-first.ts'
 import type { Action } from '../decide/view.ts'
 import { failed, type Word } from '../decide/word.ts'
+import { elsewhere, NoReservation, placed } from './placed.ts'
 
-type Reserve = Extract<Action, { type: 'createReservation' | 'adopt' }>
+type Of<Type extends Action['type']> = Extract<Action, { type: Type }>
 
 /** Deployments tell the pods of their ReplicaSets apart by this label. A pod without it belongs to none of them. */
 const hashLabel = 'pod-template-hash'
-
-/** Thrown if the workload cannot adopt a pod of ours. */
-export class NoReservation extends Error {
-  override readonly name = 'NoReservation'
-}
 
 interface Source {
   readonly pod: Pod
@@ -24,17 +28,28 @@ interface Source {
   readonly hash: string
 }
 
+const unlessGone = (error: unknown) => {
+  if (!isKubeError(error, 'NotFound')) throw error
+  return undefined
+}
+
+function hashOf({ metadata, spec }: ReplicaSet): string {
+  const hash = spec?.selector.matchLabels?.[hashLabel]
+  if (hash === undefined)
+    throw new NoReservation(
+      'FailedCreateReservation',
+      `ReplicaSet ${metadata.name} does not select its pods by ${hashLabel}`,
+    )
+  return hash
+}
+
 /** Reads both from the API server: the caches have no templates. Undefined: the pod is gone. */
 async function sourceOf(
   api: Pick<Api, 'get'>,
-  { pod }: Reserve,
+  { pod }: Of<'createReservation' | 'adopt'>,
   signal: AbortSignal,
 ): Promise<Source | undefined> {
   const { namespace, name, uid } = pod
-  const unlessGone = (error: unknown) => {
-    if (!isKubeError(error, 'NotFound')) throw error
-    return undefined
-  }
   const now = await api.get(pods, { namespace, name }, { signal }).catch(unlessGone)
   const controller = now && controllerOf(now)
   if (now?.metadata.uid !== uid || controller === undefined) return undefined
@@ -42,56 +57,129 @@ async function sourceOf(
     .get(replicaSets, { namespace, name: controller.name }, { signal })
     .catch(unlessGone)
   if (replicaSet === undefined || replicaSet.metadata.uid !== controller.uid) return undefined
-  const hash = replicaSet.spec?.selector.matchLabels?.[hashLabel]
-  if (hash === undefined)
-    throw new NoReservation(`ReplicaSet ${controller.name} does not select its pods by ${hashLabel}`)
-  return { pod: now, replicaSet, hash }
+  return { pod: now, replicaSet, hash: hashOf(replicaSet) }
 }
 
-/** Creates the replacement: of the same template, on another node, and as no pod of the ReplicaSet yet. */
+/** Creates the Reservation of a job: for a pod of the same ReplicaSet, on another node. */
 export async function createReservation(
   api: Pick<Api, 'get' | 'create'>,
-  action: Reserve,
+  action: Of<'createReservation'>,
   signal: AbortSignal,
 ): Promise<void> {
   const source = await sourceOf(api, action, signal)
-  if (source === undefined) return
-  const { view, pod, name } = action
-  const { metadata, spec } = source.replicaSet.spec?.template ?? {}
+  const { view, pod } = action
+  if (source === undefined || !view.parsed.ok) return
+  const { metadata } = source.replicaSet
+  const { placement } = view.parsed.job
+  // The scheduler asks for one node of several. A contradiction between both templates is one of the pod that it makes.
+  placed(source.replicaSet.spec?.template?.spec ?? { containers: [] }, placement)
+  const controller = {
+    ...{ apiVersion: apiVersionOf(replicaSets), kind: replicaSets.kind, namespace: pod.namespace },
+    ...{ name: metadata.name, uid: metadata.uid },
+  }
+  const body = {
+    ...{ apiVersion: apiVersionOf(reservations), kind: reservations.kind },
+    metadata: {
+      name: reservationNameOf(view),
+      // A job that is deleted takes its Reservation with it, and that its pod.
+      ownerReferences: [{ ...ownerReference(view.resource, view), controller: false }],
+    },
+    // The job decides how long it lives.
+    spec: { ttl: '0s', owners: [{ controller }], template: { spec: elsewhere(placement, pod.node) } },
+  }
+  await api.create(reservations, body, { signal }).catch((error: unknown) => {
+    // The cache is behind, or another Reservation has the name: the next pass sees which.
+    if (!isKubeError(error, 'AlreadyExists')) throw error
+  })
+}
+
+/** Writes the Reservation that the operator has created into the spec of its job. */
+export async function referTo(
+  api: Pick<Api, 'patch'>,
+  { view, reservation }: Of<'referTo'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, resourceVersion, resource, name } = view
+  const reservationRef = {
+    ...{ apiVersion: apiVersionOf(reservation.resource), kind: reservation.resource.kind },
+    ...{ name: reservation.name, uid: reservation.uid },
+  }
+  const body = { metadata: { uid, resourceVersion }, spec: { reservationOptions: { reservationRef } } }
+  await api.patch(resource, { name }, { type: 'merge', body }, { signal }).catch(changed)
+}
+
+/** Creates the pod that holds the room: of the template of its ReplicaSet, and as no pod of that yet. */
+export async function createReservedPod(
+  api: Pick<Api, 'get' | 'create'>,
+  { view }: Extract<ReservationAction, { type: 'createPod' }>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!view.parsed.ok) return
+  const { owner, placement } = view.parsed.reservation
+  const { namespace } = owner
+  const replicaSet = await api.get(replicaSets, { namespace, name: owner.name }, { signal }).catch(unlessGone)
+  if (replicaSet === undefined || (owner.uid ?? replicaSet.metadata.uid) !== replicaSet.metadata.uid)
+    throw new NoReservation(
+      'InvalidReservation',
+      `there is no ReplicaSet ${namespace}/${owner.name}, or another one`,
+    )
+  hashOf(replicaSet)
+  const { metadata, spec } = replicaSet.spec?.template ?? {}
   const { [hashLabel]: _, ...labels } = metadata?.labels ?? {}
-  const { resource } = view
   const body = {
     ...{ apiVersion: apiVersionOf(pods), kind: pods.kind },
     metadata: {
-      ...{ name, annotations: metadata?.annotations, labels: { ...labels, [reservationLabel]: view.uid } },
-      // A job that is deleted takes its replacement with it. It is no controller: the pod has no workload yet.
-      ownerReferences: [{ ...ownerReference(resource, view), controller: false }],
+      ...{ name: view.name, annotations: metadata?.annotations },
+      labels: { ...labels, [reservationLabel]: view.uid },
+      // A Reservation that is deleted takes its pod with it. It is no controller: the pod has no workload yet.
+      ownerReferences: [{ ...ownerReference(view.resource, view), controller: false }],
     },
-    spec: { ...spec, affinity: elsewhere(spec?.affinity, pod.node) },
+    spec: placed(spec ?? { containers: [] }, placement),
   }
-  await api.create(pods, body, { namespace: pod.namespace, signal }).catch((error: unknown) => {
+  await api.create(pods, body, { namespace, signal }).catch((error: unknown) => {
     // The cache is behind, or another pod has the name: the next pass sees which.
     if (!isKubeError(error, 'AlreadyExists')) throw error
   })
 }
 
-type Affinity = NonNullable<NonNullable<Pod['spec']>['affinity']>
+const changed = (error: unknown) => {
+  // The next pass sees what has changed.
+  if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
+  return undefined
+}
 
-/** Adds to each term that the node is another one: all terms are alternatives. */
-function elsewhere(affinity: Affinity | undefined, node: string | undefined): Affinity | undefined {
-  if (node === undefined) return affinity
-  const not = { key: 'metadata.name', operator: 'NotIn', values: [node] }
-  const { nodeAffinity } = affinity ?? {}
-  const terms = nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [{}]
-  return {
-    ...affinity,
-    nodeAffinity: {
-      ...nodeAffinity,
-      requiredDuringSchedulingIgnoredDuringExecution: {
-        nodeSelectorTerms: terms.map(term => ({ ...term, matchFields: [...(term.matchFields ?? []), not] })),
-      },
-    },
+/** Deletes the pod first, so that its room is free although the garbage collector is slow. */
+export async function deleteReservation(
+  api: Pick<Api, 'delete'>,
+  { view, reservation }: Of<'deleteReservation'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { resource, name, uid, resourceVersion, pod, owner } = reservation
+  const namespace = owner?.namespace ?? (view.parsed.ok ? view.parsed.job.pod.namespace : undefined)
+  if (pod !== undefined) {
+    const preconditions = { uid: pod.uid, resourceVersion: pod.resourceVersion }
+    const deleted = await api
+      .delete(pods, { namespace, name }, preconditions, { signal })
+      .then(() => true)
+      .catch((error: unknown) => {
+        if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
+        return error.code === 'NotFound'
+      })
+    // It has changed: the workload may have it since.
+    if (!deleted) return
   }
+  await api.delete(resource, { name }, { uid, resourceVersion }, { signal }).catch(changed)
+}
+
+/** A version that the job names is that of the pod before the operator changes it. */
+function checkVersion({ metadata }: Pod, { preconditions }: JobDeleteOptions): void {
+  const { resourceVersion } = preconditions ?? {}
+  const isLowered = metadata.annotations?.[deletionCostAnnotation] === lowestDeletionCost
+  if (resourceVersion !== undefined && !isLowered && resourceVersion !== metadata.resourceVersion)
+    throw new NoReservation(
+      'FailedEvict',
+      `the pod has resourceVersion ${metadata.resourceVersion}, and deleteOptions.preconditions wants ${resourceVersion}`,
+    )
 }
 
 /**
@@ -100,24 +188,22 @@ function elsewhere(affinity: Affinity | undefined, node: string | undefined): Af
  */
 export async function adopt(
   api: Pick<Api, 'get' | 'patch'>,
-  action: Reserve,
+  action: Of<'adopt'>,
+  options: JobDeleteOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const source = await sourceOf(api, action, signal)
-  const { reservation } = action.view
-  if (
-    source === undefined ||
-    reservation.type !== 'present' ||
-    source.pod.metadata.deletionTimestamp !== undefined
-  )
-    return
+  const { reservation, replacement } = action
+  if (source === undefined || source.pod.metadata.deletionTimestamp !== undefined) return
+  const { owner } = reservation
   const { namespace } = action.pod
+  if (owner?.namespace !== namespace || owner.name !== source.replicaSet.metadata.name)
+    throw new NoReservation(
+      'InvalidReservation',
+      `Reservation ${reservation.name} is for another owner than ReplicaSet ${source.replicaSet.metadata.name} of the pod`,
+    )
+  checkVersion(source.pod, options)
   const { name, uid, resourceVersion } = source.pod.metadata
-  const changed = (error: unknown) => {
-    // The next pass sees what has changed.
-    if (!isKubeError(error, 'NotFound', 'Conflict')) throw error
-    return undefined
-  }
   const annotations = { [deletionCostAnnotation]: lowestDeletionCost }
   const cheap = await api
     .patch(
@@ -129,21 +215,21 @@ export async function adopt(
     .catch(changed)
   if (cheap === undefined) return
   const metadata = {
-    ...{ uid: reservation.uid, resourceVersion: reservation.resourceVersion },
+    ...{ uid: replacement.uid, resourceVersion: replacement.resourceVersion },
     labels: { [hashLabel]: source.hash },
     ownerReferences: [
       { ...ownerReference(replicaSets, source.replicaSet.metadata), blockOwnerDeletion: true },
     ],
   }
   await api
-    .patch(pods, { namespace, name: action.name }, { type: 'merge', body: { metadata } }, { signal })
+    .patch(pods, { namespace, name: reservation.name }, { type: 'merge', body: { metadata } }, { signal })
     .catch(changed)
 }
 
 /** Gives the pod that stays the deletion cost that it had before, unless others have changed it since. */
 export async function restoreDeletionCost(
   api: Pick<Api, 'get' | 'patch'>,
-  { pod, cost }: Extract<Action, { type: 'restoreDeletionCost' }>,
+  { pod, cost }: Of<'restoreDeletionCost'>,
   signal: AbortSignal,
 ): Promise<void> {
   const { namespace, name, uid } = pod
@@ -160,7 +246,10 @@ export async function restoreDeletionCost(
   }
 }
 
-export const noReservation = (message: string): Word => ({
-  ...failed('FailedCreateReservation', message),
-  condition: { type: jobConditions.reservationCreated, status: 'False' },
+export const noReservation = (reason: NoReservation['reason'], message: string): Word => ({
+  ...failed(reason, message),
+  condition: {
+    type: reason === 'FailedEvict' ? jobConditions.eviction : jobConditions.reservationCreated,
+    status: 'False',
+  },
 })

@@ -4,12 +4,13 @@ import {
   type PodMigrationJob,
   type PodMigrationJobStatus,
 } from '../../api/pod-migration-job.ts'
+import { isFinishedReservation } from '../../api/reservation.ts'
 import type { Api } from '../../kube/api-types.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { parseResourceVersion } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resources.ts'
 import type { JobView } from '../decide/view.ts'
-import type { KnownJob } from '../observe/observe.ts'
+import type { KnownJob, KnownReservation } from '../observe/known.ts'
 
 export interface Writer {
   write(view: JobView, status: PodMigrationJobStatus, signal: AbortSignal): Promise<void>
@@ -70,5 +71,7 @@ export function createWriter(api: Pick<Api, 'get' | 'patch'>): Writer {
   }
 }
 
-/** True while any job has not ended: then the world around them is followed. */
-export const isAnyOpen = (jobs: readonly KnownJob[]): boolean => jobs.some(({ job }) => !isFinishedJob(job))
+/** True while anything has not ended: then the world around it is followed. */
+export const isAnyOpen = (jobs: readonly KnownJob[], reservations: readonly KnownReservation[]): boolean =>
+  jobs.some(({ job }) => !isFinishedJob(job)) ||
+  reservations.some(({ reservation }) => !isFinishedReservation(reservation))

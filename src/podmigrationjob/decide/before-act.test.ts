@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type ParsedArgs, parseArgs } from '../../api/migration-controller-args.ts'
 import type { JobMode, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
-import { viewWith } from '../testing/views.ts'
+import { presentWith, viewWith } from '../testing/views.ts'
 import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
 import { decide } from './next.ts'
 import type { JobView } from './view.ts'
@@ -23,8 +23,7 @@ const announced = (reason: string): PodMigrationJobStatus => ({
     },
   ],
 })
-const reserved = { type: 'present', uid: 'r', resourceVersion: '9', node: 'n2' } as const
-const replacement = { ...reserved, unschedulable: undefined, isReady: true, isAdopted: false }
+const replacement = presentWith('reservation-job-uid')
 const named = { name: 'reservation-job-uid' }
 
 /** Each act of an admitted job that is due. */
@@ -44,7 +43,8 @@ const acts: readonly (readonly [string, JobMode, Partial<JobView>])[] = [
 ]
 
 const planOf = (mode: JobMode, over: Partial<JobView>, args: ParsedArgs = { ok: true, args: argsWith() }) => {
-  const view = viewWith({ mode }, { pod: podOf(), ...over })
+  const reservationOptions = over.reservation ? { reservationRef: named } : {}
+  const view = viewWith({ mode, reservationOptions }, { pod: podOf(), ...over })
   const pods = view.pod === undefined ? [] : [view.pod]
   const { statuses, actions } = decide([view], { world: worldOf(pods), config: args, now, tokens: 9 })
   return { status: statuses[0]?.status, actions: actions.map(({ type }) => type) }

@@ -11,6 +11,12 @@ import { isEqual } from '../../kube/equal.ts'
 import { arbitrate, disruptionBudgetsOf, placeOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
 import { callOff, live } from './live.ts'
+import {
+  decideReservations,
+  type ReservationPlan,
+  type ReservationView,
+  reservationKeyOf,
+} from './reservation.ts'
 import { giveUp, reservationFirst } from './reservation-first.ts'
 import type { Action, JobView } from './view.ts'
 import { failed, statusAfter, type Word, waits } from './word.ts'
@@ -27,6 +33,7 @@ export interface Plan {
   readonly statuses: readonly { readonly view: JobView; readonly status: PodMigrationJobStatus }[]
   readonly actions: readonly Action[]
   readonly deletions: readonly JobView[]
+  readonly reservations: ReservationPlan
   /** Jobs that begin with this plan. */
   readonly admitted: number
   /** Reasons for which jobs wait, and how many do. */
@@ -37,6 +44,7 @@ export interface Plan {
 
 export interface Surroundings {
   readonly world: World
+  readonly reservations?: readonly ReservationView[]
   readonly config: ParsedArgs
   /** Wall clock, ms since the epoch. */
   readonly now: number
@@ -57,12 +65,14 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
     .sort((a, b) => rank(a.status) - rank(b.status) || place(a.view) - place(b.view))
   const kept = config.ok ? config.args.finishedJobTtlMs : undefined
   const deletions = views.filter(view => isFinishedJob(view) && isOutlived(view, kept, now))
+  const actions = [
+    ...words.flatMap(({ word }) => (word.action === undefined ? [] : [word.action])),
+    ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? giveUp(view) ?? []),
+  ]
+  const reservations = reservationPlan(actions, surroundings)
   return {
     statuses: changes.slice(0, mostWrites),
-    actions: [
-      ...words.flatMap(({ word }) => (word.action === undefined ? [] : [word.action])),
-      ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? giveUp(view) ?? []),
-    ],
+    ...{ actions, reservations },
     deletions: deletions.slice(0, mostWrites),
     admitted: changes
       .slice(0, mostWrites)
@@ -70,8 +80,23 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
     waiting: countBy(words.flatMap(({ word }) => (word.phase === 'Pending' ? [word.reason] : []))),
     againAfterMs: soonest(views, words, {
       ...{ config, now, isMore: changes.length > mostWrites || deletions.length > mostWrites },
+      expiresAfterMs: reservations.againAfterMs,
     }),
   }
+}
+
+/** A reservation gets no pod before its job refers to it, nor while it is given up. */
+function reservationPlan(
+  actions: readonly Action[],
+  { reservations = [], config, now }: Surroundings,
+): ReservationPlan {
+  const held = actions.flatMap(action =>
+    action.type === 'referTo' || action.type === 'deleteReservation'
+      ? [reservationKeyOf(action.reservation.resource, action.reservation.name)]
+      : [],
+  )
+  const isHeld = !config.ok || !config.args.isEnabled || config.args.dryRun
+  return decideReservations(reservations, { held: new Set(held), isHeld, now })
 }
 
 const isWaiting = ({ status: { phase } }: JobView): boolean => phase === undefined || phase === 'Pending'
@@ -192,18 +217,28 @@ function countBy(reasons: readonly string[]): ReadonlyMap<string, number> {
 function soonest(
   views: readonly JobView[],
   words: readonly { readonly view: JobView; readonly word: Word }[],
-  { config, now, isMore }: { readonly config: ParsedArgs; readonly now: number; readonly isMore: boolean },
+  {
+    config,
+    now,
+    isMore,
+    expiresAfterMs,
+  }: Pick<Surroundings, 'config' | 'now'> & {
+    readonly isMore: boolean
+    readonly expiresAfterMs: number | undefined
+  },
 ): number | undefined {
   const kept = config.ok ? config.args.finishedJobTtlMs : undefined
   const ends = views.flatMap(view =>
     isFinishedJob(view) ? (kept === undefined ? [] : [endedAt(view) + kept]) : deadlineOf(view),
   )
-  // A job that ends waits until time has told what an act without an answer has done.
+  // Such a job waits until time has told what an act without an answer has done, or that a cache is not behind.
+  const byTime = ['Aborting', 'Releasing', 'MissingReservation']
   const waiting = words.some(
-    ({ word: { phase, reason } }) => phase === 'Pending' || reason === 'Aborting' || reason === 'Releasing',
+    ({ word: { phase, reason } }) => phase === 'Pending' || (phase === 'Running' && byTime.includes(reason)),
   )
   const times = [
     ...ends.map(at => at - now),
+    ...(expiresAfterMs === undefined ? [] : [expiresAfterMs]),
     ...(isMore ? [nextWritesMs] : []),
     ...(waiting ? [nextWritesMs] : []),
   ].filter(ms => ms > 0)

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { lowestDeletionCost, type PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
-import { viewWith } from '../testing/views.ts'
+import { presentWith, viewWith } from '../testing/views.ts'
 import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
 import { decide } from './next.ts'
-import type { JobView, ReservationFacts } from './view.ts'
+import type { JobView, ReservationFacts, ReservedPod } from './view.ts'
 
 const now = Date.UTC(2030, 0, 1, 12)
 const at = (ms: number) => new Date(now + ms).toISOString()
@@ -14,11 +14,7 @@ const running: PodMigrationJobStatus = {
   source: { uid: pod.uid, nodeName: 'n1', workload: owner.key },
 }
 const name = 'reservation-job-uid'
-const present = (over: Partial<Extract<ReservationFacts, { type: 'present' }>> = {}): ReservationFacts => ({
-  ...{ type: 'present', uid: 'r', resourceVersion: '9', node: 'n2', unschedulable: undefined },
-  ...{ isReady: true, isAdopted: false },
-  ...over,
-})
+const present = (over: Partial<ReservedPod> = {}): ReservationFacts => presentWith(name, over)
 const evicting: PodMigrationJobStatus['conditions'] = [
   {
     ...{ type: 'Eviction', status: 'False', reason: 'Evicting', message: 'm' },
@@ -27,7 +23,11 @@ const evicting: PodMigrationJobStatus['conditions'] = [
 ]
 
 const planOf = (spec: object, over: Partial<JobView>) => {
-  const view = viewWith({ mode: 'ReservationFirst', ...spec }, { pod, status: running, ...over })
+  const reservationOptions = over.reservation?.type === 'present' ? { reservationRef: { name } } : {}
+  const view = viewWith(
+    { mode: 'ReservationFirst', reservationOptions, ...spec },
+    { pod, status: running, ...over },
+  )
   const config = { ok: true, args: argsWith() } as const
   const plan = decide([view], { world: worldOf([pod]), config, now, tokens: 9 })
   return { status: plan.statuses[0]?.status, actions: plan.actions.map(({ type }) => type) }
@@ -139,7 +139,7 @@ describe('ReservationFirst', () => {
       ...{ ...running, status: 'Complete', conditions: evicting, reservation: { name, uid: 'r' } },
       podRef: { namespace: 'default', name, uid: 'r' },
     }
-    const released = { pod: undefined, reservation: present() }
+    const released = { pod: undefined, reservation: { ...presentWith(name), isBound: true } }
     for (const phase of ['Succeed', 'Failed', 'Aborted'] as const)
       expect(planOf({}, { ...released, status: { ...had, phase, completionTime: at(0) } }).actions).toEqual(
         [],
@@ -165,5 +165,47 @@ describe('ReservationFirst', () => {
   it('PJ29: a rollout holds the adoption', () => {
     const status = { ...running, conditions: evicting }
     expect(planOf({}, { status, reservation: present(), isRolling: true }).actions).toEqual([])
+  })
+
+  const ends = (reservation: ReservationFacts) => {
+    const { status, actions } = planOf({}, { reservation })
+    return [status?.phase, status?.reason, actions]
+  }
+
+  it('a Reservation that cannot be used ends the job; one of a user stays', () => {
+    const users = { isOwned: false }
+    const failure = { reason: 'Expired', message: 'm' }
+    expect(ends(presentWith(name, {}, { ...users, failure }))).toEqual(['Failed', 'ReservationExpired', []])
+    expect(ends(presentWith(name, { node: 'n1' }, users))).toEqual(['Failed', 'ForbiddenMigratePod', []])
+    expect(ends(presentWith(name, { isAdopted: true }, users))).toEqual(['Failed', 'InvalidReservation', []])
+    const waits = planOf({}, { reservation: presentWith(name, {}, { ...users, isTaken: true }) })
+    expect([waits.status?.phase, waits.status?.reason]).toEqual(['Running', 'WaitForReservation'])
+  })
+
+  it('PJ09: a Reservation of a user that is missing ends the job when that lasts', () => {
+    const missing = (seenForMs: number) =>
+      planOf(
+        { reservationOptions: { reservationRef: { name: 'room' } } },
+        { reservation: { type: 'absent', seenForMs } },
+      )
+    expect(missing(100).status).toMatchObject({ phase: 'Running', reason: 'MissingReservation' })
+    expect(missing(60_000).status).toMatchObject({ phase: 'Failed', reason: 'MissingReservation' })
+    expect(missing(60_000).actions).toEqual([])
+  })
+
+  it('PJ10: the job refers to its Reservation before anything else', () => {
+    const plan = planOf({ reservationOptions: {} }, { reservation: present() })
+    expect([plan.status?.reason, plan.actions]).toEqual(['Creating', ['referTo']])
+  })
+
+  it('a job whose pod had no node says whether it has one', () => {
+    const condition = (view: Partial<JobView>) =>
+      planOf({}, view).status?.conditions?.find(({ type }) => type === 'PodScheduled')
+    const { nodeName: _, ...source } = running.source ?? { uid: '' }
+    const status = { ...running, source }
+    const pending = { ...pod, node: undefined }
+    expect(condition({ status, pod: pending })).toMatchObject({ status: 'False', reason: 'Unschedulable' })
+    expect(condition({ status })).toMatchObject({ status: 'True', reason: 'Scheduled' })
+    expect(condition({})).toBeUndefined()
   })
 })

@@ -1,24 +1,54 @@
 /**
- * The mode `ReservationFirst`, after admission. A pod of the same template is made on another node. It holds its room as any pod does, so the
- * reservation is exact with every scheduler. When it is ready the workload adopts it, and deletes the other pod, which is one too many.
+ * The mode `ReservationFirst`, after admission. A Reservation has a pod of the same template made on another node. The pod holds its room as any
+ * pod does, so the reservation is exact with every scheduler. When it is ready the workload adopts it, and deletes the other pod, which is one too
+ * many.
  */
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { jobConditions, lowestDeletionCost } from '../../api/pod-migration-job.ts'
+import { reservations } from '../../api/reservation.ts'
+import { adopted, isTrue, toAdopt } from './adoption.ts'
 import { settlesMs } from './arbitrate.ts'
 import { beforeAct, type Rules, refusedSince } from './before-act.ts'
-import { evictReasons } from './evict-directly.ts'
-import type { Action, JobView, ReservationFacts } from './view.ts'
+import type { Action, JobView, PresentReservation } from './view.ts'
 import { conditionOf, failed, type Word } from './word.ts'
-
-type Present = Extract<ReservationFacts, { type: 'present' }>
 
 /** The name is the same after each restart, so that no job has two reservations. */
 export const reservationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `reservation-${uid}`
 
+/** The operator creates it for this job. */
+export const isOwnReservation = (view: Pick<JobView, 'uid'>, { reservationRef }: ParsedJob): boolean =>
+  reservationRef === undefined ||
+  (reservationRef.group === reservations.group && reservationRef.name === reservationNameOf(view))
+
 export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
-  const { reservation: facts } = view
-  if (facts.type === 'present' && isTheWorkloads(view, facts)) return adopted(view, job, isTimedOut, facts)
+  return withItsNode(view, toReplace(view, job, isTimedOut, rules))
+}
+
+function toReplace(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
+  const { reservation: facts, status } = view
+  const uid = facts.type === 'present' ? facts.pod?.uid : undefined
+  // The workload has the pod, whatever has become of its Reservation.
+  if (facts.type === 'absent' && status.podRef?.uid !== undefined)
+    return adopted(view, job, isTimedOut, {
+      ...{ uid: status.podRef.uid, node: status.nodeName, isBound: true, ...rules },
+    })
+  if (facts.type === 'present' && uid !== undefined && isTheWorkloads(view, facts)) {
+    const { isBound, pod } = facts
+    return adopted(view, job, isTimedOut, { ...rules, uid, node: pod?.node, isBound })
+  }
   return withItsCost(view, withoutAdoption(view, job, isTimedOut, rules))
+}
+
+/** A job whose pod had no node when it began says whether the pod has one now. */
+function withItsNode({ status, pod }: JobView, word: Word): Word {
+  const type = jobConditions.podScheduled
+  if (pod === undefined || (status.source?.nodeName !== undefined && !conditionOf(status, type))) return word
+  const { node } = pod
+  const condition =
+    node === undefined
+      ? ({ status: 'False', reason: 'Unschedulable', message: 'the pod has no node' } as const)
+      : ({ status: 'True', reason: 'Scheduled', message: `the pod is on node ${node}` } as const)
+  return { ...word, also: [...(word.also ?? []), { type, ...condition }] }
 }
 
 function withoutAdoption(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
@@ -30,7 +60,7 @@ function withoutAdoption(view: JobView, job: ParsedJob, isTimedOut: boolean, rul
     )
   switch (facts.type) {
     case 'foreign':
-      return failed('FailedCreateReservation', `another pod has the name ${reservationNameOf(view)}`)
+      return failed('FailedCreateReservation', `another Reservation has the name ${reservationNameOf(view)}`)
     case 'absent':
       return withoutReservation(view, job, isTimedOut, { ...rules, absentForMs: facts.seenForMs })
     case 'present':
@@ -60,9 +90,17 @@ function withItsCost(view: JobView, word: Word): Word {
   return { ...releasing(word.message), action }
 }
 
-/** A workload that has had the replacement once has it for good: a pod that it has released since may still serve. */
-const isTheWorkloads = ({ status }: Pick<JobView, 'status'>, { isAdopted, uid }: Present): boolean =>
-  isAdopted || status.podRef?.uid === uid
+/**
+ * A workload that has had the replacement once has it for good: a pod that it has released since may still serve. The pod of a Reservation that is
+ * not the job's own may have been adopted for another job: this one has announced its adoption if it was for it.
+ */
+const isTheWorkloads = (
+  { status }: Pick<JobView, 'status'>,
+  { pod, isOwned, isTaken }: PresentReservation,
+): boolean => {
+  const isAnnounced = !isTaken && conditionOf(status, jobConditions.eviction) !== undefined
+  return pod !== undefined && (status.podRef?.uid === pod.uid || (pod.isAdopted && (isOwned || isAnnounced)))
+}
 
 function withoutReservation(
   view: JobView,
@@ -72,25 +110,34 @@ function withoutReservation(
 ): Word {
   const { pod, status } = view
   const { reservation } = status
-  const isGone = reservation === undefined || reservation.uid !== undefined
+  const isOwn = isOwnReservation(view, job)
+  const isGone = !isOwn || reservation === undefined || reservation.uid !== undefined
   // The cache may not show yet that the last leader has created it.
   const isCertain = isGone || absentForMs >= settlesMs
   const end = endOf(view, job, isTimedOut, rules)
   if (end !== undefined) return isCertain ? end : releasing(end.message)
   if (pod === undefined) return failed('MissingPod', 'the pod is gone')
-  if (reservation?.uid !== undefined)
-    return failed('MissingReservation', 'the pod that was made for the job is gone; the other one stays')
+  if (!isOwn || reservation?.uid !== undefined) {
+    const missing = failed(
+      'MissingReservation',
+      'there is no such Reservation any more, or not yet; the pod stays',
+    )
+    // A cache that is read again may be behind for a moment.
+    return absentForMs >= settlesMs ? missing : { ...missing, phase: 'Running' }
+  }
   const waits = beforeAct(view, job, rules)
   if (waits !== undefined) return waits
   const name = reservationNameOf(view)
-  const word: Word = {
-    ...{ phase: 'Running', reason: 'Creating', message: `pod ${job.pod.namespace}/${name} is created` },
-    condition: { type: jobConditions.reservationCreated, status: 'False' },
-  }
+  const word = creating(`Reservation ${name} is created`)
   return reservation === undefined
     ? { ...word, more: { reservation: { name } } }
-    : { ...word, action: { type: 'createReservation', view, pod, name } }
+    : { ...word, action: { type: 'createReservation', view, pod } }
 }
+
+const creating = (message: string): Word => ({
+  ...{ phase: 'Running', reason: 'Creating', message },
+  condition: { type: jobConditions.reservationCreated, status: 'False' },
+})
 
 /** Returns how a job ends that can still turn back; undefined: it continues. */
 function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word | undefined {
@@ -101,7 +148,7 @@ function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules)
     return { phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' }
   if (!isTimedOut) return refusedSince(view, job, rules)
   const scheduled = conditionOf(status, jobConditions.reservationScheduled)
-  return scheduled?.reason === 'Unschedulable'
+  return scheduled?.reason === 'Unschedulable' && scheduled.status === 'False'
     ? failed('Unschedulable', `no node took the replacement within the ttl: ${scheduled.message}`)
     : failed('Timeout', `the replacement was not ready within the ttl: ${status.message ?? ''}`)
 }
@@ -111,96 +158,80 @@ const releasing = (why: string): Word => ({
   condition: { type: jobConditions.reservationCreated, status: 'False' },
 })
 
-/** The replacement exists, and the workload does not have it yet. */
+/** The Reservation exists, and the workload does not have its pod yet. */
 function reserved(
   view: JobView,
   job: ParsedJob,
   isTimedOut: boolean,
-  { facts, ...rules }: Rules & { readonly facts: Present },
+  { facts, ...rules }: Rules & { readonly facts: PresentReservation },
 ): Word {
-  const { uid, node, unschedulable, isReady } = facts
-  const name = reservationNameOf(view)
-  const more = {
-    reservation: { name, uid },
-    ...(node !== undefined && { nodeName: node }),
-  }
-  const end = endOf(view, job, isTimedOut, rules)
+  const { name, uid, failure, isOwned, isTaken, pod: replacement } = facts
+  const node = replacement?.node
+  const more = { reservation: { name, uid }, ...(node !== undefined && { nodeName: node }) }
+  const end = endOf(view, job, isTimedOut, rules) ?? unusable(view, facts)
   if (end !== undefined) {
     const action = giveUp(view)
-    return { ...releasing(end.message), more, ...(action && { action }) }
+    // One that has failed says why: the job says the same, and its Reservation goes with it.
+    return action === undefined || failure !== undefined ? end : { ...releasing(end.message), more, action }
   }
-  if (node === undefined)
+  if (job.reservationRef === undefined)
     return {
-      ...{ phase: 'Running', reason: unschedulable === undefined ? 'Scheduling' : 'Unschedulable', more },
+      ...creating(`the job refers to Reservation ${name}`),
+      more,
+      action: { type: 'referTo', view, reservation: facts },
+    }
+  const created = isTrue(jobConditions.reservationCreated, 'ReservationCreated', `Reservation ${name} exists`)
+  if (isTaken && !isOwned)
+    return {
+      ...{ phase: 'Running', reason: 'WaitForReservation', also: [created], more },
+      message: `another job uses Reservation ${name}`,
+    }
+  if (replacement === undefined || node === undefined) {
+    const unschedulable = replacement?.unschedulable
+    return {
+      ...{ phase: 'Running', also: [created], more },
+      reason: unschedulable === undefined ? 'Scheduling' : 'Unschedulable',
       message: unschedulable ?? `pod ${name} waits for the scheduler`,
       condition: { type: jobConditions.reservationScheduled, status: 'False' },
     }
-  if (!isReady)
+  }
+  const scheduled = isTrue(jobConditions.reservationScheduled, 'Scheduled', `pod ${name} is on node ${node}`)
+  if (!replacement.isReady)
     return {
-      ...{ phase: 'Running', reason: 'WaitForBoundPodReady', more },
+      ...{ phase: 'Running', reason: 'WaitForBoundPodReady', also: [created, scheduled], more },
       message: `pod ${name} is on node ${node}, and not ready yet`,
       condition: { type: jobConditions.boundPodReady, status: 'False' },
     }
-  return beforeAct(view, job, rules) ?? toAdopt(view, more)
+  const ready = isTrue(jobConditions.boundPodReady, 'Ready', `pod ${name} is ready`)
+  const held = beforeAct(view, job, rules)
+  const word = held === undefined ? toAdopt(view, facts, replacement) : held
+  return { ...word, also: [created, scheduled, ready, ...(word.also ?? [])], more: { ...more, ...word.more } }
 }
 
-/** A ReplicaSet with one pod too many deletes a pod that is not ready before the cheapest pod. */
-function toAdopt(view: JobView, more: NonNullable<Word['more']>): Word {
-  const { pod, hasUnready } = view
-  if (pod === undefined) return failed('MissingPod', 'the pod is gone')
-  if (hasUnready)
-    return {
-      ...{ phase: 'Running', reason: 'WaitForWorkload', more },
-      message: 'waits until all pods of the workload are ready',
-    }
-  const word: Word = {
-    ...{ phase: 'Running', reason: evictReasons.coming, more },
-    message: 'the workload adopts the replacement, and deletes the pod',
-    condition: { type: jobConditions.eviction, status: 'False' },
-  }
-  const { source } = view.status
-  const { deletionCost } = pod
-  return conditionOf(view.status, jobConditions.eviction) === undefined
-    ? {
-        ...word,
-        more: {
-          ...more,
-          ...(source && { source: { ...source, ...(deletionCost !== undefined && { deletionCost }) } }),
-        },
-      }
-    : { ...word, action: { type: 'adopt', view, pod, name: reservationNameOf(view) } }
+/** Returns how the job ends because its Reservation holds no room that it can use. */
+function unusable({ pod }: JobView, { failure, isOwned, pod: replacement, name }: PresentReservation) {
+  if (failure !== undefined)
+    return failed(reasonOf(failure.reason), `Reservation ${name}: ${failure.message}`)
+  if (replacement?.isAdopted === true)
+    return failed('InvalidReservation', `a workload has the pod of Reservation ${name} already`)
+  // The scheduler keeps the operator's own Reservations away from that node.
+  if (!isOwned && replacement?.node !== undefined && replacement.node === pod?.node)
+    return failed(
+      'ForbiddenMigratePod',
+      `Reservation ${name} is on the node of the pod: choose another Reservation`,
+    )
+  return undefined
 }
 
-/** From the adoption on there is no way back. */
-function adopted(view: JobView, job: ParsedJob, isTimedOut: boolean, { uid, node }: Present): Word {
-  const name = reservationNameOf(view)
-  const more = {
-    ...{ reservation: { name, uid }, podRef: { namespace: job.pod.namespace, name, uid } },
-    ...(node !== undefined && { nodeName: node }),
-  }
-  if (view.pod === undefined)
-    return {
-      ...{ phase: 'Succeed', reason: evictReasons.complete, more },
-      message: `pod ${name} has replaced it`,
-      condition: { type: jobConditions.eviction, status: 'True' },
-    }
-  if (isTimedOut)
-    return {
-      ...failed('Timeout', 'the workload has adopted the replacement, and has not deleted the pod'),
-      more,
-    }
-  return {
-    ...{ phase: 'Running', reason: evictReasons.evicting, more },
-    message: 'the workload has adopted the replacement, and deletes the pod',
-    condition: { type: jobConditions.eviction, status: 'False' },
-  }
+function reasonOf(failure: string): string {
+  if (failure === 'Expired') return 'ReservationExpired'
+  return failure === 'PodDeleted' ? 'MissingReservation' : failure
 }
 
-/** Deletes the replacement unless the workload has had it. Undefined: there is none, or it is too late. */
+/** Deletes the Reservation with its pod unless the workload has had that. Undefined: there is none of the job, or it is too late. */
 export function giveUp(view: JobView): Action | undefined {
-  const { reservation: facts, parsed } = view
-  if (facts.type !== 'present' || isTheWorkloads(view, facts) || !parsed.ok) return undefined
-  const { uid, resourceVersion } = facts
-  const { namespace } = parsed.job.pod
-  return { type: 'deleteReservation', view, namespace, name: reservationNameOf(view), uid, resourceVersion }
+  const { reservation } = view
+  return reservation.type !== 'present' || !reservation.isOwned || isTheWorkloads(view, reservation)
+    ? undefined
+    : { type: 'deleteReservation', view, reservation }
 }

@@ -1,7 +1,9 @@
 /** A job and the facts about it, as the rules see them. */
 import type { Migration } from '../../api/migration.ts'
 import type { ParsedJobOrRefused } from '../../api/parse-pod-migration-job.ts'
+import type { ParsedReservation } from '../../api/parse-reservation.ts'
 import type { JobPhase, PodMigrationJob, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
+import type { Reservation } from '../../api/reservation.ts'
 import type { Resource } from '../../kube/resources.ts'
 import type { PodFacts } from './world.ts'
 
@@ -50,22 +52,44 @@ export type LiveFacts =
       readonly target: NonNullable<Migration['status']>['target']
     }
 
-/** The pod that reserves room for the replacement, and becomes it, of a job with mode `ReservationFirst`. */
+/** The pod that holds the room of a Reservation. */
+export interface ReservedPod {
+  readonly uid: string
+  readonly resourceVersion: string
+  readonly node: string | undefined
+  /** Why no node takes it, in the scheduler's words. */
+  readonly unschedulable: string | undefined
+  readonly isReady: boolean
+  readonly isTerminating: boolean
+  /** The workload has it as one of its pods. */
+  readonly isAdopted: boolean
+}
+
+/** The Reservation of a job with mode `ReservationFirst`. */
 export type ReservationFacts =
   | { readonly type: 'absent'; readonly seenForMs: number }
-  /** A pod has the name, and does not belong to the job. */
+  /** A Reservation has the name, and does not belong to the job. */
   | { readonly type: 'foreign' }
   | {
       readonly type: 'present'
+      readonly resource: Resource<Reservation>
+      readonly name: string
       readonly uid: string
       readonly resourceVersion: string
-      readonly node: string | undefined
-      /** Why no node takes it, in the scheduler's words. */
-      readonly unschedulable: string | undefined
-      readonly isReady: boolean
-      /** The workload has it as one of its pods. */
-      readonly isAdopted: boolean
+      /** The operator has created it for the job. */
+      readonly isOwned: boolean
+      /** An earlier job uses it. */
+      readonly isTaken: boolean
+      /** Its status names its workload's pod. */
+      readonly isBound: boolean
+      readonly owner: ParsedReservation['owner'] | undefined
+      /** Why it holds no room, or none any more. */
+      readonly failure: { readonly reason: string; readonly message: string } | undefined
+      /** Undefined: it is not created yet, or gone. */
+      readonly pod: ReservedPod | undefined
     }
+
+export type PresentReservation = Extract<ReservationFacts, { type: 'present' }>
 
 /** How a job ends after an act, or if the API server refuses the act for good. */
 interface End {
@@ -83,11 +107,17 @@ export type Action =
       readonly pod: PodFacts
       readonly name: string
     }
+  | { readonly type: 'createReservation'; readonly view: JobView; readonly pod: PodFacts }
+  /** The grace period of a pod that its ReplicaSet deletes. */
+  | { readonly type: 'shorten'; readonly view: JobView; readonly pod: PodFacts }
+  /** The reference in the spec of the job. */
+  | { readonly type: 'referTo'; readonly view: JobView; readonly reservation: PresentReservation }
   | {
-      readonly type: 'createReservation' | 'adopt'
+      readonly type: 'adopt'
       readonly view: JobView
       readonly pod: PodFacts
-      readonly name: string
+      readonly reservation: PresentReservation
+      readonly replacement: ReservedPod
     }
   | {
       readonly type: 'restoreDeletionCost'
@@ -99,14 +129,7 @@ export type Action =
     }
   /** Takes the request of a soft eviction back. */
   | { readonly type: 'withdraw'; readonly view: JobView; readonly pod: PodFacts; readonly end: End }
-  | {
-      readonly type: 'deleteReservation'
-      readonly view: JobView
-      readonly namespace: string
-      readonly name: string
-      readonly uid: string
-      readonly resourceVersion: string
-    }
+  | { readonly type: 'deleteReservation'; readonly view: JobView; readonly reservation: PresentReservation }
   | {
       readonly type: 'deleteMigration'
       readonly view: JobView

@@ -10,6 +10,8 @@ export interface Word {
   readonly message: string
   /** The condition that changes with it; its reason and message are those of the word. */
   readonly condition?: Pick<Condition, 'type' | 'status'>
+  /** Conditions with reasons of their own. */
+  readonly also?: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[]
   readonly more?: Partial<PodMigrationJobStatus>
   readonly action?: Action
 }
@@ -45,7 +47,8 @@ function sourceOf({ status, pod }: JobView, begins: boolean): PodMigrationJobSta
 /** Returns the status that follows the word. A word that repeats the status gives an equal one. */
 export function statusAfter(view: JobView, word: Word, now: number): PodMigrationJobStatus {
   const { status, generation } = view
-  const { phase, reason, message, condition, more } = word
+  const { phase, reason, message, condition, also = [], more } = word
+  const changes = [...also, ...(condition ? [{ ...condition, reason, message }] : [])]
   const at = new Date(now).toISOString()
   const begins = phase === 'Running' && status.phase !== 'Running'
   const source = sourceOf(view, begins)
@@ -59,11 +62,11 @@ export function statusAfter(view: JobView, word: Word, now: number): PodMigratio
     ...(isOver(phase) && { completionTime: at, status: 'Complete' }),
     ...(condition && !isOver(phase) && { status: condition.type }),
     ...more,
-    ...(condition && {
-      conditions: setCondition(status.conditions ?? [], {
-        ...{ ...condition, reason, message, now },
-        observedGeneration: generation,
-      }),
+    ...(changes.length > 0 && {
+      conditions: changes.reduce(
+        (conditions, change) => setCondition(conditions, { ...change, now, observedGeneration: generation }),
+        status.conditions ?? [],
+      ),
     }),
   }
 }

@@ -48,6 +48,8 @@ export interface PodFacts {
   readonly labels: Readonly<Record<string, string>>
   readonly isReady: boolean
   readonly isTerminating: boolean
+  /** Seconds that it may still take to end, of a pod that is being deleted. */
+  readonly graceSeconds: number | undefined
   readonly isFailed: boolean
   readonly qos: QosClass
   readonly priority: number

@@ -89,6 +89,7 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
         ...{ uid, namespace, name, node: nodeName, labels, owner, priority },
         isReady: isReady(pod),
         isTerminating: pod.metadata.deletionTimestamp !== undefined,
+        graceSeconds: pod.metadata.deletionGracePeriodSeconds,
         isFailed: pod.status?.phase === 'Failed',
         qos: qosOf(pod),
         deletionCost: deletionCostOf(annotations),

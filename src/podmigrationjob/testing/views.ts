@@ -1,7 +1,25 @@
 import { parseJob } from '../../api/parse-pod-migration-job.ts'
 import { podMigrationJobs } from '../../api/pod-migration-job.ts'
-import type { JobView } from '../decide/view.ts'
+import { reservations } from '../../api/reservation.ts'
+import type { JobView, PresentReservation, ReservedPod } from '../decide/view.ts'
 import { podWith } from './worlds.ts'
+
+/** The Reservation of that job, with a pod that is ready, but for a few differences. */
+export const presentWith = (
+  name: string,
+  over: Partial<ReservedPod> = {},
+  more: Partial<PresentReservation> = {},
+): PresentReservation => ({
+  ...{ type: 'present', resource: reservations, name, uid: 'r-uid', resourceVersion: '8' },
+  ...{ isOwned: true, isTaken: false, isBound: over.isAdopted === true, failure: undefined },
+  owner: { namespace: 'default', name: 'web-h', uid: undefined },
+  pod: {
+    ...{ uid: 'r', resourceVersion: '9', node: 'n2', unschedulable: undefined },
+    ...{ isReady: true, isTerminating: false, isAdopted: false },
+    ...over,
+  },
+  ...more,
+})
 
 /** A job for the pod `web-0`, with a few differences. */
 export function viewWith(spec: object = {}, over: Partial<JobView> = {}): JobView {

@@ -18,7 +18,7 @@ export function argsWith(given: Readonly<Record<string, unknown>> = {}): Migrati
 
 export const podWith = (name: string, over: Partial<PodFacts> = {}): PodFacts => ({
   ...{ uid: `uid-${name}`, namespace: 'default', name, node: 'n1', labels: {} },
-  ...{ isReady: true, isTerminating: false, isFailed: false, isStatic: false },
+  ...{ isReady: true, isTerminating: false, graceSeconds: undefined, isFailed: false, isStatic: false },
   ...{ qos: 'LS', priority: 0, evictionCost: 0, deletionCost: undefined, softEvictionBy: undefined },
   owner: { type: 'workload', key: 'StatefulSet/default/web', kind: 'StatefulSet' },
   ...{ hasLocalStorage: false, hasClaim: false, isSystemCritical: false, disruptionBudgets: [] },

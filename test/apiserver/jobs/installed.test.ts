@@ -1,11 +1,14 @@
+// Long because all tests share one control plane with the component as it is installed.
 /** The component as it is installed: the operator runs with its own rights, beside Koordinator's kind or without. */
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { parse } from 'yaml'
 import { run } from '../../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
 import { koordinatorJobs, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
+import { koordinatorReservations, reservations } from '../../../src/api/reservation.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { customResourceDefinitions, pods } from '../../../src/kube/resources.ts'
@@ -36,7 +39,10 @@ beforeAll(async () => {
   const overlay = join(scratch, 'overlay')
   await mkdir(overlay)
   const deploy = relative(overlay, join(project, 'deploy'))
-  const content = `resources: [${deploy}/base]\ncomponents: [${deploy}/pod-migration-jobs, ${deploy}/job-reservations]\n`
+  const components = ['pod-migration-jobs', 'job-reservations', 'job-deletions'].map(
+    each => `${deploy}/${each}`,
+  )
+  const content = `resources: [${deploy}/base]\ncomponents: [${components.join(', ')}]\n`
   await writeFile(join(overlay, 'kustomization.yaml'), content)
   await kubectl('apply', '-k', overlay)
   await vi.waitFor(() => kubectl('get', 'bps,podmigrationjobs.backup.example.com', '-A'), { interval: 100 })
@@ -136,7 +142,8 @@ it('the token of the operator evicts no pod without its uid, and none of the ope
 
 it('the token of the operator makes only pods that belong to jobs, and changes no other pod but for its deletion cost', async () => {
   const uid = '00000000-0000-0000-0000-000000000000'
-  const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob', name: 'a', uid }
+  const name = 'a'
+  const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'Reservation', name, uid }
   const labels = { 'backup.example.com/reservation': uid }
   const create = (namespace: string, metadata: object, spec: object = {}) =>
     thief.create(
@@ -144,10 +151,10 @@ it('the token of the operator makes only pods that belong to jobs, and changes n
       { metadata, spec: { containers: [{ name: 'app', image: 'app' }], ...spec } },
       { namespace, dryRun: true },
     )
-  const ours = { name: `reservation-${uid}`, labels, ownerReferences: [owner] }
+  const ours = { name, labels, ownerReferences: [owner] }
   await create('shop', ours)
-  await expect(create('shop', { ...ours, ownerReferences: [] })).rejects.toThrow(/belongs to the job/)
-  await expect(create('shop', { ...ours, name: 'another' })).rejects.toThrow(/belongs to the job/)
+  await expect(create('shop', { ...ours, ownerReferences: [] })).rejects.toThrow(/belongs to the Reservation/)
+  await expect(create('shop', { ...ours, name: 'another' })).rejects.toThrow(/belongs to the Reservation/)
   await expect(create('kube-system', ours)).rejects.toThrow(/no pods in kube-/)
   await expect(create('shop', ours, { hostNetwork: true })).rejects.toThrow(/privileged/)
   await expect(create('shop', { name: 'plain' })).rejects.toThrow(/only pods of BackupPodSets/)
@@ -166,6 +173,131 @@ it('the token of the operator makes only pods that belong to jobs, and changes n
   await expect(change({ annotations: { other: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
   await expect(change({ labels: { app: 'a' } })).rejects.toThrow(/only pods of BackupPodSets/)
   await expect(change({ labels })).rejects.toThrow(/only pods of BackupPodSets/)
+  // A soft eviction is less than an eviction.
+  await change({ annotations: { 'scheduling.koordinator.sh/soft-eviction': '{}' } })
+})
+
+it('PJ25: with the component for deletions the token deletes pods by their uid, and none of the operator', async () => {
+  await makePod('five')
+  const { uid } = (await api.get(pods, { namespace: 'shop', name: 'five' })).metadata
+  const deletes = (namespace: string, options: object) =>
+    thief.delete(pods, { namespace, name: 'five' }, { ...options, dryRun: true })
+  await expect(deletes('shop', {})).rejects.toThrow(/only pods of BackupPodSets/)
+  await deletes('shop', { uid })
+  await api.create(
+    pods,
+    { metadata: { name: 'five' }, spec: { containers: [{ name: 'app', image: 'app' }] } },
+    { namespace: 'kube-system' },
+  )
+  const other = (await api.get(pods, { namespace: 'kube-system', name: 'five' })).metadata
+  await expect(deletes('kube-system', { uid: other.uid })).rejects.toThrow(/may not create, change or delete/)
+})
+
+it('PJ10: of a job the token writes only the reference to its own Reservation, and it creates no other Reservation', async () => {
+  await makePod('six')
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: 'six' },
+    spec: {
+      paused: true,
+      podRef: { namespace: 'shop', name: 'six' },
+      reservationOptions: { preemptionOptions: {} },
+    },
+  }
+  const { uid } = (await api.create(podMigrationJobs, body)).metadata
+  const change = (spec: object, metadata: object = {}) =>
+    thief.patch(
+      podMigrationJobs,
+      { name: 'six' },
+      { type: 'merge', body: { metadata, spec } },
+      { dryRun: true },
+    )
+  const reservationRef = { name: `reservation-${uid}` }
+  await change({ reservationOptions: { reservationRef } })
+  const refused = /only the reference to the Reservation/
+  await expect(change({ reservationOptions: { reservationRef: { name: 'other' } } })).rejects.toThrow(refused)
+  await expect(change({ abort: true, reservationOptions: { reservationRef } })).rejects.toThrow(refused)
+  await expect(change({ paused: null, reservationOptions: { reservationRef } })).rejects.toThrow(refused)
+  const without = { reservationOptions: { reservationRef, preemptionOptions: null } }
+  await expect(change(without)).rejects.toThrow(refused)
+  const notes = { annotations: { 'backup.example.com/migration-priority': '9' } }
+  await expect(change({ reservationOptions: { reservationRef } }, notes)).rejects.toThrow(refused)
+  const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob', name: 'six', uid }
+  const controller = { kind: 'ReplicaSet', namespace: 'shop', name: 'web' }
+  const reserve = (metadata: object) =>
+    thief.create(
+      reservations,
+      { apiVersion: owner.apiVersion, kind: 'Reservation', metadata, spec: { owners: [{ controller }] } },
+      { dryRun: true },
+    )
+  await reserve({ name: `reservation-${uid}`, ownerReferences: [owner] })
+  await expect(reserve({ name: 'mine', ownerReferences: [owner] })).rejects.toThrow(
+    /only the Reservations of jobs/,
+  )
+  await expect(reserve({ name: `reservation-${uid}` })).rejects.toThrow(/only the Reservations of jobs/)
+})
+
+it('PJ01: the kinds have all fields, refuse what they do not have, and print their columns', async () => {
+  const full = `
+apiVersion: backup.example.com/v1alpha1
+kind: PodMigrationJob
+metadata: {name: full}
+spec:
+  paused: true
+  ttl: 5m0s
+  mode: ReservationFirst
+  podRef: {apiVersion: v1, kind: Pod, namespace: shop, name: web-3, uid: a}
+  reservationOptions:
+    reservationRef: {apiVersion: backup.example.com/v1alpha1, kind: Reservation, name: room, uid: b}
+    template: {spec: {template: {spec: {nodeSelector: {zone: b}, tolerations: [{key: a, operator: Exists}]}}}}
+    preemptionOptions: {}
+  deleteOptions: {gracePeriodSeconds: 30, preconditions: {uid: a, resourceVersion: "7"}}
+`
+  await apply(full)
+  const { spec } = await api.get(podMigrationJobs, { name: 'full' })
+  expect(spec).toEqual(parse(full).spec)
+  // The status is a subresource: it is not written with the spec.
+  const status = { phase: 'Succeed' }
+  await api.patch(podMigrationJobs, { name: 'full' }, { type: 'merge', body: { status } })
+  expect((await api.get(podMigrationJobs, { name: 'full' })).status?.phase).not.toBe('Succeed')
+  await expect(
+    api.patch(
+      podMigrationJobs,
+      { name: 'full' },
+      { type: 'merge', body: { status: { phase: 'Success' } } },
+      { subresource: 'status' },
+    ),
+  ).rejects.toThrow(/status.phase/)
+  const ref = { reservationOptions: { reservationRef: { name: 'other' } } }
+  await expect(
+    api.patch(podMigrationJobs, { name: 'full' }, { type: 'merge', body: { spec: ref } }),
+  ).rejects.toThrow(/reservationRef cannot be changed/)
+  const wide = await kubectl('get', 'podmigrationjobs.backup.example.com', 'full', '-o', 'wide')
+  expect(wide).toMatch(/NEWPOD +RESERVATION +TTL +MODE/)
+  expect(wide).toMatch(/room +5m0s +ReservationFirst/)
+  const room = (spec: string) =>
+    apply(
+      `{apiVersion: backup.example.com/v1alpha1, kind: Reservation, metadata: {name: room}, spec: ${spec}}`,
+    )
+  const owner = 'controller: {namespace: shop, name: web}'
+  await expect(room('{owners: []}')).rejects.toThrow(/name one owner/)
+  await expect(room(`{owners: [{${owner}}], allocateOnce: false}`)).rejects.toThrow(/leave allocateOnce out/)
+  await expect(room(`{owners: [{${owner}}], template: {spec: {containers: [{name: a}]}}}`)).rejects.toThrow(
+    /containers/,
+  )
+  await room(`{owners: [{${owner}}], ttl: 1h}`)
+  expect(await kubectl('get', 'reservations.backup.example.com')).toMatch(
+    /NAME +PHASE +AGE +NODE +TTL +EXPIRES/,
+  )
+  // No such ReplicaSet is there.
+  await eventually(async () =>
+    expect((await api.get(reservations, { name: 'room' })).status).toMatchObject({
+      ...{ phase: 'Failed' },
+      conditions: expect.arrayContaining([
+        expect.objectContaining({ type: 'Ready', status: 'False', reason: 'InvalidReservation' }),
+      ]),
+    }),
+  )
 })
 
 /** The example of Koordinator's user manual, as it is printed there but for namespace and name of the pod. */
@@ -184,27 +316,27 @@ spec:
 status:
   phase: Pending
 `
-const name = `${koordinatorJobs.plural}.${koordinatorJobs.group}`
+const names = [koordinatorJobs, koordinatorReservations].map(({ plural, group }) => `${plural}.${group}`)
 
 it("Koordinator's kind: it is not installed over, and its jobs are Koordinator's", async () => {
   const schema = { type: 'object', 'x-kubernetes-preserve-unknown-fields': true }
-  const { group, plural, kind } = koordinatorJobs
-  await api.create(customResourceDefinitions, {
-    metadata: { name },
-    spec: {
-      ...{
-        group,
-        scope: 'Cluster',
-        names: { plural, kind, singular: 'podmigrationjob', listKind: `${kind}List` },
-      },
-      versions: [
-        {
-          ...{ name: 'v1alpha1', served: true, storage: true, subresources: { status: {} } },
-          schema: { openAPIV3Schema: schema },
+  for (const { group, plural, kind } of [koordinatorJobs, koordinatorReservations])
+    await api.create(customResourceDefinitions, {
+      metadata: { name: `${plural}.${group}` },
+      spec: {
+        ...{
+          group,
+          scope: 'Cluster',
+          names: { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` },
         },
-      ],
-    },
-  })
+        versions: [
+          {
+            ...{ name: 'v1alpha1', served: true, storage: true, subresources: { status: {} } },
+            schema: { openAPIV3Schema: schema },
+          },
+        ],
+      },
+    })
   await expect(kubectl('create', '-k', crds('koordinator'))).rejects.toThrow(/AlreadyExists/)
   await eventually(() =>
     expect(kubectl('apply', '--server-side', '--force-conflicts', '-k', crds('koordinator'))).rejects.toThrow(
@@ -226,7 +358,7 @@ it("Koordinator's kind: it is not installed over, and its jobs are Koordinator's
   expect(
     (await api.get(pods, { namespace: 'shop', name: 'pod-demo' })).metadata.deletionTimestamp,
   ).toBeUndefined()
-  await kubectl('delete', 'crd', name)
+  await kubectl('delete', 'crd', ...names)
 })
 
 it('without Koordinator its printed example applies unchanged, and is carried out', async () => {

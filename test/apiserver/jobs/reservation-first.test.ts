@@ -1,9 +1,11 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { reservationLabel } from '../../../src/api/pod-migration-job.ts'
+import { reservations } from '../../../src/api/reservation.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
-import { deployments, type Pod, pods, replicaSets } from '../../../src/kube/resources.ts'
+import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { OperatorProcess } from '../lib/operator-process.ts'
+import { deploymentIn } from './deployment.ts'
 import { createJobsWorld, type JobsWorld } from './world.ts'
 
 let world: JobsWorld
@@ -15,50 +17,7 @@ beforeAll(async () => {
 afterAll(() => world[Symbol.asyncDispose]())
 afterEach(() => world.clean())
 
-let count = 0
-/** A Deployment with its ReplicaSet and pods, as their controllers would make them. */
-async function deployment(replicas: number) {
-  count += 1
-  const name = `d${count}`
-  const { api, namespace } = world
-  const labels = { app: name, 'pod-template-hash': 'h' }
-  const spec = {
-    replicas,
-    selector: { matchLabels: { app: name } },
-    template: { metadata: { labels: { app: name } }, spec: { containers: [{ name: 'app', image: 'app' }] } },
-  }
-  const { metadata } = await api.create(deployments, { metadata: { name }, spec }, { namespace })
-  const status = { observedGeneration: metadata.generation, replicas, updatedReplicas: replicas }
-  await api.patch(
-    deployments,
-    { namespace, name },
-    { type: 'merge', body: { status } },
-    { subresource: 'status' },
-  )
-  const owner = { apiVersion: 'apps/v1', kind: 'Deployment', name, uid: metadata.uid, controller: true }
-  const set = await api.create(
-    replicaSets,
-    {
-      metadata: { name: `${name}-h`, labels, ownerReferences: [owner] },
-      spec: {
-        ...spec,
-        selector: { matchLabels: labels },
-        template: { ...spec.template, metadata: { labels } },
-      },
-    },
-    { namespace },
-  )
-  const ownerReferences = [
-    { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: `${name}-h`, uid: set.metadata.uid, controller: true },
-  ]
-  const made = await Promise.all(
-    Array.from({ length: replicas }, (_, index) =>
-      world.makePod({ name: `${name}-h-${index}`, labels, ownerReferences }),
-    ),
-  )
-  return { name, set, pods: made }
-}
-
+const deployment = (replicas: number) => deploymentIn(world, replicas)
 const reservationOf = async (job: string): Promise<Pod> => {
   const { metadata } = await world.get(job)
   return eventually(() =>
@@ -87,9 +46,8 @@ it('PJ05 PJ07 PJ12: the pod stays until its replacement is ready and the workloa
   const { pods: made, set } = await deployment(2)
   const old = made[0]?.metadata.name ?? ''
   const { job, reservation } = await unready(old)
-  expect(reservation.metadata.labels).toMatchObject({
-    [reservationLabel]: (await world.get(job)).metadata.uid,
-  })
+  const { uid } = (await world.api.get(reservations, { name: reservation.metadata.name })).metadata
+  expect(reservation.metadata.labels).toMatchObject({ [reservationLabel]: uid })
   // The ReplicaSet does not count it yet.
   expect(reservation.metadata.labels).not.toHaveProperty('pod-template-hash')
   const terms = reservation.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution
@@ -141,7 +99,7 @@ it('a restart of the operator makes no second reservation', async () => {
     namespace: world.namespace,
     labelSelector: reservationLabel,
   })
-  const uid = (await world.get(job)).metadata.uid
+  const uid = reservation.metadata.labels?.[reservationLabel]
   expect(
     items
       .filter(({ metadata }) => metadata.labels?.[reservationLabel] === uid)

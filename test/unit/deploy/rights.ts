@@ -286,15 +286,27 @@ const ofJobs = (group: string): Readonly<Record<string, Caller>> => ({
   },
 })
 
+const ofReservations = (group: string): Readonly<Record<string, Caller>> => ({
+  ...mirrored(`${group}/reservations`),
+  [`${group}/reservations/status patch`]: {
+    file: 'src/podmigrationjob/act/reservation.ts',
+    code: /api\.patch\(resource/,
+  },
+})
+
 /** The same for the rights in deploy/pod-migration-jobs, which the operator has only with that component. */
 export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>>> = {
   'ClusterRole understudy-operator-jobs': {
     ...ofJobs('backup.example.com'),
     ...ofJobs('scheduling.koordinator.sh'),
-    'apiextensions.k8s.io/customresourcedefinitions/podmigrationjobs.scheduling.koordinator.sh get': {
-      file: 'src/podmigrationjob/observe/koordinator.ts',
-      code: /\.get\(customResourceDefinitions/,
-    },
+    ...ofReservations('backup.example.com'),
+    ...ofReservations('scheduling.koordinator.sh'),
+    ...Object.fromEntries(
+      ['podmigrationjobs', 'reservations'].map(plural => [
+        `apiextensions.k8s.io/customresourcedefinitions/${plural}.scheduling.koordinator.sh get`,
+        { file: 'src/podmigrationjob/observe/koordinator.ts', code: /\.get\(customResourceDefinitions/ },
+      ]),
+    ),
     '/pods/eviction create': {
       file: 'src/podmigrationjob/act/evict.ts',
       code: /subresource: 'eviction'/,
@@ -316,6 +328,20 @@ export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>
 /** The same for the right in deploy/job-reservations. */
 export const reservationRights: typeof jobRights = {
   'ClusterRole understudy-operator-reservations': {
+    'backup.example.com/reservations create': {
+      file: 'src/podmigrationjob/act/reserve.ts',
+      code: /api\.create\(reservations/,
+    },
+    'backup.example.com/reservations delete': {
+      file: 'src/podmigrationjob/act/reserve.ts',
+      code: /api\.delete\(resource/,
+    },
+    ...Object.fromEntries(
+      ['backup.example.com', 'scheduling.koordinator.sh'].map(group => [
+        `${group}/podmigrationjobs patch`,
+        { file: 'src/podmigrationjob/act/reserve.ts', code: /api\.patch\(resource/ },
+      ]),
+    ),
     'apps/replicasets get': { file: 'src/podmigrationjob/act/reserve.ts', code: /\.get\(replicaSets/ },
   },
 }
