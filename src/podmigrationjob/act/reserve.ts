@@ -71,7 +71,7 @@ export async function createReservation(
   if (source === undefined || !view.parsed.ok) return
   const { metadata } = source.replicaSet
   const { placement } = view.parsed.job
-  // The scheduler asks for one node of several. A contradiction between both templates is one of the pod that it makes.
+  // A contradiction between both sides ends the job here, before a Reservation exists.
   placed(source.replicaSet.spec?.template?.spec ?? { containers: [] }, placement)
   const controller = {
     ...{ apiVersion: apiVersionOf(replicaSets), kind: replicaSets.kind, namespace: pod.namespace },
