@@ -39,6 +39,8 @@ const forUsers: ReadonlySet<string> = new Set<MigrationReason>([
   'NoNode',
   'Unschedulable',
   'SetPaused',
+  // A suspension waits for as long as the primary cannot be saved.
+  'SetSuspended',
   'NotSaved',
 ])
 

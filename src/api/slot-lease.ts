@@ -69,8 +69,8 @@ export interface SlotLease extends SlotKey {
    */
   readonly handovers?: number
   /**
-   * Uid of the primary that handed the slot over to the present one, stopped and saved up to its last instruction. Absent: the
-   * present one took over after a loss, or is the first.
+   * Uid of the primary that handed the slot over to the present one, stopped and saved up to its last instruction; `tookOver`: the
+   * present one has the slot without that. Absent in Leases of earlier versions: not known.
    */
   readonly handedOverBy?: string
   /**
@@ -105,6 +105,9 @@ export interface SlotLease extends SlotKey {
   /** The pod that may take the slot without the operator, once its primary has died. Absent: none had a grant yet. */
   readonly grant?: Grant
 }
+
+/** See `handedOverBy`. */
+export const tookOver = 'none'
 
 export const slotAnnotations = {
   incarnation: `${prefix}life`,

@@ -1,8 +1,7 @@
-import type { Migration } from '../api/migration.ts'
+import { isFinished, type Migration } from '../api/migration.ts'
 import { eventReasons } from '../api/reasons.ts'
 import type { EventRecord } from '../kube/event-record.ts'
 import type { Store } from '../kube/store.ts'
-import { openDrains } from './observe.ts'
 import type { LeavingPrimary } from './view.ts'
 
 /** An event about a primary that leaves its node. */
@@ -26,7 +25,7 @@ export function createToldWaits(): {
   const told = new Map<string, Set<string>>()
   return {
     news(waiting, migrations) {
-      const open = new Set(openDrains(migrations).map(({ metadata }) => metadata.uid))
+      const open = new Set(migrations.list().flatMap(each => (isFinished(each) ? [] : [each.metadata.uid])))
       for (const uid of told.keys()) if (!open.has(uid)) told.delete(uid)
       return waiting.flatMap(primary => {
         const { waits } = primary

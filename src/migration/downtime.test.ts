@@ -6,7 +6,7 @@ import { judgeDowntime, type Predicted, patience } from './downtime.ts'
 const over = { generations: patience.generations + 1, ms: 0 }
 const wish = { maxDowntimeMs: 300, technique: 'LiveIfPossible', priority: 'UserTriggered' } as const
 const predicted = (given: Partial<Predicted>): Predicted => ({
-  ...{ downtimeMs: 900, restartMs: 2_000, waited: over, ...given },
+  ...{ downtimeMs: 900, restartMs: 2_000, waited: over, deadlineMs: 40_000, ...given },
 })
 
 describe('MP-32 a pod', () => {
@@ -28,6 +28,13 @@ describe('MP-32 a pod', () => {
       expect(judgeDowntime({ ...wish, priority: 'SystemCritical' }, predicted(given))).toBe('accepted')
   })
 
+  test('is not stopped in vain, by no drain either: a handover ends at its deadline', () => {
+    for (const priority of migrationPriorities)
+      expect(judgeDowntime({ ...wish, priority }, predicted({ deadlineMs: 899, restartMs: 5_000 }))).toBe(
+        'worse',
+      )
+  })
+
   test('is never stopped for longer with the technique Live', () => {
     for (const priority of migrationPriorities)
       expect(judgeDowntime({ ...wish, technique: 'Live', priority }, predicted({}))).toBe('waits')
@@ -45,13 +52,14 @@ describe('MP-32 a pod', () => {
           ...{ maxDowntimeMs: ms, technique: fc.constantFrom(...migrationTechniques) },
           priority: fc.constantFrom(...migrationPriorities),
         }),
-        fc.record({ downtimeMs: ms, restartMs: ms, waited }),
+        fc.record({ downtimeMs: ms, restartMs: ms, waited, deadlineMs: fc.integer({ min: 0, max: 5_000 }) }),
         (asked, facts) => {
           const judgement = judgeDowntime(asked, facts)
           const { downtimeMs = Number.POSITIVE_INFINITY, restartMs = -1 } = facts
           if (judgement === 'fits')
             expect(downtimeMs <= (asked.maxDowntimeMs ?? Number.POSITIVE_INFINITY)).toBe(true)
           if (judgement !== 'accepted') return
+          expect((facts.downtimeMs ?? 0) <= facts.deadlineMs).toBe(true)
           expect(asked.technique).toBe('LiveIfPossible')
           expect(asked.priority === 'SystemCritical' || downtimeMs <= restartMs).toBe(true)
           expect(

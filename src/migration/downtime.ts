@@ -11,6 +11,8 @@ export interface Predicted {
   /** How long a restart of the pod takes at least, ms; undefined: not known. */
   readonly restartMs: number | undefined
   readonly waited: Waited | undefined
+  /** A stop for a handover that lasts longer is given up, ms. */
+  readonly deadlineMs: number
 }
 
 /**
@@ -21,11 +23,13 @@ export type Judgement = 'fits' | 'waits' | 'accepted' | 'worse'
 
 export function judgeDowntime(
   { maxDowntimeMs, technique, priority }: Pick<ParsedMigration, 'maxDowntimeMs' | 'technique' | 'priority'>,
-  { downtimeMs, restartMs, waited }: Predicted,
+  { downtimeMs, restartMs, waited, deadlineMs }: Predicted,
 ): Judgement {
   if (maxDowntimeMs === undefined) return 'fits'
   if (downtimeMs !== undefined && downtimeMs <= maxDowntimeMs) return 'fits'
   if (technique === 'Live' || !isOver(waited)) return 'waits'
+  // It would be stopped in vain, and again after a pause.
+  if (downtimeMs !== undefined && downtimeMs > deadlineMs) return 'worse'
   // The node has to become empty, and a restart would lose what has changed since the last generation.
   if (priority === 'SystemCritical') return 'accepted'
   if (downtimeMs === undefined || restartMs === undefined) return 'worse'
@@ -39,9 +43,11 @@ const isOver = (waited: Waited | undefined): boolean =>
 export function tooLong(
   judgement: 'waits' | 'worse',
   maxDowntimeMs: number | undefined,
-  { downtimeMs, restartMs }: Predicted,
+  { downtimeMs, restartMs, deadlineMs }: Predicted,
 ): string {
   const bound = `the pod would be stopped for ${aboutMs(downtimeMs)}, and maxDowntime is ${maxDowntimeMs} ms`
+  if (judgement === 'worse' && downtimeMs !== undefined && downtimeMs > deadlineMs)
+    return `${bound}; a handover may take ${aboutMs(deadlineMs)} at most`
   return judgement === 'waits' ? bound : `${bound}; a restart would take ${aboutMs(restartMs)} or more`
 }
 

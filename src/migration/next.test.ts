@@ -110,6 +110,18 @@ describe('D16.phases: a Migration', () => {
       'Preparing',
       'SetBusy',
     ],
+    [
+      'waits after a stop that was given up',
+      view(
+        held({
+          target: target(),
+          saved: { generation: 3, bytes: 9, obstacle: undefined, handoverPaused: true },
+        }),
+        'Stopping',
+      ),
+      'Preparing',
+      'SetBusy',
+    ],
     ['switches', view(passed({ serves: false }), 'Stopping'), 'Switching', 'Switching'],
     ['has moved', view(passed(), 'Switching'), 'Succeeded', 'Moved'],
     [
@@ -326,15 +338,15 @@ describe('D16.budgets: Migrations', () => {
   })
 
   it('that wait are written once, not for each generation of their pods', () => {
+    const at = (generation: number) =>
+      many(4, () => ({ set: 'web' })).map(each => {
+        const saved = { generation, bytes: generation, obstacle: undefined }
+        const facts = { saved, target: target({ impliedDowntimeMs: 10 * generation }) }
+        return { ...each, facts: each.facts.type === 'held' ? { ...each.facts, ...facts } : each.facts }
+      })
     const settled = (generation: number) => {
-      const views = many(4, () => ({ set: 'web' }))
-      const phased = new Map(decide(views, now).statuses.map(({ view: { name }, status }) => [name, status]))
-      const saved = { generation, bytes: generation, obstacle: undefined }
-      return views.map(each => ({
-        ...each,
-        status: phased.get(each.name) ?? {},
-        facts: each.facts.type === 'held' ? { ...each.facts, saved } : each.facts,
-      }))
+      const phased = new Map(decide(at(7), now).statuses.map(({ view: { name }, status }) => [name, status]))
+      return at(generation).map(each => ({ ...each, status: phased.get(each.name) ?? {} }))
     }
     const waiting = decide(settled(8), now).statuses.filter(({ status }) => status.phase === 'Pending')
     expect(waiting).toEqual([])

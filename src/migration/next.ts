@@ -171,6 +171,11 @@ function preparing(wish: ParsedMigration, target: Target, held: Held): Omit<Word
   const { name, node, hasMemory } = target
   if (!hasMemory)
     return { reason: 'MemoryComing', message: `the memory is on its way to ${name} on node ${node}` }
+  if (held.saved?.handoverPaused === true)
+    return {
+      reason: 'SetBusy',
+      message: 'the pod was stopped and could not be handed over in time; it is stopped again after a pause',
+    }
   const predicted = predictedIn(held)
   const judgement = judgeDowntime(wish, predicted)
   switch (judgement) {

@@ -1,12 +1,13 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { isFinished, type Migration, type MigrationStatus } from '../api/migration.ts'
+import { isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../api/numbered-slot.ts'
 import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
 import { isSameSlot } from '../api/slot-key.ts'
+import { tookOver } from '../api/slot-lease.ts'
 import type { Clock } from '../kube/clock.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
@@ -17,7 +18,7 @@ import type { Since } from '../slot/observe/since.ts'
 import { presentLeases } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
 import type { Patience } from './patience.ts'
-import { restartMsOf } from './restart.ts'
+import { shortestRestartMs } from './restart.ts'
 import type { Stops } from './stops.ts'
 import type { Facts, Held, MigrationView, Passed, Saved, Target } from './view.ts'
 
@@ -93,7 +94,7 @@ function factsOf(
   const leases = presentLeases(deps.leases.by(bySet, `${namespace}/${found.set}`)).map(({ lease }) => lease)
   const lease = leases.find(({ slot }) => slot === found.slot)
   if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
-  if (lease.holder.uid !== found.uid) return passedTo(deps, wish, found, lease)
+  if (lease.holder.uid !== found.uid) return passedTo(deps, wish, lease)
   deps.stops.noteStopping(uid, lease.handover !== undefined)
   return heldBy(deps, migration, wish, found, lease, leases)
 }
@@ -121,12 +122,14 @@ function findSource(deps: ObserveDeps, namespace: string, { source }: ParsedMigr
 
 function heldBy(
   deps: ObserveDeps,
-  { metadata: { uid: migration } }: Migration,
+  object: Migration,
   { nodeSelector }: ParsedMigration,
   source: Source,
   lease: NumberedSlotLease,
   ofSet: readonly NumberedSlotLease[],
 ): Held {
+  const { uid: migration } = object.metadata
+  const isBegun = isUnderWay(object)
   const setKey = `${lease.namespace}/${source.set}`
   const nodes = new Set(
     deps.nodes.list().flatMap(node => {
@@ -160,9 +163,12 @@ function heldBy(
     isStopping: lease.handover !== undefined,
     target: target && {
       ...targetView(target.pod, target.stage.failed, copy),
-      waited: deps.patience.note(migration, hasMemory(copy) ? copy.generation : undefined),
+      waited: deps.patience.note(
+        migration,
+        isBegun && hasMemory(copy) ? { target: target.uid, generation: copy.generation } : undefined,
+      ),
     },
-    restartMs: restartMsOf(deps.pods.get(keyOfRef({ namespace: lease.namespace, name: lease.holder.name }))),
+    restartMs: shortestRestartMs(deps.pods.by(bySet, setKey)),
     nodes: nodes.size,
     saved: savedIn(reportOf(deps, source.node, lease)),
   }
@@ -203,13 +209,13 @@ const savedIn = (report: SlotReport | undefined): Saved | undefined =>
         generation: report.generation,
         bytes: report.bytes,
         obstacle: report.reason === undefined ? undefined : (report.message ?? report.reason),
+        handoverPaused: report.handoverPaused,
       }
     : undefined
 
 function passedTo(
   deps: ObserveDeps,
   { nodeSelector }: ParsedMigration,
-  { uid }: Source,
   { namespace, holder, handedOverBy }: NumberedSlotLease,
 ): Passed {
   const pod = deps.pods.get(keyOfRef({ namespace, name: holder.name }))
@@ -219,7 +225,7 @@ function passedTo(
     type: 'passed',
     to: { ...holder, node: isIt ? pod.spec?.nodeName : undefined },
     serves: isIt && kindLabelOf(pod) === 'primary' && stageOf(pod).serving,
-    isLoss: handedOverBy !== uid,
+    isLoss: handedOverBy === tookOver,
     isOutside: node !== undefined && !hasLabels(node, nodeSelector),
     downtimeMs: undefined,
   }

@@ -12,14 +12,19 @@ export interface Waited {
  * a Migration waits longer and never less.
  */
 export interface Patience {
-  /** @param generation that the target has; undefined: it has none, and the count begins again. */
-  note(migration: string, generation: number | undefined): Waited | undefined
+  /** @param of what the target has; undefined: it has nothing, and the count begins again, as with another target. */
+  note(migration: string, of: Held | undefined): Waited | undefined
   /** Forgets all others. */
   keep(migrations: ReadonlySet<string>): void
 }
 
-interface Count {
+interface Held {
+  /** Uid of the pod. */
+  readonly target: string
   readonly generation: number
+}
+
+interface Count extends Held {
   readonly generations: number
   readonly since: number
 }
@@ -27,15 +32,16 @@ interface Count {
 export function createPatience(clock: Pick<Clock, 'monotonic'>): Patience {
   const counts = new Map<string, Count>()
   return {
-    note(migration, generation) {
-      if (generation === undefined) {
+    note(migration, of) {
+      if (of === undefined) {
         counts.delete(migration)
         return undefined
       }
-      const before = counts.get(migration)
-      const isNew = before?.generation !== generation
+      const known = counts.get(migration)
+      const before = known?.target === of.target ? known : undefined
+      const isNew = before?.generation !== of.generation
       const count: Count = {
-        generation,
+        ...of,
         generations: (before?.generations ?? 0) + (isNew ? 1 : 0),
         since: before?.since ?? clock.monotonic(),
       }

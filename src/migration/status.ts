@@ -3,6 +3,7 @@ import type { RefusalCode } from '../api/errors.ts'
 import { type MigrationPhase, type MigrationStatus, migrationSucceeded } from '../api/migration.ts'
 import type { MigrationReason } from '../api/migration-reasons.ts'
 import { setCondition } from '../kube/conditions.ts'
+import { handoverDeadlineMs } from '../slot/decide/deadlines.ts'
 import { sourceOf } from './budgets.ts'
 import { judgeDowntime, type Predicted } from './downtime.ts'
 import type { Held, MigrationView } from './view.ts'
@@ -45,7 +46,8 @@ export function statusAfter(
     ...(lastSaved !== undefined && { generation: lastSaved }),
     ...(bytes !== undefined && { bytes }),
     ...(downtimeMs !== undefined && { downtimeMilliseconds: Math.round(downtimeMs) }),
-    ...predictionAfter(view),
+    // The same holds for predictions; and the patience of one that waits for its turn has not begun.
+    ...(phase === 'Pending' ? predictionIn(status) : predictionAfter(view)),
     conditions: setCondition(status.conditions ?? [], {
       type: migrationSucceeded,
       ...{ status: outcomes[phase] ?? 'Unknown', reason, message },
@@ -89,8 +91,9 @@ function targetIn(facts: MigrationView['facts']): MigrationStatus['target'] {
   return pod && { name: pod.name, uid: pod.uid, ...(pod.node !== undefined && { node: pod.node }) }
 }
 
-export const predictedIn = ({ target, restartMs }: Held): Predicted => ({
+export const predictedIn = ({ target, restartMs, saved }: Held): Predicted => ({
   downtimeMs: target?.impliedDowntimeMs,
   waited: target?.waited,
   restartMs,
+  deadlineMs: handoverDeadlineMs(saved?.bytes),
 })

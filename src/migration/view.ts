@@ -53,6 +53,8 @@ export interface Saved {
   readonly bytes: number | undefined
   /** Why it cannot be saved now, as its agent says. */
   readonly obstacle: string | undefined
+  /** It was stopped and could not be handed over in time. Its agent makes a pause before it stops the pod again. */
+  readonly handoverPaused?: boolean | undefined
 }
 
 /** The pod that is to take the slot. */

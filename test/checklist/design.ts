@@ -544,6 +544,8 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.phases', 'each phase of a Migration and each reason', 'unit'),
       sentence('D16.budgets', 'no budget of Migrations is exceeded, and none waits for nothing', 'unit'),
       sentence('D16.again', 'a Migration does not fail for a pod of an earlier one', 'unit'),
+      sentence('D16.nowhere', 'a pod that no node takes keeps no slot waiting', 'unit'),
+      sentence('D16.handed', 'a failover during a move is no move', 'unit'),
       sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
       sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
       sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),

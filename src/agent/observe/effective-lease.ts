@@ -1,4 +1,4 @@
-import type { SlotLease } from '../../api/slot-lease.ts'
+import { type SlotLease, tookOver } from '../../api/slot-lease.ts'
 import type { GrantRecord } from './snapshot.ts'
 
 /**
@@ -10,7 +10,7 @@ import type { GrantRecord } from './snapshot.ts'
 export function effectiveLease(lease: SlotLease, record: GrantRecord | undefined): SlotLease {
   if (record?.answer !== 'Accepted' || record.epoch !== lease.epoch) return lease
   const { heir, atLeast } = record
-  const { fence: _, grant: __, handedOverBy: ___, atLeast: before, node: source, ...rest } = lease
+  const { fence: _, grant: __, atLeast: before, node: source, ...rest } = lease
   const keepers = (nodes: readonly string[]) => [
     ...new Set([...nodes, ...(source === undefined ? [] : [source])].filter(node => node !== heir.node)),
   ]
@@ -27,6 +27,7 @@ export function effectiveLease(lease: SlotLease, record: GrantRecord | undefined
     containers: undefined,
     ending: undefined,
     handover: undefined,
+    handedOverBy: tookOver,
     unsaved: true,
     ...(least && { atLeast: least }),
   }

@@ -1,6 +1,6 @@
 import type { Grant } from '../../api/grant.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
-import type { Signer } from '../../api/slot-lease.ts'
+import { type Signer, tookOver } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
@@ -110,6 +110,7 @@ export function assignments(
     if (!goesOn && present !== undefined && !mayBeginAnew(present)) return []
     const isSameEpoch = goesOn && epoch === present.lease.epoch && !isRefused
     const grant = grantOf(present, isSameEpoch ? heir : undefined, pod, players, memory)
+    const handedOverBy = goesOn ? present.lease.handedOverBy : tookOver
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
@@ -127,7 +128,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...(goesOn && present.lease.handedOverBy && { handedOverBy: present.lease.handedOverBy }),
+      ...(handedOverBy !== undefined && { handedOverBy }),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }

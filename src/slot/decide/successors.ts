@@ -1,5 +1,5 @@
 import type { SlotReport } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import { type SlotLease, tookOver } from '../../api/slot-lease.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
 import type { Origin, Role, SlotActionOf } from './actions.ts'
 import { isNewerTold, stepsBehind } from './age.ts'
@@ -215,6 +215,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
       containers: undefined,
       ending: undefined,
       handover: undefined,
+      handedOverBy: tookOver,
       signers: signersAfter(
         lease,
         { epoch: role.epoch, fingerprint: s.memory?.nodes.get(pod.node ?? '')?.signer },

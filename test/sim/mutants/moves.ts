@@ -40,8 +40,8 @@ export const ofMoves: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/migration/observe.ts',
-        find: 'isLoss: handedOverBy !== uid,',
-        replace: "isLoss: handedOverBy === '' && uid === '',",
+        find: 'isLoss: handedOverBy === tookOver,',
+        replace: "isLoss: handedOverBy === '',",
       },
     ],
     scenarios: [
