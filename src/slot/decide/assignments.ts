@@ -1,6 +1,6 @@
 import type { Grant } from '../../api/grant.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
-import { type Signer, tookOver } from '../../api/slot-lease.ts'
+import { type Signer, type SlotLease, tookOver } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
@@ -110,7 +110,6 @@ export function assignments(
     if (!goesOn && present !== undefined && !mayBeginAnew(present)) return []
     const isSameEpoch = goesOn && epoch === present.lease.epoch && !isRefused
     const grant = grantOf(present, isSameEpoch ? heir : undefined, pod, players, memory)
-    const handedOverBy = goesOn ? present.lease.handedOverBy : tookOver
     const lease: NumberedSlotLease = {
       namespace: owner.namespace,
       name: slotLeaseName(owner.name, slot),
@@ -128,7 +127,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...(handedOverBy !== undefined && { handedOverBy }),
+      ...handedOverIn(goesOn ? present : undefined),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }
@@ -277,3 +276,10 @@ function grantOf(
 }
 
 const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')
+
+/** @param present the slot, if its incarnation stays */
+function handedOverIn(present: SlotMemory | undefined): Pick<SlotLease, 'handedOverBy'> {
+  if (present === undefined) return { handedOverBy: tookOver }
+  const { handedOverBy } = present.lease
+  return handedOverBy === undefined ? {} : { handedOverBy }
+}
