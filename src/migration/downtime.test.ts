@@ -28,7 +28,7 @@ describe('MP-32 a pod', () => {
       expect(judgeDowntime({ ...wish, priority: 'SystemCritical' }, predicted(given))).toBe('accepted')
   })
 
-  test('is not stopped in vain, by no drain either: a handover ends at its deadline', () => {
+  test('is not stopped without success, by no drain either: a handover ends at its deadline', () => {
     for (const priority of migrationPriorities)
       expect(judgeDowntime({ ...wish, priority }, predicted({ deadlineMs: 899, restartMs: 5_000 }))).toBe(
         'worse',

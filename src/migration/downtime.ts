@@ -28,7 +28,7 @@ export function judgeDowntime(
   if (maxDowntimeMs === undefined) return 'fits'
   if (downtimeMs !== undefined && downtimeMs <= maxDowntimeMs) return 'fits'
   if (technique === 'Live' || !isOver(waited)) return 'waits'
-  // It would be stopped in vain, and again after a pause.
+  // A handover that long is given up, and repeated after a pause.
   if (downtimeMs !== undefined && downtimeMs > deadlineMs) return 'worse'
   // The node has to become empty, and a restart would lose what has changed since the last generation.
   if (priority === 'SystemCritical') return 'accepted'
