@@ -156,11 +156,10 @@ describe.skipIf(needsNodes())('Migrations', () => {
     expect(sourceAfter('understudy_checkpoint_frozen_seconds_count')).toBe(
       sourceAfter(dumps, { role: 'source' }),
     )
-    // A generation is saved every second, so the two reads are of one moment sooner or later.
-    await eventually(async () => {
-      const generation = await generationOn(world, free.metadata.name)
-      expect((await dumpsOfAll(world)) - dumpsBefore).toBe(generation)
-    })
+    // Each generation was dumped. Other sets are saved, too, and a dump whose pod moves meanwhile becomes no generation.
+    const generation = await generationOn(world, free.metadata.name)
+    expect(generation).toBeGreaterThan(0)
+    expect((await dumpsOfAll(world)) - dumpsBefore).toBeGreaterThanOrEqual(generation)
     const restored = (name: string) => targetAfter(name) - target(name)
     expect(restored('understudy_restore_seconds_count')).toBeGreaterThan(0)
     expect(restored('understudy_restore_bytes_count')).toBe(restored('understudy_restore_seconds_count'))
