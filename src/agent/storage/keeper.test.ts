@@ -102,6 +102,20 @@ const written = (world: World, generation: number) =>
   })
 
 describe('the disk of a node', () => {
+  it('D16.suspend: has the last memory of a suspended slot at once, also where the pod was', async () => {
+    const world = await boot({ slots: [lease({ node: 'b', holders: ['a'] })] })
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    world.keeper.noted()
+    await clock.advance(30_000)
+    expect(await files()).toEqual([])
+    world.slots = [lease({ node: 'b', holders: ['a'], suspended: true })]
+    await written(world, 1)
+    await add(world, 2)
+    await clock.advance(25_000)
+    await written(world, 2)
+  })
+
   it('D9.keeper: has the newest of each slot, written once a minute, and no older one', async () => {
     const world = await boot()
     await add(world, 1)

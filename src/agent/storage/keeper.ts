@@ -94,9 +94,12 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   let wake = Promise.withResolvers<void>()
   let relieving: Promise<void> = Promise.resolve()
 
+  const isResting = (lease: SlotLease) => lease.suspended === true && lease.node === node
   const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
     lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
   const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
+  // Nothing will be saved again here soon, and the node that has saved a suspended slot last has one of its few copies.
+  const resting = () => (slots() ?? []).filter(lease => isResting(lease) && !lease.holders.includes(node))
   // Includes slots whose Lease names this node for its present or former role: it may have the only copy.
   const known = () => (slots() ?? []).filter(lease => isNamed(lease, node))
 
@@ -182,13 +185,14 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   /** Returns the slot that has waited longest to write its newest generation. */
   function nextDue(): { readonly lease: SlotLease; readonly stored: Stored } | undefined {
-    const due = held().flatMap(lease => {
+    const due = [...held(), ...resting()].flatMap(lease => {
       const stored = store.latest(lease)
       const last = written.get(slotName(lease))
       if (lease.seal === undefined || stored === undefined || !mayAdd(lease)) return []
       if (last?.version === versionOf(stored.manifest)) return []
       const at = last?.at ?? Number.NEGATIVE_INFINITY
-      return clock.monotonic() - at < everyMs ? [] : [{ lease, stored, at }]
+      const pauseMs = lease.suspended === true ? Math.min(everyMs, againMs) : everyMs
+      return clock.monotonic() - at < pauseMs ? [] : [{ lease, stored, at }]
     })
     return due.sort((a, b) => a.at - b.at)[0]
   }
@@ -248,7 +252,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   /** True if the slot has another copy to fall back on when this generation leaves the tmpfs. */
   async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
     // The source kept it only as a base of differences, and never restores it here.
-    if (lease.node === node) return true
+    if (lease.node === node && !isResting(lease)) return true
     const key = await keyOf(lease, signal)
     if (key === undefined) return false
     // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
