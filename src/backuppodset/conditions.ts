@@ -3,6 +3,7 @@ import type { BackupPodSetStatus } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
+import { newestOf } from '../slot/decide/copy-age.ts'
 import { heldSlots } from '../slot/decide/fence/verdict.ts'
 import { isGone } from '../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
@@ -71,18 +72,21 @@ function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
       ? ''
       : `; ${stuck.length === 1 ? 'one pod does' : `${stuck.length} pods do`} not start; first ${first.name}: ${first.stuck}`
   return {
-    inPlace: set.suspended ? facts.pods.length === 0 : isComplete(set, status, facts),
+    inPlace: set.suspended ? present(facts) === 0 : isComplete(set, status, facts),
     rolling,
     stalled,
     waiting,
     isOverdue: !set.suspended && first !== undefined && facts.now - first.createdAt >= progressDeadlineMs,
     numbers: set.suspended
-      ? `${facts.pods.length} pods are to end, because spec.suspend is true`
+      ? `${present(facts)} pods are to end, because spec.suspend is true`
       : `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
         `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`,
     outdated: `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`,
   }
 }
+
+/** The apps of pods that are being deleted may run until their grace periods are over. */
+const present = ({ pods, ending = 0 }: PassFacts): number => pods.length + ending
 
 /** True if there are as many pods as the set asks for, and all are ready for their job. */
 function isComplete(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts): boolean {
@@ -190,8 +194,8 @@ function suspendedOf(set: ParsedSet, facts: PassFacts): readonly Wanted[] {
   const open = [...(facts.memory?.slots.values() ?? [])].filter(
     ({ lease }) => lease.retainedSince === undefined,
   )
-  if (facts.pods.length > 0 || open.length > 0)
-    return not(reasons.suspending, `${facts.pods.length} pods and ${open.length} slots are ending`)
+  if (present(facts) > 0 || open.length > 0)
+    return not(reasons.suspending, `${present(facts)} pods and ${open.length} slots are ending`)
   return [{ type, status: 'True', ...keptWord(facts) }]
 }
 
@@ -200,7 +204,13 @@ function keptWord({ memory }: PassFacts): Pick<Wanted, 'reason' | 'message'> {
   const slots = [...(memory?.slots.values() ?? [])].filter(({ lease }) => lease.suspended)
   if (slots.length === 0)
     return { reason: reasons.suspended, message: 'all pods have ended, and no memory is kept' }
-  const sure = ({ copies }: SlotMemory) => copies.filter(({ stale }) => !stale).map(({ node }) => node)
+  // A node that has only older memory does not have what the others would lose.
+  const sure = ({ lease, copies }: SlotMemory) => {
+    const inOrder = copies.toSorted(newestOf(lease))
+    return inOrder
+      .filter(copy => !copy.stale && inOrder.slice(0, 1).every(newest => newestOf(lease)(newest, copy) === 0))
+      .map(({ node }) => node)
+  }
   const lost = slots.filter(isGone).map(({ lease }) => `slot ${lease.slot}`)
   if (lost.length > 0)
     return {

@@ -1,5 +1,6 @@
 /** Consequences of the outcomes of a pass for the set, its retries and the log. */
 import { isKubeError } from '../kube/errors.ts'
+import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
 import { PodChangedError } from '../slot/act/write-pod.ts'
 import { isFinished } from '../slot/observe/candidate.ts'
@@ -23,6 +24,18 @@ export function livePodsAfter(observed: Observed, outcomes: readonly Outcome[]):
     if (isGone && 'pod' in action) live.delete(action.pod.uid)
   }
   return [...live.values()].filter(pod => pod.metadata.deletionTimestamp === undefined && !isFinished(pod))
+}
+
+/** Returns how many pods of the set are not live any more, and whose apps may still run: they use up their grace periods. */
+export const endingAfter = (
+  { pods }: Pick<Observed, 'pods'>,
+  live: readonly Pod[],
+  set: { readonly uid: string },
+): number => {
+  const stay = new Set(live.map(({ metadata }) => metadata.uid))
+  return [...pods.values()].filter(
+    pod => controllerOf(pod)?.uid === set.uid && !stay.has(pod.metadata.uid) && !isFinished(pod),
+  ).length
 }
 
 /** Returns the roles that pods have taken. */

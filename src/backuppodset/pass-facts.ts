@@ -10,6 +10,8 @@ import type { PodView } from './snapshot.ts'
 export interface PassFacts {
   /** Live pods as they are after the writes of the pass. */
   readonly pods: readonly PodView[]
+  /** Pods that are being deleted, and whose apps may still run; absent: none. */
+  readonly ending?: number
   readonly templateHash: string
   readonly restoreHash?: string | undefined
   /** Why an action failed, for display; undefined if none did. */

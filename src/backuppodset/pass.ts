@@ -14,7 +14,7 @@ import { type RefusedSpec, takeoversOf } from './in-force.ts'
 import { memoryEvents } from './memory/memory-events.ts'
 import type { SetMetrics } from './metrics.ts'
 import { type ObserveDeps, type Observed, observe } from './observe.ts'
-import { attemptsOf, errorOf, livePodsAfter, releasedIn, rolesIn, tally } from './outcomes.ts'
+import { attemptsOf, endingAfter, errorOf, livePodsAfter, releasedIn, rolesIn, tally } from './outcomes.ts'
 import type { PendingNews } from './pending-status.ts'
 import type { Outcome, Plan } from './plan.ts'
 import type { Report } from './report.ts'
@@ -125,6 +125,7 @@ function statusAfter(
   const pulledFacts = record.pulled.facts(set)
   return statusOf(set, current.status, {
     pods,
+    ending: endingAfter(observed, live, set),
     templateHash: snapshot.templateHash,
     restoreHash: snapshot.restoreHash,
     failure: failedActionOf(outcomes),

@@ -96,6 +96,12 @@ describe('D16.suspend: a suspended set says', () => {
         ...{ keptOn: ['b', 'c'], unsureOn: ['c'] },
       },
     ])
+    const older = copies.map(copy =>
+      copy.node === 'b' ? copy : { ...copy, report: { ...copy.report, generation: 2 } },
+    )
+    expect(wordOf(makeSlot(marked, older))).toMatchObject({
+      ...{ reason: 'MemoryAtRisk', message: expect.stringContaining('only on node b') },
+    })
     const gone = makeSlot({ ...marked, kept: undefined }, [])
     expect(wordOf(gone)).toMatchObject({ status: 'True', reason: 'MemoryLost' })
     expect(wordOf(undefined)).toMatchObject({ status: 'True', message: expect.stringContaining('no memory') })
@@ -107,6 +113,14 @@ describe('D16.suspend: a suspended set says', () => {
       expect(word).toMatchObject({ status: 'False', reason, message: expect.stringContaining('(p0): why') })
     }
     expect(wordOf(makeSlot(lease, copies))).toMatchObject({ status: 'False', reason: 'Suspending' })
+    const ending = of(makeSlot(marked, copies), { ending: 1 }).conditions
+    expect(ending).toMatchObject([
+      {},
+      { type: 'Progressing', status: 'True', reason: 'Suspending' },
+      ...[{}, {}],
+      { type: 'Suspended', status: 'False', reason: 'Suspending', message: expect.stringContaining('1 pod') },
+      {},
+    ])
     const { conditions = [] } = of(makeSlot(marked, copies))
     expect(conditions.map(({ type, status, reason }) => [type, status, reason])).toMatchObject([
       ['Ready', 'False', 'Suspended'],

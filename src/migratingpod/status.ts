@@ -70,7 +70,10 @@ function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | un
   return refused === undefined ? undefined : { reason: 'SetRefused', message: refused }
 }
 
-/** Returns the state while the pod is not to run; a move that has begun comes to its end first. */
+/**
+ * Returns the state while the pod is not to run; a move that has begun comes to its end first. The set counts pods that are
+ * being deleted, too.
+ */
 function suspendedState({ object, set }: MigratingPodView): MigratingPodState | undefined {
   if (object.spec.suspend !== true) return undefined
   const word = (set.type === 'ours' ? set.status?.conditions : undefined)?.find(
