@@ -221,7 +221,7 @@ function keptWord({ memory }: PassFacts): Pick<Wanted, 'reason' | 'message'> {
   if (risky.length > 0) {
     const words = risky.map(slot => {
       const [node] = sure(slot)
-      return `the memory of slot ${slot.lease.slot} is ${node === undefined ? 'on no node whose agent is heard now' : `only on node ${node}, as far as agents are heard now`}`
+      return `the newest memory of slot ${slot.lease.slot} is ${node === undefined ? 'on no node whose agent is heard now' : `only on node ${node}, as far as agents are heard now`}`
     })
     return { reason: reasons.memoryAtRisk, message: shortly(words) }
   }

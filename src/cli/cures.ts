@@ -34,7 +34,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.takingOver]: 'no action needed: it is suspended once it serves',
   [reasons.grantOutstanding]: 'no action needed: the agents answer within seconds',
   [reasons.noOtherNode]:
-    'let the template run on another node with an agent; to end the pods without a last save, set replicas to 0',
+    'let the template run on another node with an agent that has room; to end a pod without a last save, delete it: the state that was saved last is kept',
   [reasons.memoryAtRisk]: 'start the nodes that keep the memory, or their agents; or resume the set now',
   [reasons.memoryLost]: 'resume the set: the slot starts empty',
   [reasons.cacheIncomplete]:
@@ -70,7 +70,7 @@ const cures: Readonly<Record<string, string>> = {
     'start the nodes that the message names, or their agents; the operator gives up their memory only after checkpoint.giveUpAfterSeconds',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or make the state smaller',
   NotAnswering:
-    'find out why the application fails its probe: memory is saved only while the application answers',
+    'find out why the application fails its probe: memory is saved only while the application answers; if spec.suspend is true, you can also delete the pod: the state that was saved last is kept',
   NoGeneration:
     'no action needed in the first seconds; after that, let the agents reach each other on TCP port 9443',
   NoUnderstudy:

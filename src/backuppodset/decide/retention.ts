@@ -117,6 +117,7 @@ function suspend(s: Snapshot, slot: SlotMemory): Action {
     // slot would resume with that while the others are away.
     ...(standing && {
       ending: lease.holder.uid,
+      holders: others,
       kept: [...others, ...(lease.node === undefined ? [] : [lease.node])],
     }),
     retainedSince: new Date(s.now).toISOString(),

@@ -1,8 +1,11 @@
 // Long because it is a list of situations for one pure function.
 import { describe, expect, it } from 'vitest'
 import { seededRandom } from '../../kube/random.ts'
-import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { unaskedOf } from '../../slot/decide/knowledge.ts'
+import type { SlotMemory, Votes } from '../../slot/decide/memory-view.ts'
+import { isNamed } from '../../slot/decide/origin.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
+import { makeFence, makeVotes, votersOf } from '../../slot/testing/votes.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, ofType, plan } from '../testing/decided.ts'
 import {
@@ -56,12 +59,35 @@ describe('D16.suspend: a set that is suspended', () => {
     expect(tiers[0]?.actions).toMatchObject([
       {
         ...{ type: 'writeSlot', version: '1', retention: { type: 'suspends' } },
-        // Node c has an older generation: the slot never resumes with that.
-        lease: { suspended: true, ending: p0.uid, handover: undefined, kept: ['b', 'n-p0'] },
+        // Node c has an older generation, so the Lease does not name it.
+        lease: {
+          ...{ suspended: true, ending: p0.uid, handover: undefined },
+          ...{ holders: ['b'], kept: ['b', 'n-p0'] },
+        },
         standing: { until: 800 + 60_000 - 2_000 },
       },
     ])
     expect(tiers[1]?.actions).toMatchObject([{ type: 'delete', pod: { name: 'p0' }, reason: 'Suspended' }])
+  })
+
+  it('does not resume with older memory while the nodes with the last generation are away', () => {
+    const [written] = ofType(at(stopped()), 'writeSlot')
+    if (written === undefined) throw new Error('no mark')
+    const { retainedSince: _, ...marked } = written.lease
+    const open = { ...marked, ending: undefined }
+    const backups = ['b', 'c'].map(node => makeUnderstudy(`h-${node}`, { node }))
+    const resumesWith = (...awake: string[]) => {
+      const shown = backups.filter(({ node = '' }) => awake.includes(node) && isNamed(open, node))
+      const copies = shown.map(pod => makeCopy(open, pod, 'Staged'))
+      const answers = copies.map(({ node, report }) => ({ node, report, status: undefined, fresh: true }))
+      const unasked = unaskedOf(open, answers, { isVacant: true, isDeath: false, isLong: false })
+      const slot = makeSlot(open, copies, { vacantSince: 900, unasked })
+      const s = makeMemorySnapshot({ replicas: 1, hotBackups: 2 }, backups, [slot], {}, nodes)
+      expect(ofType(s, 'create').filter(({ kind }) => kind === 'primary')).toEqual([])
+      return ofType(s, 'promote').map(({ pod }) => pod.name)
+    }
+    expect(resumesWith('c')).toEqual([])
+    expect(resumesWith('b', 'c')).toEqual(['h-b'])
   })
 
   it.each([
@@ -86,6 +112,11 @@ describe('D16.suspend: a set that is suspended', () => {
     role: 'source',
     generation: 0,
   } as const
+  const away = { stale: true, timely: false }
+  const copyWith = (over: Partial<SlotMemory['copies'][number]['report']>) => {
+    const copy = coldCopy(lease, 'b')
+    return { ...copy, report: { ...copy.report, ...over } }
+  }
   const obstacles: readonly (readonly [string, Snapshot])[] = [
     [
       'UnsupportedState',
@@ -94,6 +125,12 @@ describe('D16.suspend: a set that is suspended', () => {
     ['SavePaused', at(makeSlot(lease, [], { source: { ...source, handoverPaused: true } }))],
     ['NoOtherNode', at(makeSlot({ ...lease, holders: [] }, []))],
     ['NoOtherNode', at(makeSlot({ ...lease, unsaved: true }, []))],
+    ['NoOtherNode', at(makeSlot(lease, []))],
+    ['NoOtherNode', at(makeSlot(lease, [{ ...coldCopy(lease, 'b'), timely: false }]))],
+    ['NoOtherNode', at(makeSlot(lease, [copyWith({ reason: 'StoreFull' })]))],
+    ['NoOtherNode', at(makeSlot(lease, running.copies, { source: { ...source, generation: 6 } }))],
+    // It has been stopped: it does not wait for a node that went away meanwhile.
+    ['NoOtherNode', at(stopped({ copies: stopped().copies.map(copy => ({ ...copy, ...away })) }))],
     ['NotAnswering', at(running, { ...p0, ready: false, unreadySince: 999_999 })],
     ['TakingOver', at(running, makePrimary('p0', 0, {}, { promoting: true }))],
     ['NotSaved', makeMemorySnapshot(suspended, [p0], [], {}, nodes)],
@@ -106,6 +143,44 @@ describe('D16.suspend: a set that is suspended', () => {
     expect(all.filter(action => action.type === 'writeSlot' && action.lease.handover !== undefined)).toEqual(
       [],
     )
+  })
+
+  it('says which nodes cannot take the last generation, and waits for one that can while the primary is stopped', () => {
+    const full = [copyWith({ reason: 'StoreFull' }), { ...coldCopy(lease, 'c'), timely: false }]
+    const s = at(makeSlot(lease, full))
+    expect(s.memory && suspensionOf(s, s.memory).running[0]?.message).toBe(
+      'no other node can take its last changes now: node b reports StoreFull, node c has an agent that is silent',
+    )
+    const late = stopped({
+      copies: [coldCopy(lease, 'b')],
+      source: { ...stopped().source, ...source, generation: 9 },
+    })
+    expect(reasonOf(at(late))).toBe('Saving')
+  })
+
+  it('names the way out for a primary that is not Ready, and keeps the last saved state of a deleted pod', () => {
+    const s = at(running, { ...p0, ready: false, unreadySince: 999_999 })
+    expect(s.memory && suspensionOf(s, s.memory).running[0]?.message).toContain('kubectl delete pod p0')
+    expect(actions(makeMemorySnapshot(suspended, [], [running], {}, nodes))).toMatchObject([
+      { type: 'writeSlot', retention: { type: 'suspends' }, lease: { suspended: true } },
+    ])
+  })
+
+  it('has the voters shut off a deleted primary whose agent is dead, and keeps its memory then', () => {
+    const fenced = { ...lease, fence: makeFence(lease) }
+    const silence = { silent: new Set<string>(), statedAt: undefined, unheardMs: 20_000, isReachable: false }
+    const gone = (votes: Votes) => {
+      const slot = makeSlot(fenced, running.copies, { vacantSince: 0, votes })
+      return actions(makeMemorySnapshot(suspended, [], [slot], { monotonicNow: 100_000 }, nodes))
+    }
+    const [only, ...others] = gone(makeVotes(fenced, silence))
+    expect(only).toMatchObject({ type: 'writeSlot', lease: { fence: { isRevoked: true } } })
+    expect(only).not.toHaveProperty('lease.retainedSince')
+    expect(others).toEqual([])
+    const { api, nodes: voters } = votersOf(fenced)
+    expect(gone(makeVotes(fenced, { silent: new Set([api, ...voters]) }))).toMatchObject([
+      { type: 'writeSlot', retention: { type: 'suspends' } },
+    ])
   })
 
   it('keeps its primary while memory is not allowed, and while a Migration moves it', () => {
@@ -173,7 +248,10 @@ describe('D16.suspend: a set that is suspended', () => {
       makePrimary('y', 1, { node: 'n1' }),
       makePrimary('z', 2, { node: 'n2' }),
     ]
-    const slots = [x, y, z].map(pod => makeSlot(makeLease(pod, { holders: ['b'] }), []))
+    const slots = [x, y, z].map(pod => {
+      const its = makeLease(pod, { holders: ['b'] })
+      return makeSlot(its, [coldCopy(its, 'b')])
+    })
     const s = makeMemorySnapshot({ ...suspended, replicas: 3 }, [x, y, z], slots, {}, ['n1', 'n2', 'b'])
     const asked = ofType(s, 'writeSlot').filter(({ requestsHandover }) => requestsHandover)
     expect(asked.map(({ lease: { slot } }) => slot)).toEqual([0, 2])

@@ -2,7 +2,7 @@
 import { reasons } from '../../api/reasons.ts'
 import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import { mayBeginAnew } from '../../slot/decide/grant.ts'
-import { savedOn } from '../../slot/decide/handover.ts'
+import { savedOn, whyNoReceiver } from '../../slot/decide/handover.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory, Word } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -102,11 +102,8 @@ function obstacleTo(s: Snapshot, memory: MemoryView, pod: PodView, slot: SlotMem
       reason: reasons.nodeNotReady,
       message: `node ${lease.node ?? 'unknown'} cannot save it: ${node?.problem ?? 'its agent is silent'}`,
     }
-  if (lease.unsaved === true || lease.holders.every(node => node === lease.node))
-    return {
-      reason: reasons.noOtherNode,
-      message: 'no other node can keep its memory: add one, or see the condition CheckpointReady',
-    }
+  const receiver = withoutReceiver(slot)
+  if (receiver !== undefined) return receiver
   const isAsked = lease.handover === pod.uid
   if (isAsked && s.now >= (handoverOverAt(s, pod) ?? Number.POSITIVE_INFINITY))
     return {
@@ -117,9 +114,26 @@ function obstacleTo(s: Snapshot, memory: MemoryView, pod: PodView, slot: SlotMem
   if (!pod.ready && !isAsked)
     return {
       reason: reasons.notAnswering,
-      message: 'it is not Ready, and only a healthy memory is worth keeping',
+      message: `it is not Ready, and only a healthy memory is worth keeping; to end it with the state that was saved last, run kubectl delete pod ${pod.name}`,
     }
   return undefined
+}
+
+/** Returns why no other node could have its last generation: its clients would wait until the stop is over, for nothing. */
+function withoutReceiver(slot: SlotMemory): Word | undefined {
+  const { lease } = slot
+  const others = lease.holders.filter(node => node !== lease.node)
+  if (lease.unsaved === true || others.length === 0)
+    return {
+      reason: reasons.noOtherNode,
+      message: 'no other node can keep its memory: add one, or see the condition CheckpointReady',
+    }
+  const why = others.map(node => ({ node, word: whyNoReceiver(slot, node) }))
+  if (why.some(({ word }) => word === undefined)) return undefined
+  return {
+    reason: reasons.noOtherNode,
+    message: `no other node can take its last changes now: ${why.map(({ node, word }) => `node ${node} ${word}`).join(', ')}`,
+  }
 }
 
 /**

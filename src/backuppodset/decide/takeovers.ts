@@ -87,8 +87,9 @@ export function takeovers(
       makeFor(slot, role)
     }
   }
-  // A pod may be made while the previous primary is being stopped, or while a called pod may still come.
-  for (const slot of [...vacancies.waiting, ...coming]) {
+  // A pod may be made while the previous primary is being stopped, or while a called pod may still come. A
+  // suspended set makes none.
+  for (const slot of [...(s.set.suspended ? [] : vacancies.waiting), ...coming]) {
     const next = lastResort(s, slot, backups.hot)
     if (next === 'awaited' || (next === 'make' && callable(s, slot, all).length === 0))
       makeFor(slot, roleIn(s, slot.lease.slot, undefined))

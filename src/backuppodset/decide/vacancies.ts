@@ -47,13 +47,11 @@ export function vacancies(
   const wanted = open.slice(0, room)
   const roomLeft = Math.max(0, s.set.replicas - cast.primaries.length - wanted.length)
   const [waiting, vacant] = partition(wanted, slot => isGoing(s, slot))
+  // A suspended set keeps what the primary has saved: the slot has no place, and is not marked before the primary has stopped.
+  const [staying, needless] = partition(open.slice(room), slot => s.set.suspended && isGoing(s, slot))
   return {
-    ...{ waiting, vacant, retained: marked.slice(0, roomLeft) },
-    needless: [
-      ...open.slice(room).filter(slot => !s.set.suspended || !isGoing(s, slot)),
-      ...marked.slice(roomLeft),
-      ...lost,
-    ],
+    ...{ waiting: [...waiting, ...staying], vacant, retained: marked.slice(0, roomLeft) },
+    needless: [...needless, ...marked.slice(roomLeft), ...lost],
   }
 }
 

@@ -1,7 +1,9 @@
 /** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
+import { stepsBehind } from './age.ts'
+import { toldOf } from './copy-age.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
-import { optionsOf, slowRank } from './successors.ts'
+import { optionsOf, slowRank, stuckReasons } from './successors.ts'
 
 export interface Handover {
   readonly primary: Candidate
@@ -35,6 +37,21 @@ export function handoverSuccessor<Pod extends Candidate>(
   const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
+}
+
+/**
+ * Returns why this holder would not have the last generation of the primary within seconds, as a phrase to follow its name;
+ * undefined: it would. Once the primary is stopped, it may lack more, because more is on its way.
+ */
+export function whyNoReceiver({ lease, copies, source, intervalMs }: SlotMemory, holder: string) {
+  const copy = copies.find(({ node }) => node === holder)
+  if (copy === undefined) return 'has no copy yet'
+  if (!copy.timely) return 'has an agent that is silent'
+  const { reason } = copy.report
+  if (reason !== undefined && stuckReasons.has(reason)) return `reports ${reason}`
+  if (lease.handover === lease.holder.uid || source === undefined) return undefined
+  const lacks = stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs)
+  return lacks === 0 ? undefined : 'has a copy that is too old'
 }
 
 /** The swap of the Lease has to reach the primary's node before its agent resumes the primary, ms. */

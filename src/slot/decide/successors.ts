@@ -26,7 +26,13 @@ const ranks = {
 } as const
 
 /** Reasons in a report why no newer memory reaches its node. */
-const stuckReasons = new Set(['StoreFull', 'PeerUnreachable', 'PeerSilent', 'PeerKeyDiffers', 'PeerForeign'])
+export const stuckReasons: ReadonlySet<string> = new Set([
+  'StoreFull',
+  'PeerUnreachable',
+  'PeerSilent',
+  'PeerKeyDiffers',
+  'PeerForeign',
+])
 
 /** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
 export const slowRank = ranks.fetching
