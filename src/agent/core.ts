@@ -195,7 +195,7 @@ function createPodMemory(
     },
     ...{ clock, log },
   })
-  const understudies = createUnderstudies(driver, changed, lazyPages.note)
+  const understudies = createUnderstudies(driver, clock, changed, lazyPages.note)
   /** Ends the suspension of a fenced pod's probes. */
   const resumeProbes = new Map<string, () => void>()
   const fencing = createFencing({

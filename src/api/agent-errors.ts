@@ -132,7 +132,7 @@ export const agentErrors = Object.freeze({
   ),
   EndsApp: entry(
     'the application ended before it answered, each time it was resumed from this memory',
-    'see how its containers ended (kubectl describe pod, kubectl logs --previous) and give the application what it needs; after two minutes the operator uses older memory, if there is any',
+    'see how its containers ended (kubectl describe pod, kubectl logs --previous) and give the application what it needs: the memory is resumed once more after a pause, unless older memory has answered by then',
   ),
   NotCalled: entry(
     'the Lease of the slot names another pod now',

@@ -13,17 +13,18 @@ import { parseWatchName, watchName } from './watch-name.ts'
 
 function stand(
   pods: readonly PodView[],
-  over: { matters?: boolean; fail?: number; lostPages?: boolean } = {},
+  over: { matters?: boolean; holds?: boolean; fail?: number; lostPages?: boolean } = {},
 ) {
   const written: { pod: string; condition: PodCondition }[] = []
   const unwatched: string[] = []
   const released: string[] = []
+  const endedEarly: string[] = []
   const present = new Map(pods.map(each => [each.uid, each]))
   let failures = over.fail ?? 0
   const deaths = createDeaths({
     podOf: uid => present.get(uid),
     slotOf: () => nameOf(),
-    holds: () => true,
+    holds: () => over.holds ?? true,
     matters: () => over.matters ?? true,
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))
@@ -33,11 +34,12 @@ function stand(
     unwatch: name => unwatched.push(name),
     release: uid => released.push(uid),
     lostPages: () => over.lostPages ?? false,
+    endedEarly: uid => endedEarly.push(uid),
     changed: () => undefined,
     clock: systemClock,
     log: silentLog,
   })
-  return { deaths, written, unwatched, released, present }
+  return { deaths, written, unwatched, released, endedEarly, present }
 }
 
 const death = (name: string): Death => ({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 200 })
@@ -70,6 +72,33 @@ describe('deaths', () => {
       'was killed, because the rest of its memory could not be loaded',
     )
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  describe('of an app on its way to the stage', () => {
+    const h = understudy('h', { kind: 'primary' })
+    const endedIn = (over: Parameters<typeof stand>[1], now = h) => {
+      const { deaths, written, endedEarly } = stand([now], over)
+      deaths.arriving(h)
+      deaths.onDeath(death(watchOf(h)))
+      expect(written).toEqual([])
+      return endedEarly
+    }
+
+    it('count as its own', () => expect(endedIn({})).toEqual([h.uid]))
+    it('do not if the agent could not bring its pages', () =>
+      expect(endedIn({ lostPages: true })).toEqual([]))
+    it('do not if another pod was called', () => expect(endedIn({ holds: false })).toEqual([]))
+    it('do not if the sentinel repeats what it told about an earlier container', () =>
+      expect(endedIn({}, { ...h, containers: [container({ containerId: 'containerd://beef' })] })).toEqual(
+        [],
+      ))
+    it('do not if the pod was declared dead', async () => {
+      const { deaths, endedEarly } = stand([h])
+      deaths.arriving(h)
+      await deaths.declare(h, 'app', 'was ended')
+      deaths.onDeath(death(watchOf(h)))
+      expect(endedEarly).toEqual([])
+    })
   })
 
   it('are told until the API server takes them', async () => {

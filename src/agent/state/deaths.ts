@@ -7,7 +7,7 @@ import type { Log } from '../../kube/log.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
-import { parseWatchName, shortId, watchName } from './watch-name.ts'
+import { parseWatchName, shortId, type WatchName, watchName } from './watch-name.ts'
 
 export interface Deaths {
   /**
@@ -62,7 +62,7 @@ export interface DeathsOptions {
   readonly changed: () => void
   /** Whether the app was ended because pages in transit did not arrive. Called right at the death. */
   readonly lostPages?: (uid: string) => boolean
-  /** Called when the app of a pod has ended on its way to the stage. */
+  /** Called when the app of a pod has ended by itself on its way to the stage. */
   readonly endedEarly?: (uid: string) => void
   readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
   readonly clock: Clock
@@ -152,6 +152,17 @@ export function createDeaths(options: DeathsOptions): Deaths {
     })
   }
 
+  /**
+   * True if the app of an arriving pod has ended by itself. The agent ends it if it has declared the pod dead, cannot bring its
+   * pages, or sees that another pod was called. After each new connection the sentinel repeats what it has told, also about
+   * containers that others have replaced.
+   */
+  const isByItself = (pod: PodView, { container, containerId }: WatchName): boolean =>
+    !dead.has(pod.uid) &&
+    holds(pod) &&
+    options.lostPages?.(pod.uid) !== true &&
+    livesOf(pod).get(container) === containerId
+
   const forgetContainer = (uid: string, container: string) => {
     const containers = watched.get(uid)
     containers?.delete(container)
@@ -168,8 +179,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
         // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
         // that one.
         log.info({ watch: death.name }, 'process ended before its takeover')
-        // The agent itself ends the app of a pod that it has declared dead.
-        if (!dead.has(pod.uid)) options.endedEarly?.(pod.uid)
+        if (isByItself(pod, name)) options.endedEarly?.(pod.uid)
         return
       }
       // Declares the death first: the successor depends on it, and all other work can wait.

@@ -1,9 +1,11 @@
 /** This node's knowledge of the processes in its pods: where they are, and which clones are in its understudies. */
 import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { Clock } from '../../kube/clock.ts'
 import type { Clone, LocatedPod, MemoryDriver, PodTarget } from '../criu/memory-driver.ts'
 import { idsOf } from '../observe/pod-facts.ts'
 import type { PodView, StageView } from '../observe/snapshot.ts'
+import { createEarlyEnds, type EarlyEnds, type Generation } from './early-ends.ts'
 
 /** All entries belong to the present containers of a pod: after a restart of one of them the pod is another place. */
 export interface Understudies {
@@ -19,14 +21,6 @@ export interface Understudies {
   endedEarly(uid: string): void
 }
 
-type Generation = Pick<Clone, 'epoch' | 'generation'>
-
-/**
- * A generation is resumed so often in one pod if its app ends before it answers. A single end may have another cause, such as
- * a request that the app does not survive.
- */
-const mostResumes = 2
-
 export interface Place {
   readonly located: LocatedPod
   /** The clone in the pod. */
@@ -39,8 +33,8 @@ export interface Place {
   spoil(): void
   /** Notes that the app of this generation has ended before it answered; counts once for the present containers. */
   endedEarly(generation: Generation): void
-  /** True if that has happened so often in this pod that the generation is not resumed there again. */
-  isFatal(generation: Generation): boolean
+  /** See `EarlyEnds`. */
+  barredUntil(generation: Generation): ReturnType<EarlyEnds['barredUntil']>
   /** The clone is on stage, and its pod's condition says so. */
   arrive(clone: Clone): void
 }
@@ -59,19 +53,13 @@ interface Entry {
 
 export function createUnderstudies(
   driver: Pick<MemoryDriver, 'locate' | 'clonesOf'>,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
   changed: () => void,
   /** Called with the clone that is in a pod now, no matter which task or agent put it there. */
   noted: (uid: string, clone: Clone | undefined) => void = () => undefined,
 ): Understudies {
   const entries = new Map<string, Entry>()
-  /** By uid, then by generation: the containers in which its app has ended before it answered. */
-  const earlyEnds = new Map<string, Map<string, Set<string>>>()
-
-  const noteEnd = (uid: string, { ids }: Entry, generation: Generation): void => {
-    const ofPod = earlyEnds.get(uid) ?? new Map<string, Set<string>>()
-    const key = keyOf(generation)
-    earlyEnds.set(uid, ofPod.set(key, (ofPod.get(key) ?? new Set()).add(ids)))
-  }
+  const earlyEnds = createEarlyEnds(clock)
 
   const entryOf = (pod: PodView): Entry => {
     const ids = idsOf(pod)
@@ -128,8 +116,8 @@ export function createUnderstudies(
       entry.spoiled = true
       changed()
     },
-    endedEarly: generation => noteEnd(uid, entry, generation),
-    isFatal: generation => (earlyEnds.get(uid)?.get(keyOf(generation))?.size ?? 0) >= mostResumes,
+    endedEarly: generation => earlyEnds.note(uid, entry.ids, generation),
+    barredUntil: generation => earlyEnds.barredUntil(uid, generation),
     arrive(clone) {
       entry.clone = clone
       entry.shown = clone
@@ -167,8 +155,8 @@ export function createUnderstudies(
     stages(pods) {
       const found = new Map<string, StageView>()
       const live = new Set(pods.map(({ uid }) => uid))
-      for (const known of [entries, earlyEnds])
-        for (const uid of [...known.keys()]) if (!live.has(uid)) known.delete(uid)
+      for (const uid of [...entries.keys()]) if (!live.has(uid)) entries.delete(uid)
+      earlyEnds.keep(live)
       for (const pod of pods) {
         const entry = entries.get(pod.uid)
         if (entry?.shown === undefined || entry.ids !== idsOf(pod)) continue
@@ -185,7 +173,7 @@ export function createUnderstudies(
     endedEarly(uid) {
       const entry = entries.get(uid)
       // The news may be faster than the answer to the thaw, so the clone may still count as frozen.
-      if (entry?.clone !== undefined) noteEnd(uid, entry, entry.clone)
+      if (entry?.clone !== undefined) earlyEnds.note(uid, entry.ids, entry.clone)
     },
     spoiled: pods =>
       new Set(
@@ -196,8 +184,6 @@ export function createUnderstudies(
       ),
   }
 }
-
-const keyOf = ({ epoch, generation }: Generation): string => `${epoch}/${generation}`
 
 export const targetOf = (pod: PodView): PodTarget => ({
   namespace: pod.namespace,

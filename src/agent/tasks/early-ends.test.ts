@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { podConditions } from '../../api/pod-contract.ts'
+import { systemClock } from '../../kube/clock.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
 import type { FakeAgent } from '../testing/fake/node.ts'
@@ -14,6 +15,10 @@ describe('MP-35: a memory whose app ends before it answers', () => {
   const { start, stop, serving, untilFrozen } = useTwoNodes(made => {
     ;({ cluster, a, b } = made)
   })
+  /** By which the agent's clock is ahead, ms. */
+  let later = 0
+  let isCauseThere = true
+  const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + later }
   const untilResumed = () => vi.waitFor(() => expect(b.running.has('uid-h')).toBe(true))
   /** The app ends, and the kubelet starts the container again. */
   const endIn = (container: string) => {
@@ -24,13 +29,15 @@ describe('MP-35: a memory whose app ends before it answers', () => {
   }
 
   beforeEach(async () => {
+    later = 0
+    isCauseThere = true
     cluster.writePolicy({ keep: 5 })
     agentA = await start('a', a)
-    agentB = await start('b', b, async () =>
-      b.running.get('uid-h') === 'one'
-        ? { outcome: 'success' }
-        : { outcome: 'failure', message: 'connection refused' },
-    )
+    const probe = async () =>
+      b.running.get('uid-h') === 'one' || !isCauseThere
+        ? ({ outcome: 'success' } as const)
+        : ({ outcome: 'failure', message: 'connection refused' } as const)
+    agentB = await start('b', b, probe, clock)
     await untilFrozen('one')
     a.running.set('uid-p', 'two')
     await untilFrozen('two')
@@ -53,22 +60,57 @@ describe('MP-35: a memory whose app ends before it answers', () => {
     await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
   })
 
-  it('is told if the Lease accepts nothing older, and not resumed a third time', async () => {
+  /** The Lease accepts nothing older than the newest memory. */
+  const callForNewest = () => {
     const { generation = 0 } = cluster.stores.get('b')?.latest(called())?.manifest ?? {}
     // The one after it could be on its way, so this one is not too old.
     cluster.setLease({ ...called(), atLeast: { epoch: 1, generation: generation + 1, takenAt: 0 } })
+  }
+  const untilTold = () =>
+    vi.waitFor(() =>
+      expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
+        status: 'False',
+        reason: 'RestoreFailed',
+        message: expect.stringMatching(/ended before it answered.*is resumed once more after 20..-/),
+      }),
+    )
+  const endTwice = async () => {
     for (const container of ['h2', 'h3']) {
       await untilResumed()
       endIn(container)
     }
-    await vi.waitFor(() =>
-      expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({
-        status: 'False',
-        reason: 'RestoreFailed',
-        message: expect.stringContaining('ended before it answered'),
-      }),
-    )
+    await untilTold()
+  }
+
+  it('is told if the Lease accepts nothing older, and not resumed a third time for now', async () => {
+    callForNewest()
+    await endTwice()
+    expect(b.events).toContain('EndsApp')
     expect(b.counts.thaws).toBe(2)
     expect(b.running.has('uid-h')).toBe(false)
+  })
+
+  it('is resumed once more after half a minute, because the cause may have passed', async () => {
+    callForNewest()
+    await endTwice()
+    isCauseThere = false
+    later += 30_000
+    await vi.waitFor(
+      () => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }),
+      5_000,
+    )
+    expect(b.running.get('uid-h')).toBe('two')
+    expect(b.counts.thaws).toBe(3)
+  })
+
+  it('is not barred by a thaw that failed, for the app had no part in that', async () => {
+    callForNewest()
+    await untilResumed()
+    b.unthawed.add('two')
+    endIn('h2')
+    await untilResumed()
+    expect(b.running.get('uid-h')).toBe('two')
+    expect(b.events).toContain('ThawFailed')
+    expect(b.events).not.toContain('EndsApp')
   })
 })

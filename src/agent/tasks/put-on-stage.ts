@@ -21,7 +21,7 @@ import { watchThaw } from './watch-thaw.ts'
 export type OnStageContext = RestoreContext &
   FetchContext &
   LeaseCheckContext &
-  Pick<TaskContext, 'understudies' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch'>
+  Pick<TaskContext, 'understudies' | 'lazyPages' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch'>
 
 /** The generation from which the clone was restored; undefined: this node does not keep it any more. */
 export const generationOf = (
@@ -57,8 +57,9 @@ export async function onStage(
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== pod.restoreHash) continue
     const { generation } = stored.manifest
-    if (place.isFatal(stored.manifest)) {
-      failure ??= new AgentError('EndsApp', `generation ${generation}`)
+    const until = place.barredUntil(stored.manifest)
+    if (until !== undefined) {
+      failure ??= endsApp(generation, until)
       continue
     }
     let isResumed = false
@@ -84,7 +85,7 @@ export async function onStage(
       log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
       if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
         const lost = place.clone
-        if (isResumed) place.endedEarly(lost)
+        if (isResumed && isOfApp(work, pod.uid, error)) place.endedEarly(lost)
         place.put(undefined)
         await driver.discard(lost)
       }
@@ -92,6 +93,16 @@ export async function onStage(
   }
   throw failure ?? new AgentError('RestoreFailed', 'this node has no generation of the slot')
 }
+
+const endsApp = (generation: number, until: number): AgentError =>
+  new AgentError(
+    'EndsApp',
+    `generation ${generation} is resumed once more after ${new Date(until).toISOString()}`,
+  )
+
+/** False if the app has no part in this end: `hold` did not take it, or the agent could not bring its pages. */
+const isOfApp = ({ lazyPages }: Pick<TaskContext, 'lazyPages'>, uid: string, error: unknown): boolean =>
+  !isAgentError(error, 'ThawFailed') && !lazyPages.wasLost(uid)
 
 /** Returns the clone of this generation that is frozen here, or restores it. */
 async function cloneOf(

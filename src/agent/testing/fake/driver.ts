@@ -82,6 +82,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
         const there = memory.clones.get(clone.podUid)
         if (there === undefined) throw new AgentError('CloneLost')
         memory.counts.thaws += 1
+        if (memory.unthawed.delete(there.word)) throw new AgentError('ThawFailed', there.word)
         const thawed: Clone = { ...clone, stage: 'Thawed' }
         memory.clones.set(clone.podUid, { clone: thawed, word: there.word })
         memory.running.set(clone.podUid, there.word)

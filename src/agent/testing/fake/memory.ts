@@ -43,6 +43,8 @@ export interface FakeMemory {
   readonly stops: Set<string>
   /** Names of stops that outlive the agent that requested them. */
   readonly kept: Set<string>
+  /** Words whose thaw fails without a fault of the app, once. */
+  readonly unthawed: Set<string>
   /** Words whose restore fails, with the error code. */
   readonly broken: Map<string, AgentErrorCode>
   /** Obstacles to saving a pod, by its uid. */
@@ -114,6 +116,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     counts: { dumps: 0, restores: 0, thaws: 0, discards: 0 },
     stops: new Set(),
     kept: new Set(),
+    unthawed: new Set(),
     broken: new Map(),
     obstacles: new Map(),
     coming: new Map(),

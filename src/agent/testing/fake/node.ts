@@ -4,7 +4,7 @@ import { AgentError } from '../../../api/agent-errors.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../../checkpoint/store.ts'
 import { createGenerationStore } from '../../../checkpoint/store.ts'
-import { systemClock as clock } from '../../../kube/clock.ts'
+import { type Clock, systemClock } from '../../../kube/clock.ts'
 import { silentLog as log } from '../../../kube/log.ts'
 import { systemRandom as random } from '../../../kube/random.ts'
 import type { Pod } from '../../../kube/resources.ts'
@@ -31,13 +31,14 @@ export async function startFakeAgent(
   node: string,
   memory: FakeMemory,
   probe: Probe = async () => ({ outcome: 'success' }),
+  clock: Clock = systemClock,
 ): Promise<FakeAgent> {
   const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
   await store.load()
   cluster.stores.set(node, store)
   const stop = new AbortController()
   const core = createCore(
-    platformOf(cluster, node, memory, toolsOf(cluster, node, memory, store, probe)),
+    platformOf(cluster, node, memory, toolsOf(cluster, node, memory, store, probe, clock)),
     stop.signal,
   )
   core.recall(watchesOf(memory))
@@ -75,6 +76,7 @@ function toolsOf(
   memory: FakeMemory,
   store: GenerationStore,
   probe: Probe,
+  clock: Clock,
 ): NodeCapabilities {
   const kinds = new Set<string>()
   memory.registry = new Registry()
