@@ -103,6 +103,15 @@ describe('MP-35: a memory whose app ends before it answers', () => {
     expect(b.counts.thaws).toBe(3)
   })
 
+  it('has not failed any more, by the word of its agent, before it is resumed once more: the operator waits for its end', async () => {
+    callForNewest()
+    await endTwice()
+    later += 30_000
+    await untilResumed()
+    expect(serving('b', 'h')).toMatchObject({ status: 'False', reason: 'Resuming' })
+    expect(cluster.condition('b', 'h', podConditions.understudy)).toMatchObject({ reason: 'Resuming' })
+  })
+
   it('is not barred by a thaw that failed, for the app had no part in that', async () => {
     callForNewest()
     await untilResumed()

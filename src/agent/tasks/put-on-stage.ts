@@ -21,7 +21,7 @@ import { watchThaw } from './watch-thaw.ts'
 export type OnStageContext = RestoreContext &
   FetchContext &
   LeaseCheckContext &
-  Pick<TaskContext, 'understudies' | 'lazyPages' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch'>
+  Pick<TaskContext, 'understudies' | 'lazyPages' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch' | 'podOf'>
 
 /** The generation from which the clone was restored; undefined: this node does not keep it any more. */
 export const generationOf = (

@@ -1,7 +1,6 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { confirmAgainMs } from './lease-check.ts'
@@ -18,22 +17,33 @@ import type { TaskContext } from './task-context.ts'
  * @throws AgentError NotCalled if the pod is gone; the signal's reason.
  */
 export async function tellResuming(
-  { patch, grants, clock, log }: Pick<TaskContext, 'patch' | 'grants' | 'clock' | 'log'>,
+  work: Pick<TaskContext, 'patch' | 'podOf' | 'grants' | 'clock' | 'log'>,
   pod: PodView,
   lease: SlotLease,
   signal: AbortSignal,
 ): Promise<void> {
-  if (grants.isAccepted(lease)) return
-  const condition = {
-    type: podConditions.serving,
+  if (work.grants.isAccepted(lease)) return
+  const told = {
     status: 'False',
     reason: servingReasons.resuming,
     message: `resumes as primary of slot ${lease.name} in epoch ${lease.epoch}`,
   } as const
+  await tell(work, pod, { type: podConditions.serving, ...told }, signal)
+  // After a failure nothing runs, whatever the pod has said before: the operator would call another pod without the end of this one.
+  if (work.podOf(pod.uid)?.understudyState?.reason === 'RestoreFailed')
+    await tell(work, pod, { type: podConditions.understudy, ...told }, signal)
+}
+
+async function tell(
+  { patch, clock, log }: Pick<TaskContext, 'patch' | 'clock' | 'log'>,
+  pod: PodView,
+  condition: Parameters<TaskContext['patch']>[1],
+  signal: AbortSignal,
+): Promise<void> {
   for (let isFirst = true; ; isFirst = false) {
     try {
       if (await patch(pod, condition, signal)) return
-      throw new AgentError('NotCalled', slotName(lease))
+      throw new AgentError('NotCalled', pod.name)
     } catch (error) {
       signal.throwIfAborted()
       if (!isKubeError(error)) throw error
