@@ -1,5 +1,5 @@
 /** The acts for Reservations: they are created, and their pods are created, adopted by the ReplicaSet of the other pod, or deleted. */
-import { deletionCostAnnotation } from '../../api/labels.ts'
+import { deletionCostAnnotation, prefix } from '../../api/labels.ts'
 import {
   type JobDeleteOptions,
   jobConditions,
@@ -126,6 +126,13 @@ export async function createReservedPod(
   hashOf(replicaSet)
   const { metadata, spec } = replicaSet.spec?.template ?? {}
   const { [hashLabel]: _, ...labels } = metadata?.labels ?? {}
+  // Only the operator and the agents may write these, and this pod is the operator's.
+  const [mark] = Object.keys({ ...labels, ...metadata?.annotations }).filter(key => key.startsWith(prefix))
+  if (mark !== undefined)
+    throw new NoReservation(
+      'InvalidReservation',
+      `the template of ReplicaSet ${namespace}/${owner.name} has ${mark}, which only the operator may write: remove it`,
+    )
   const body = {
     ...{ apiVersion: apiVersionOf(pods), kind: pods.kind },
     metadata: {

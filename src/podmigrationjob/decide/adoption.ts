@@ -84,8 +84,8 @@ export function adopted(
   const given = config.ok ? (job.deleteOptions ?? config.args.defaultDeleteOptions) : job.deleteOptions
   const graceSeconds = given?.gracePeriodSeconds
   // The ReplicaSet deletes it with the grace period of the pod. A later request can only shorten it.
-  const isShort = pod?.isTerminating === true && (pod.graceSeconds ?? 0) <= (graceSeconds ?? 0)
-  return pod === undefined || graceSeconds === undefined || isShort
-    ? word
-    : { ...word, action: { type: 'shorten', view, pod } }
+  // A pod that is not deleted yet may be one that it keeps.
+  const isLong =
+    pod?.isTerminating === true && (pod.graceSeconds ?? 0) > (graceSeconds ?? Number.POSITIVE_INFINITY)
+  return isLong ? { ...word, action: { type: 'shorten', view, pod } } : word
 }

@@ -68,6 +68,17 @@ describe('ReservationFirst', () => {
     expect(status).toMatchObject({ phase: 'Succeed', nodeName: 'n2', podRef: { name, uid: 'r' } })
   })
 
+  it('PJ25: a shorter grace period is asked for only once the ReplicaSet has chosen the pod', () => {
+    const asked = (over: object) =>
+      planOf(
+        { deleteOptions: { gracePeriodSeconds: 5 } },
+        { pod: { ...pod, ...over }, reservation: present({ isAdopted: true }) },
+      ).actions
+    expect(asked({})).toEqual([])
+    expect(asked({ isTerminating: true, graceSeconds: 30 })).toEqual(['shorten'])
+    expect(asked({ isTerminating: true, graceSeconds: 5 })).toEqual([])
+  })
+
   it('PJ11: no room, an abort, and a pod that goes by itself: the reservation is given up first, and then the job ends', () => {
     const late = { ...running, startTime: at(-600_000) }
     const unschedulable = {

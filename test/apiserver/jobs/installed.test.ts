@@ -156,6 +156,9 @@ it('the token of the operator makes only pods that belong to jobs, and changes n
   await expect(create('shop', { ...ours, ownerReferences: [] })).rejects.toThrow(/belongs to the Reservation/)
   await expect(create('shop', { ...ours, name: 'another' })).rejects.toThrow(/belongs to the Reservation/)
   await expect(create('kube-system', ours)).rejects.toThrow(/no pods in kube-/)
+  const marks = { 'backup.example.com/type': 'primary' }
+  await expect(create('shop', { ...ours, labels: { ...labels, ...marks } })).rejects.toThrow(/no other label/)
+  await expect(create('shop', { ...ours, annotations: marks })).rejects.toThrow(/no other label/)
   await expect(create('shop', ours, { hostNetwork: true })).rejects.toThrow(/privileged/)
   await expect(create('shop', { name: 'plain' })).rejects.toThrow(/only pods of BackupPodSets/)
   await makePod('four')
@@ -191,6 +194,43 @@ it('PJ25: with the component for deletions the token deletes pods by their uid, 
   )
   const other = (await api.get(pods, { namespace: 'kube-system', name: 'five' })).metadata
   await expect(deletes('kube-system', { uid: other.uid })).rejects.toThrow(/may not create, change or delete/)
+})
+
+it('the token takes no pod of a Reservation away from its ReplicaSet, and deletes it as any other', async () => {
+  const uid = '00000000-0000-0000-0000-000000000001'
+  const hash = { 'pod-template-hash': 'h' }
+  const owners = ['ReplicaSet', 'Reservation'].map((kind, index) => ({
+    ...{ apiVersion: index === 0 ? 'apps/v1' : 'backup.example.com/v1alpha1', kind, name: 'seven' },
+    uid: `00000000-0000-0000-0000-00000000000${index}`,
+  }))
+  await api.create(
+    pods,
+    {
+      metadata: {
+        ...{ name: 'seven', ownerReferences: owners },
+        labels: { ...hash, 'backup.example.com/reservation': uid },
+      },
+      spec: { containers: [{ name: 'app', image: 'app' }] },
+    },
+    { namespace: 'shop' },
+  )
+  const change = (metadata: object) =>
+    thief.patch(
+      pods,
+      { namespace: 'shop', name: 'seven' },
+      { type: 'merge', body: { metadata } },
+      { dryRun: true },
+    )
+  await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '1' } })
+  for (const taken of [{ ownerReferences: [] }, { labels: { 'pod-template-hash': 'x' } }])
+    await expect(change(taken)).rejects.toThrow(/only gives such a pod to its ReplicaSet/)
+  const deletes = (options: object) =>
+    thief.delete(pods, { namespace: 'shop', name: 'seven' }, { ...options, dryRun: true })
+  await expect(deletes({})).rejects.toThrow(/does not delete a pod that a ReplicaSet has/)
+  const [{ metadata } = { metadata: { uid: '' } }] = (
+    await api.list(pods, { namespace: 'shop' })
+  ).items.filter(each => each.metadata.name === 'seven')
+  await deletes({ uid: metadata.uid })
 })
 
 it('PJ10: of a job the token writes only the reference to its own Reservation, and it creates no other Reservation', async () => {

@@ -1,5 +1,6 @@
 /** A local copy of a real API server's objects, for the scheduler, the garbage collector and the observers. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { migrations } from '../../../src/api/migration.ts'
 import { nodeReports } from '../../../src/api/node-report.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import { systemClock as clock } from '../../../src/kube/clock.ts'
@@ -12,6 +13,7 @@ import {
   controllerRevisions,
   endpointSlices,
   leases,
+  nodes,
   pods,
   type Resource,
   resourceName,
@@ -31,6 +33,7 @@ const said = { added: 'ADDED', updated: 'MODIFIED', deleted: 'DELETED' } as cons
 /** All kinds of objects that a round creates. */
 export const kinds: readonly Resource<KubeObject>[] = [
   ...[pods, leases, services, endpointSlices, controllerRevisions, backupPodSets, nodeReports],
+  ...[migrations, nodes],
 ]
 
 /** Resolves when all existing objects are known. */
