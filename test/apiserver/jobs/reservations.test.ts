@@ -216,6 +216,14 @@ it('PJ25: with ReservationFirst the grace period of the job reaches the pod that
   world.kubelet.lingering.add(old)
   const job = await world.job(old, { mode: 'ReservationFirst', deleteOptions: { gracePeriodSeconds: 7 } })
   await eventually(async () =>
+    expect(conditionsOf(await world.api.get(podMigrationJobs, { name: job }))['Eviction']).toBe(
+      'False Evicting',
+    ),
+  )
+  expect((await pod(old)).metadata.deletionTimestamp).toBeUndefined()
+  // As its ReplicaSet does.
+  await world.api.delete(pods, { namespace: world.namespace, name: old }, {})
+  await eventually(async () =>
     expect((await pod(old)).metadata).toMatchObject({ deletionGracePeriodSeconds: 7 }),
   )
   await remove(old)
