@@ -40,7 +40,7 @@ export interface Held {
   /** The slot's Lease asks for the stop of the source. */
   readonly isStopping: boolean
   readonly target: Target | undefined
-  /** How long a restart of the source takes at least, ms; undefined: not known. */
+  /** The shortest start that is known of pods of its set, ms; undefined: none is known. */
   readonly restartMs: number | undefined
   /** Number of nodes to which it may move, apart from its own. */
   readonly nodes: number

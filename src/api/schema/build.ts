@@ -41,6 +41,9 @@ export const flag = (description: string, standard?: boolean): SchemaOf<boolean>
   ...(standard === undefined ? {} : { default: standard }),
 })
 
+/** Bounds of the name of an object. */
+export const objectName = { minLength: 1, maxLength: 253 }
+
 /** The form of a duration such as `1m30s`. */
 export const durationPattern = '^([0-9]+([.][0-9]+)?(ms|s|m|h))+$'
 

@@ -14,6 +14,7 @@ import {
   integer,
   mapList,
   object,
+  objectName,
   rule,
   type Schema,
   type SchemaOf,
@@ -22,12 +23,11 @@ import {
 } from './build.ts'
 import { condition } from './status.ts'
 
-const podName = { minLength: 1, maxLength: 253 }
 const int64 = { format: 'int64' }
 
 const source = object<MigrationSpec['source']>(
   {
-    name: text('Name of the pod, in the namespace of the Migration: the primary of a slot.', podName),
+    name: text('Name of the pod, in the namespace of the Migration: the primary of a slot.', objectName),
     uid: text(
       'Uid of the pod: another pod of that name is not moved. Absent: the pod that has the name when the operator first looks.',
       { minLength: 1, maxLength: 64 },

@@ -17,6 +17,7 @@ import {
   list,
   mapList,
   object,
+  objectName,
   rule,
   type Schema,
   type SchemaOf,
@@ -26,7 +27,6 @@ import {
 import { placementTemplate, reference } from './reservation.ts'
 import { condition } from './status.ts'
 
-const name = { minLength: 1, maxLength: 253 }
 const namespace = { minLength: 1, maxLength: 63 }
 const uid = { minLength: 1, maxLength: 64 }
 
@@ -41,7 +41,7 @@ const podRef = object<PodMigrationJobSpec['podRef']>(
     apiVersion: text('API version of the pod: v1, if set.', { maxLength: 64 }),
     kind: text('Kind of the pod: Pod, if set.', { maxLength: 64 }),
     namespace: text('Namespace of the pod.', namespace),
-    name: text('Name of the pod.', name),
+    name: text('Name of the pod.', objectName),
     uid: text(
       'Uid of the pod: another pod of that name is left alone. Absent: the pod that has the name when the operator first looks.',
       uid,

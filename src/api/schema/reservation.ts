@@ -20,6 +20,7 @@ import {
   list,
   mapList,
   object,
+  objectName,
   rule,
   type Schema,
   type SchemaOf,
@@ -29,7 +30,6 @@ import {
 import { condition } from './status.ts'
 
 const key = { minLength: 1, maxLength: 317 }
-const name = { minLength: 1, maxLength: 253 }
 const { terms, requirements, values, tolerations, owners, nodeSelector } = reservationLimits
 
 const requirement = object<NodeRequirement>(
@@ -75,7 +75,7 @@ export const placementTemplate = (description: string): SchemaOf<PlacementTempla
     {
       spec: object<Placement>(
         {
-          nodeName: text('The only node on which the pod may run. The scheduler still decides.', name),
+          nodeName: text('The only node on which the pod may run. The scheduler still decides.', objectName),
           nodeSelector: labelsOf('Labels of the node, beside those of the workload.'),
           affinity: object<Affinity>(
             {
@@ -117,7 +117,7 @@ export const reference = (description: string, kind: string): SchemaOf<ObjectRef
       apiVersion: text(`API version of the ${kind}.`, { maxLength: 64 }),
       kind: text(`Kind of the object: ${kind}.`, { maxLength: 64 }),
       namespace: text(`Namespace of the ${kind}.`, { maxLength: 63 }),
-      name: text(`Name of the ${kind}.`, name),
+      name: text(`Name of the ${kind}.`, objectName),
       uid: text(`Uid of the ${kind}.`, { maxLength: 64 }),
     },
     { name: true },
@@ -142,7 +142,7 @@ const spec = (): SchemaOf<ReservationSpec> =>
                   minLength: 1,
                   maxLength: 63,
                 }),
-                name: text('Name of the ReplicaSet. The pod is made of its template.', name),
+                name: text('Name of the ReplicaSet. The pod is made of its template.', objectName),
                 uid: text('Uid of the ReplicaSet: another one of that name gets no pod.', { maxLength: 64 }),
               },
               { namespace: true, name: true },

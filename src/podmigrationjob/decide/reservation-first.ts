@@ -171,7 +171,7 @@ function reserved(
   const end = endOf(view, job, isTimedOut, rules) ?? unusable(view, facts)
   if (end !== undefined) {
     const action = giveUp(view)
-    // One that has failed says why: the job says the same, and its Reservation goes with it.
+    // A Reservation that has failed says why: the job says the same, and its Reservation goes with it.
     return action === undefined || failure !== undefined ? end : { ...releasing(end.message), more, action }
   }
   if (job.reservationRef === undefined)

@@ -40,7 +40,7 @@ export interface Known {
   readonly reservations: readonly KnownReservation[]
 }
 
-/** Returns a function that reads the caches. @throws RetryLater as long as one that is needed is not complete. */
+/** Returns a function that reads the caches. @throws RetryLater as long as a cache that is needed is not complete. */
 export function createKnown(options: KnownOptions): (signal: AbortSignal) => Promise<Known> {
   const { api, clock, queue } = options
   const isServed = {

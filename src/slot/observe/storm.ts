@@ -55,8 +55,7 @@ export function createStorm(reports: Pick<Reports, 'hasWrittenSince'>, clock: Cl
     noteLease({ type, object }) {
       const lease = type === 'deleted' ? undefined : parseSlotLease(object)
       // The primary of a slot for which its set has no place has been ended: its silence says nothing about its node.
-      const isServed = lease?.fence?.isArmed === true && lease.retainedSince === undefined
-      if (isServed && lease.node !== undefined && lease.fence !== undefined)
+      if (lease?.fence?.isArmed && lease.node !== undefined && lease.retainedSince === undefined)
         armed.set(keyOf(object), { slot: incarnationOf(lease), node: lease.node, term: lease.fence.term })
       else armed.delete(keyOf(object))
     },

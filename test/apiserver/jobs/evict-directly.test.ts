@@ -13,9 +13,6 @@ afterAll(() => world[Symbol.asyncDispose]())
 afterEach(() => world.clean())
 
 const pod = (name: string) => world.api.get(pods, { namespace: world.namespace, name })
-const isEviction = ({ path }: { readonly path: string }) => path.endsWith('/eviction')
-const refuseEvictions = () =>
-  world.proxy.status(429, { match: isEviction, count: 1_000, reason: 'TooManyRequests' })
 
 describe('EvictDirectly', () => {
   it('PJ06: the pod is evicted, and the job has succeeded when it is gone', async () => {
@@ -95,7 +92,7 @@ describe('what stands in the way', () => {
 
   it('PJ14: the answer of the API server is told; the job can be aborted, and the pod stays', async () => {
     const { name } = await world.workload(3)
-    refuseEvictions()
+    world.refuseEvictions()
     const stuck = await world.job(`${name}-0`)
     await world.reaches(stuck, { phase: 'Running', status: 'Eviction', reason: 'FailedEvict' })
     await world.patch(stuck, { abort: true })
@@ -105,7 +102,7 @@ describe('what stands in the way', () => {
 
   it('PJ04: the job fails when its ttl is over, and the pod stays', async () => {
     const { name } = await world.workload(3)
-    refuseEvictions()
+    world.refuseEvictions()
     const late = await world.job(`${name}-0`, { ttl: '1s' })
     await world.reaches(late, { phase: 'Failed', reason: 'Timeout' })
     expect(await world.stays(`${name}-0`)).toBe(true)

@@ -20,10 +20,6 @@ const graceOf = (name: string) =>
     expect(deletionGracePeriodSeconds).toBeDefined()
     return deletionGracePeriodSeconds
   })
-const isEviction = ({ path }: { readonly path: string }) => path.endsWith('/eviction')
-/** Evictions are refused, so a pod that goes was deleted. */
-const refuseEvictions = () =>
-  world.proxy.status(429, { match: isEviction, count: 1_000, reason: 'TooManyRequests' })
 /** The controller has read the configuration: it says so for a job that cannot begin. */
 const configured = async (args: Readonly<Record<string, unknown>>) => {
   const { name } = await world.workload(1)
@@ -44,7 +40,7 @@ describe.each(['Eviction', 'Delete'])('PJ25: evictionPolicy %s', evictionPolicy 
 
   it('PJ25: the grace period of the configuration reaches the pod, and that of a job replaces it', async () => {
     await configured({ evictionPolicy, defaultDeleteOptions: { gracePeriodSeconds: 11 } })
-    if (evictionPolicy === 'Delete') refuseEvictions()
+    if (evictionPolicy === 'Delete') world.refuseEvictions()
     expect(await graceOf((await lingering({})).name)).toBe(11)
     expect(await graceOf((await lingering({ deleteOptions: { gracePeriodSeconds: 7 } })).name)).toBe(7)
     // The options of the job replace the others as a whole: the pod has its own grace period.
@@ -53,7 +49,7 @@ describe.each(['Eviction', 'Delete'])('PJ25: evictionPolicy %s', evictionPolicy 
 
   it('PJ25: the preconditions reach the API server: with another version of the pod it refuses, and the pod stays', async () => {
     await configured({ evictionPolicy })
-    if (evictionPolicy === 'Delete') refuseEvictions()
+    if (evictionPolicy === 'Delete') world.refuseEvictions()
     const { name } = await world.workload(2)
     const deleteOptions = { preconditions: { resourceVersion: '1' } }
     const other = await world.job(`${name}-0`, { deleteOptions })

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
 import type { OperatorProcess } from '../lib/operator-process.ts'
-import { createJobsWorld, type JobsWorld } from './world.ts'
+import { createJobsWorld, isEviction, type JobsWorld } from './world.ts'
 
 let world: JobsWorld
 let operator: OperatorProcess
@@ -19,7 +19,6 @@ afterEach(async () => {
 
 const isStatusOfJob = ({ method, path }: { readonly method: string; readonly path: string }) =>
   method === 'PATCH' && /podmigrationjobs\/[^/]+\/status$/.test(path)
-const isEviction = ({ path }: { readonly path: string }) => path.endsWith('/eviction')
 
 /** Ends the operator with the answer to its `index`-th write, which the API server has executed. */
 const crashAt = (index: number) => {
@@ -133,7 +132,7 @@ it('PJ30: the order is the same after the operator was killed: failures of a pod
     maxUnavailablePerWorkload: '100%',
   })
   // The first pod has a failed job.
-  world.proxy.status(429, { match: isEviction, count: 1_000, reason: 'TooManyRequests' })
+  world.refuseEvictions()
   await world.reaches(await world.job(`${name}-0`, { ttl: '1s' }), { phase: 'Failed', reason: 'Timeout' })
   world.proxy.heal()
   const paused = await world.job(`${name}-0`, { paused: true })

@@ -11,6 +11,7 @@ import { type PodMigrationJob, podMigrationJobs } from '../../../src/api/pod-mig
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import {
   configMaps,
   namespaces,
@@ -30,8 +31,7 @@ export const crds = (name: string) => new URL(`../../../crds/${name}`, import.me
 
 export type JobsWorld = Awaited<ReturnType<typeof createJobsWorld>>
 
-const isReady = (pod: Pod) =>
-  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
+export const isEviction = ({ path }: { readonly path: string }): boolean => path.endsWith('/eviction')
 
 export async function createJobsWorld() {
   const namespace = `jobs-${randomBytes(4).toString('hex')}`
@@ -60,6 +60,8 @@ export async function createJobsWorld() {
   }
   return {
     ...{ api, namespace, kubelet, proxy, kubectl, operator, leader, ...objectsIn(api, namespace) },
+    /** As for a budget that allows none, until the end of the test: a pod that goes was deleted. */
+    refuseEvictions: () => proxy.status(429, { match: isEviction, count: 1_000, reason: 'TooManyRequests' }),
     /** Ends all faults, and deletes all jobs and the configuration. */
     async clean() {
       proxy.heal()

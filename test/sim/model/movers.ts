@@ -28,9 +28,8 @@ export function createMovers({
   random,
   log,
 }: MoversOptions): Movers {
-  const queues = ['migration', 'drain'].map(name => createQueue({ clock, name, random }))
-  const [ofMigrations, ofDrains] = queues
-  if (ofMigrations === undefined || ofDrains === undefined) throw new Error('a queue for each')
+  const ofMigrations = createQueue({ clock, name: 'migration', random })
+  const ofDrains = createQueue({ clock, name: 'drain', random })
   const recorder = { record: () => undefined, flush: async () => 0, close: () => {} }
   const shared = { ...stores, api, recorder, clock, random, log }
   const isMissing = () => missingForMemory().length > 0
@@ -50,7 +49,8 @@ export function createMovers({
       await Promise.all(controllers.map(each => each.run(stop, lost)))
     },
     close() {
-      for (const queue of queues) queue.shutdown()
+      ofMigrations.shutdown()
+      ofDrains.shutdown()
     },
   }
 }

@@ -144,6 +144,7 @@ const ofAnySet: fc.Arbitrary<Scenario> = fc.record({
 export const movingScenario: fc.Arbitrary<Scenario> = ofAnySet.map(each =>
   each.numbered ? { ...each, replicas: 1, hotBackups: 0, coldBackups: 0 } : each,
 )
+
 /** Each is suspended and resumes, and most faults come while that lasts. */
 export const nappingScenario: fc.Arbitrary<Scenario> = fc.record({
   ...any,
