@@ -1,7 +1,7 @@
 /*
  * PID 1 of an understudy. Without an order it only waits and uses no processor time. An order makes it the parent of
  * the app, which it starts itself or the agent restores below it. From then on it is transparent: it forwards signals
- * to the app, and ends when the app ends. Orders live in a connection, never in a file: after a restart of the
+ * to the app, and ends when the app ends, or a second later if the app has ended by itself. Orders live in a connection, never in a file: after a restart of the
  * container nothing is left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
  *
  * Long because the whole life of PID 1 is one state machine.
@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "app.h"
@@ -30,7 +31,7 @@
 #include "server.h"
 #include "usage.h"
 
-enum { PLACES = 4, COMMANDS = 8 };
+enum { PLACES = 4, COMMANDS = 8, LINGER_SECONDS = 1 };
 
 struct hold {
 	struct server server;
@@ -45,6 +46,8 @@ struct hold {
 	pid_t commands[COMMANDS]; /* the latest commands that run beside the app; 0: none */
 	size_t command_turn;
 	int exit_code;
+	bool app_ended;
+	bool asked_to_end; /* by a signal that went to the app */
 	char path[sizeof ((struct sockaddr_un *)0)->sun_path];
 	/* One byte more than the longest order, so that a byte behind it is noticed. */
 	char buffers[PLACES * (ORDER_REQUEST_MAX + 1)];
@@ -64,8 +67,15 @@ static void note_end(void *context, pid_t pid, int status)
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (hold->commands[i] == pid)
 			hold->commands[i] = 0;
-	if (pid == hold->app)
-		end(hold, exit_code_of(status));
+	if (pid != hold->app)
+		return;
+	hold->app_ended = true;
+	end(hold, exit_code_of(status));
+}
+
+static bool ends_apps(const struct hold *hold, int number)
+{
+	return number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal;
 }
 
 static void take_signal(void *context, const struct signalfd_siginfo *info)
@@ -75,10 +85,12 @@ static void take_signal(void *context, const struct signalfd_siginfo *info)
 
 	if (number == SIGCHLD)
 		reap_children(hold, note_end);
-	else if (hold->app > 0)
+	else if (hold->app > 0) {
 		/* To the app alone, not to its group: without a hold a runtime signals the same process. */
 		kill(hold->app, number);
-	else if (number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal)
+		if (ends_apps(hold, number))
+			hold->asked_to_end = true;
+	} else if (ends_apps(hold, number))
 		/* Without an app, signals with another meaning for an app, e.g. SIGHUP to reload, have no effect. */
 		end(hold, 128 + number);
 }
@@ -296,6 +308,25 @@ static int open_orders(struct hold *hold)
 	return hold->server.listener < 0 ? -1 : order_key_keep(&hold->key, hold->directory);
 }
 
+/*
+ * Keeps the container for a moment after its app has ended by itself, with no other process in it. The agent then leads
+ * the pod's connections to a successor, and the successor comes into the pod's Services. If the kubelet notices the end
+ * before that, it takes this pod out of them, and a proxy that sees a Service without endpoints refuses connections.
+ */
+static void linger(const struct hold *hold)
+{
+	const struct timespec time = { .tv_sec = LINGER_SECONDS };
+	sigset_t wake;
+
+	/* In a pid namespace of others, other processes are not ours to end. */
+	if (!hold->app_ended || hold->asked_to_end || getpid() != 1)
+		return;
+	kill(-1, SIGKILL);
+	sigfillset(&wake);
+	sigdelset(&wake, SIGCHLD);
+	sigtimedwait(&wake, NULL, &time);
+}
+
 int hold_main(int argc, char **argv)
 {
 	/* In .bss: adds nothing to the file, and no page of it takes memory before its use. */
@@ -327,5 +358,6 @@ int hold_main(int argc, char **argv)
 		unlink(hold.path);
 		order_key_drop(hold.directory);
 	}
+	linger(&hold);
 	return hold.exit_code;
 }

@@ -1,5 +1,14 @@
 // Long because every order runs against one real PID 1, as built for release and for tests.
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
@@ -288,6 +297,26 @@ describe.skipIf(cannotUnshare !== undefined).each([
       process.kill(orphan, 'SIGKILL')
       await eventually(() => expect(stateOf(orphan)).toBeUndefined())
       expect(await hold.order('state')).toBe(`running ${pid}`)
+    })
+
+    test('D7.endpoints: the container stays for a moment after its app, and nothing else runs in it', async () => {
+      await using hold = await startHold(waker, [app, 'parent', 'signals'], asPid1)
+      await hold.order('start')
+      const both = await eventually(() => {
+        const children = childrenOf(hold.pid)
+        expect(children).toHaveLength(2)
+        return children
+      })
+      const pid = Number((await hold.order('state')).split(' ')[1])
+      const started = await childOf(hold, pid)
+      const orphan = both.find(child => child !== started) ?? 0
+      process.kill(started, 'SIGKILL')
+      await eventually(() => expect(['Z', undefined]).toContain(stateOf(orphan)))
+      // It takes no order any more, and a runtime can end it at once.
+      expect(existsSync(hold.socket)).toBe(false)
+      expect(stateOf(hold.pid)).toBe('S')
+      process.kill(hold.pid, 'SIGTERM')
+      expect(await hold.exit).toBe(137)
     })
 
     test('D6.hold-order: a container that starts again only holds, until it is told anew', async () => {

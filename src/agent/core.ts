@@ -183,6 +183,7 @@ function createPodMemory(
     slotOf: pod => present().slotOf(pod),
     holds: pod => present().slotHeldBy(pod.uid) !== undefined,
     matters: pod => present().matters(pod),
+    hasHeir: pod => present().hasHeir(pod),
     patch,
     unwatch: name => void dropWatch(sentinel, name, signal).catch(orLog('cannot remove a watch', { name })),
     release: uid => void release(sentinel, uid, signal).catch(orLog('cannot open a redirect', { uid })),

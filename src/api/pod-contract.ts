@@ -10,8 +10,10 @@ export const stageReady = 'ready'
 /** Pod conditions that only agents write. */
 export const podConditions = {
   /**
-   * Readiness gate of understudies: True while the pod is on stage and its app answers. On any primary: False with
-   * reason `Died` once its app has ended.
+   * Readiness gate of understudies: True while the pod is on stage and its app answers. On any primary: reason `Died`
+   * once its app has ended. Its status is then True while connections to the pod lead to its heir: the kubelet would
+   * else take the pod out of its Services before the heir is in them, and a proxy that has synced a Service without
+   * endpoints refuses connections for the second until its next sync.
    */
   serving: `${prefix}serving`,
   /** True while the understudy could take over a slot; the reason is `Frozen` or `Staged`. */

@@ -185,6 +185,7 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D7.record', 'what programs read of a condition is in fields, in the same write', 'unit'),
+      sentence('D7.endpoints', 'a Service has an endpoint through each failover', 'e2e'),
       sentence('D7.readiness', 'a dead primary serves nobody, whatever its kubelet says', 'unit'),
       sentence(
         'D7.epoch',

@@ -103,6 +103,17 @@ describe('a primary', () => {
     expect(typesOf(desiredTasks(it))).toEqual(expected)
   })
 
+  it('D7.endpoints: leaves its Services some time after its death, if it is still in them', () => {
+    const served = { serving: { ...died(nameOf()), heirAnswers: true as const } }
+    const another = { holder: { name: 'h', uid: 'uid-h' }, epoch: 2, ip: '10.0.0.2' }
+    const typesAt = (over: Partial<PodView>, slot: Partial<SlotLease> = {}) =>
+      typesOf(desiredTasks(world({ ...served, ...over }, slot)))
+    expect(typesAt({})).toEqual(['leaveServices', 'redirect'])
+    expect(typesAt({}, another)).toEqual(['leaveServices', 'redirect'])
+    // The operator has taken it out of them.
+    expect(typesAt({ kind: 'retired' }, another)).toEqual(['redirect'])
+  })
+
   it('is buried when it is deleted and its memory is usable elsewhere', () => {
     const it = { ...world({ terminating: true }), reports: new Map([['b', usableAt('b', lease())]]) }
     expect(typesOf(desiredTasks(it))).toEqual(['stopPrimary'])

@@ -88,6 +88,8 @@ export type Task =
       /** No other pod holds its slot yet. */
       readonly isAwaited: boolean
     })
+  /** A dead primary whose heir answers its connections: the agent takes it out of its Services. */
+  | (Common & { readonly type: 'leaveServices'; readonly pod: PodView; readonly lease?: undefined })
   /**
    * An understudy on stage: the agent runs its template's probes. The Lease is absent if its set no longer keeps memory.
    */

@@ -11,12 +11,28 @@ export function conditionToWrite(snapshot: Snapshot, pod: PodView): PodCondition
   const revival = revivalOf(snapshot, pod)
   const condition = revival ?? understudyConditionOf(snapshot, pod)
   const present = revival === undefined ? pod.understudyState : pod.serving
+  if (condition === undefined) return undefined
+  if (pod.serving === undefined && condition.type === podConditions.understudy)
+    return { ...condition, gate: waiting }
   const isShown =
-    present?.status === condition?.status &&
-    present?.reason === condition?.reason &&
-    present?.message === condition?.message
+    present?.status === condition.status &&
+    present.reason === condition.reason &&
+    present.message === condition.message
   return isShown ? undefined : condition
 }
+
+/**
+ * The condition `serving` of a pod that waits for a slot and has been on no stage.
+ *
+ * The kubelet looks at a pod at once when the text about its readiness gates changes, and does not look at it again
+ * before its next look at all containers, up to a second later. Without this condition, a takeover would begin with
+ * such a change (`Resuming`), so that the kubelet would publish the pod as ready half a second late.
+ */
+const waiting = {
+  status: 'False',
+  reason: servingReasons.offStage,
+  message: 'it waits for a slot',
+} as const
 
 /** Returns the condition `understudy` of a pod that waits for a slot; undefined for any other pod. Pure. */
 export function understudyConditionOf(snapshot: Snapshot, pod: PodView): PodCondition | undefined {

@@ -10,6 +10,7 @@ import {
   probeKinds,
   probesAnnotation,
   savedAnnotation,
+  servingReasons,
   successorAnnotation,
   wakeAnnotation,
 } from '../../api/pod-contract.ts'
@@ -128,7 +129,13 @@ const natural = (text: string | undefined): number | undefined =>
 
 function servingOf(pod: Pod): PodView['serving'] {
   const stamp = conditionOf(pod, podConditions.serving)
-  return stamp && { ...stamp, record: servingRecordOf(pod) }
+  if (stamp === undefined) return undefined
+  const heirAnswers = stamp.status === 'True' && stamp.reason === servingReasons.died
+  return {
+    ...stamp,
+    record: servingRecordOf(pod),
+    ...(heirAnswers && { status: 'False', heirAnswers }),
+  }
 }
 
 function conditionOf(pod: Pod, type: string): Stamp | undefined {

@@ -51,8 +51,12 @@ export interface PodView {
     /** By the clock of the API server, ms since the epoch. */
     readonly until: number
   }
-  /** The condition `serving`, as last seen. */
-  readonly serving: (Stamp & { readonly record: ServingRecord }) | undefined
+  /**
+   * The condition `serving`, as last seen. A dead pod has the status False here.
+   *
+   * heirAnswers: it is dead, and still in its Services, because its heir answers its connections.
+   */
+  readonly serving: (Stamp & { readonly record: ServingRecord; readonly heirAnswers?: true }) | undefined
   /** The condition `understudy`, as last seen. */
   readonly understudyState: Stamp | undefined
   readonly containers: readonly ContainerView[]

@@ -34,6 +34,17 @@ it('D7.record: the condition and its facts are one write', async () => {
   ])
 })
 
+it('D7.endpoints: the readiness gate of a pod that waits comes with its first condition', async () => {
+  const { written, deps } = stand()
+  const gate = { status: 'False', reason: 'OffStage', message: 'it waits' } as const
+  await patchCondition(deps, pod, { ...died, type: podConditions.understudy, gate })
+  expect(written).toMatchObject([
+    {
+      status: { conditions: [{ type: podConditions.understudy }, { type: podConditions.serving, ...gate }] },
+    },
+  ])
+})
+
 it('D7.record: a condition without facts removes those of the one before', async () => {
   const { written, deps } = stand()
   await patchCondition(deps, pod, died)

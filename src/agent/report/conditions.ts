@@ -12,6 +12,8 @@ export interface PodCondition {
   readonly message: string
   /** The facts behind the condition `serving`, for readers that are programs. */
   readonly record?: ServingRecord
+  /** The condition `serving` of a pod that has none yet, in the same write. */
+  readonly gate?: Pick<PodCondition, 'status' | 'reason' | 'message'>
 }
 
 export interface PodRef {
@@ -30,9 +32,11 @@ export interface PodRef {
 export async function patchCondition(
   { api, clock }: { readonly api: Pick<Api, 'patch'>; readonly clock: Clock },
   { namespace, name, uid }: PodRef,
-  { record, ...condition }: PodCondition,
+  { record, gate, ...condition }: PodCondition,
   signal?: AbortSignal,
 ): Promise<boolean> {
+  const lastTransitionTime = rfc3339(clock.now())
+  const conditions = gate ? [condition, { type: podConditions.serving, ...gate }] : [condition]
   const patch = (annotations: Readonly<Record<string, string | null>>) =>
     api.patch(
       pods,
@@ -43,7 +47,7 @@ export async function patchCondition(
         body: {
           // The uid is a precondition: a pod of the same name may be another one.
           metadata: { uid, annotations },
-          status: { conditions: [{ ...condition, lastTransitionTime: rfc3339(clock.now()) }] },
+          status: { conditions: conditions.map(each => ({ ...each, lastTransitionTime })) },
         },
       },
       { subresource: 'status', timeoutMs: requestTimeoutMs, ...(signal === undefined ? {} : { signal }) },

@@ -13,7 +13,7 @@ import { parseWatchName, watchName } from './watch-name.ts'
 
 function stand(
   pods: readonly PodView[],
-  over: { matters?: boolean; holds?: boolean; fail?: number; lostPages?: boolean } = {},
+  over: { matters?: boolean; holds?: boolean; hasHeir?: boolean; fail?: number; lostPages?: boolean } = {},
 ) {
   const written: { pod: string; condition: PodCondition }[] = []
   const unwatched: string[] = []
@@ -26,6 +26,7 @@ function stand(
     slotOf: () => nameOf(),
     holds: () => over.holds ?? true,
     matters: () => over.matters ?? true,
+    hasHeir: () => over.hasHeir ?? false,
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))
       written.push({ pod: target.name, condition })
@@ -63,6 +64,13 @@ describe('deaths', () => {
     expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
     expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  it('D7.endpoints: leave a pod in its Services while its heir answers its connections', async () => {
+    const { deaths, written } = stand([pod('p')], { hasHeir: true })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    await deaths.settled()
+    expect(written[0]?.condition).toMatchObject({ status: 'True', reason: 'Died' })
   })
 
   it('say so when memory that was still to come did not come', async () => {

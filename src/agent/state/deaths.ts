@@ -52,6 +52,8 @@ export interface DeathsOptions {
   readonly holds: (pod: PodView) => boolean
   /** Whether another pod could continue with this pod's memory, so that the end of its processes is a death. */
   readonly matters: (pod: PodView) => boolean
+  /** Whether connections to this pod lead to another pod once it is dead. */
+  readonly hasHeir: (pod: PodView) => boolean
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: Deaths['patch']
   /** Removes a watch whose process no longer counts. */
@@ -116,7 +118,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
     const condition = {
       type: podConditions.serving,
-      status: 'False',
+      status: options.hasHeir(pod) ? 'True' : 'False',
       reason: servingReasons.died,
       message: `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`,
       record: { diedWith: slot },

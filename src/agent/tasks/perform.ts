@@ -5,6 +5,7 @@ import { fetch } from './fetch.ts'
 import { freeze } from './freeze.ts'
 import { guard, unguard } from './guard.ts'
 import { handOver } from './hand-over.ts'
+import { leaveServices } from './leave-services.ts'
 import { probe } from './probe.ts'
 import { promote } from './promote.ts'
 import { redirect } from './redirect.ts'
@@ -55,6 +56,8 @@ export function perform(
       return stopPrimary(work, task, signal)
     case 'redirect':
       return redirect(work, task, signal)
+    case 'leaveServices':
+      return leaveServices(work, task, signal)
     case 'watchGate':
       return watchGate(work, task, signal, succeeded)
     case 'wake':

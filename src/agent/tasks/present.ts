@@ -2,9 +2,9 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isEqual } from '../../kube/equal.ts'
-import { isAtStake, isToEnd } from '../decide/slot-facts.ts'
+import { isAtStake, isToEnd, nowhere, wayFrom } from '../decide/slot-facts.ts'
 import { policiesOf } from '../observe/observe.ts'
-import { isServing } from '../observe/pod-facts.ts'
+import { isFor, isServing } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 
 /** The latest snapshot, and what follows from it for one pod or one slot. */
@@ -27,6 +27,8 @@ export interface Present {
   slotOf(pod: PodView): string
   /** Whether the end of this pod's app is a death to declare; see `Deaths`. */
   matters(pod: PodView): boolean
+  /** Whether connections to this pod lead to another pod once it is dead. */
+  hasHeir(pod: PodView): boolean
 }
 
 /** @param onRequest called when a policy or state has changed on which the checkpoints of this pod depend. */
@@ -74,6 +76,11 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
       if (pod.terminating && lease?.retainedSince !== undefined) return false
       // An understudy whose app has ended only holds the place: only a successor continues its memory.
       return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
+    },
+    hasHeir(pod) {
+      const lease = leaseOf(pod.uid)
+      if (lease !== undefined) return ![undefined, nowhere].includes(wayFrom(snapshot, lease))
+      return snapshot.slots.some(each => isFor(each, pod) && each.name === pod.slot && each.ip !== undefined)
     },
   }
 }

@@ -211,11 +211,13 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   const status = { slotsKnown: true }
   const with1 = (over: Said) => ({ n1: { ...source, ...over }, n2: nothing })
   const dead = { ...running, status: { conditions: [died] } }
+  const inServices = { ...running, status: { conditions: [{ ...died, status: 'True' }] } }
   const deleted = { ...running, metadata: { ...running.metadata, deletionTimestamp: 'now' } }
   const other = { ...running, status: { containerStatuses: [containerOf('app', 'containerd://2')] } }
   it.each<[string, NumberedSlotLease, Pod | undefined]>([
     ['gone', lease, undefined],
     ['dead', lease, dead],
+    ['dead, and in its Services until its heir is', lease, inServices],
     ['deleted', lease, deleted],
     ['not what runs any more', { ...lease, containers: 'app=containerd://1' }, other],
   ])('once that is %s: it has a copy', async (_, its, pod) => {

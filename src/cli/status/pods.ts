@@ -1,6 +1,6 @@
 import { isAtGate } from '../../api/gate.ts'
 import { annotations, labels } from '../../api/labels.ts'
-import { holdInitContainer, podConditions } from '../../api/pod-contract.ts'
+import { holdInitContainer, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 
@@ -86,8 +86,11 @@ function stateOf(pod: Pod): State {
     return understudy.status === 'True' ? { state: reason, inPlace: true } : not(reason, message)
   }
   const ready = condition('Ready')
-  if (ready?.status === 'True') return { state: 'Ready', inPlace: true }
   const serving = condition(podConditions.serving)
+  // Its heir answers its connections, so the pod is still ready.
+  if (serving?.reason === servingReasons.died && kind === 'primary')
+    return not(serving.reason, serving.message)
+  if (ready?.status === 'True') return { state: 'Ready', inPlace: true }
   if (serving?.status === 'False' && kind === 'primary')
     return not(serving.reason ?? 'NotReady', serving.message)
   return not('NotReady', ready?.message)

@@ -206,6 +206,18 @@ describe('the state of a pod', () => {
       }),
       ['Died', false, 'container app has ended'],
     ],
+    [
+      'a dead primary whose heir answers its connections',
+      pod('a', 'primary', {
+        status: {
+          conditions: [
+            { type: 'Ready', status: 'True' },
+            { type: 'backup.example.com/serving', status: 'True', reason: 'Died', message: 'has ended' },
+          ],
+        },
+      }),
+      ['Died', false, 'has ended'],
+    ],
     ['a pod on its way out', pod('a', 'retired', { deleted: true }), ['Terminating', true, undefined]],
     [
       'a pod that was evicted',

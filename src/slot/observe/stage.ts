@@ -77,6 +77,8 @@ function replacedIn(pod: Pod): StageView['replaced'] {
 /**
  * Returns what the agent reports in the condition `serving`. Its reason `Died` means that the app has ended and must
  * not answer any more. An app that resumes, or does not answer, may run.
+ *
+ * death: a text that differs from one death of a pod to the next; undefined: it is not dead.
  */
 export function servingOf(pod: Pod): {
   readonly serving: boolean
@@ -84,11 +86,12 @@ export function servingOf(pod: Pod): {
   readonly death: string | undefined
 } {
   const condition = conditionOf(pod, podConditions.serving)
-  const died = condition?.status === 'False' && condition.reason === servingReasons.died
+  // Its status does not count then: it is True while the heir answers the pod's connections.
+  const died = condition?.reason === servingReasons.died
   return {
-    serving: condition?.status === 'True',
+    serving: condition?.status === 'True' && !died,
     resuming: condition?.status === 'False' && mayRunReasons.has(condition.reason ?? ''),
-    death: died ? (condition.lastTransitionTime ?? 'unknown') : undefined,
+    death: died ? (condition.message ?? 'unknown') : undefined,
   }
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { labels } from '../../../src/api/labels.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Answer, answerOf } from '../../../zoo/http-specimen.ts'
 import {
@@ -16,6 +17,7 @@ import {
 } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { discovery, followEndpoints } from '../lib/endpoints.ts'
 import { createWorld, restartsOf, type TestSet, type World } from '../lib/world.ts'
 
 const inside = ({ api, namespace }: World): CounterSet => ({ api, namespace, name: 'kept' })
@@ -137,6 +139,34 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     }
     // The failure shows which app answered, and when a client asked it.
     expect(heard.filter(({ answer }) => answer['count'] !== expected)).toEqual([])
+  })
+
+  it('D7.endpoints: a Service has an endpoint through all failovers to come, so that no proxy refuses connections', async () => {
+    await using world = await createWorld()
+    await created(world, 1, 1)
+    await eventually(async () => expect(await slotsOf(inside(world))).toHaveLength(1))
+    await world.createService('primary', { app: 'counter', [labels.type]: 'primary' })
+    await saved(inside(world))
+    const stop = new AbortController()
+    const failOver = async () => {
+      const [lease] = (await slotsOf(inside(world))) as [NumberedSlotLease]
+      await killApp(await holderOf(inside(world), lease))
+      const next = await promoted(inside(world), lease)
+      await eventually(async () => expect(await discovery(world, 'primary')).toEqual([next.holder.name]))
+      await saved(inside(world))
+      return next.holder.name
+    }
+    // The app of the first primary is its container's own process, so the kubelet sees its end, too.
+    const first = await failOver()
+    const { versions, followed } = await followEndpoints(world, 'primary', stop.signal)
+    try {
+      const others = [await failOver(), await failOver()]
+      expect(new Set(versions.flat())).toEqual(new Set([first, ...others]))
+      expect(versions).not.toContainEqual([])
+    } finally {
+      stop.abort()
+      await followed
+    }
   })
 
   it('D7.own-memory: a deleted primary: its successor goes on with its memory', async () => {

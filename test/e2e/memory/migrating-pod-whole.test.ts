@@ -242,8 +242,9 @@ describe.skipIf(needsNodes())('a MigratingPod with everything', () => {
       expect(increases(numbers)).toBe(true)
     }
     expect([restarts, restartsOf(target)]).toEqual([[0], 0])
-    // MP-13: the Service follows from the source to the target, and never leads to both.
-    expect(endpoints.filter(ready => ready !== '')).toEqual(['whole-0', 'whole-1'])
+    // MP-13: the Service follows from the source to the target, and never leads to both, nor back. A busy node may miss the source's probes for a moment.
+    const led = endpoints.filter(ready => ready !== '')
+    expect(led.filter((ready, i) => ready !== led[i - 1])).toEqual(['whole-0', 'whole-1'])
 
     // MP-27: both files have a line for each count, and the memory has each number that a client got.
     for (const [port, numbers] of [

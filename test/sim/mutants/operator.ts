@@ -345,7 +345,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'who was called and did not answer in time is not ended before another one is called',
     mutations: [latecomersRun],
     // It is thawed and slow to answer, and its node receives Leases late.
-    scenarios: onEachNode([4], {}, node => [
+    scenarios: onEachNode([3], {}, node => [
       ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
       [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_600, forMs: 30_000 }],
       [100, hangApp(30_000)],

@@ -146,7 +146,7 @@ export const nameOf = (over: Partial<SlotLease> = {}): string => slotName(lease(
 export const onStage = { slot: nameOf(), epoch: 1, generation: 5, state: 'OnStage' } as const
 
 /** The condition `serving` of a pod whose app has ended with the memory of this slot. */
-export const died = (slot: string): PodView['serving'] => ({
+export const died = (slot: string): NonNullable<PodView['serving']> => ({
   status: 'False',
   reason: 'Died',
   message: 'container app (containerd://1) has ended',
