@@ -3,7 +3,7 @@ import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
-import { podConditions } from '../../src/api/pod-contract.ts'
+import { podConditions, servingReasons } from '../../src/api/pod-contract.ts'
 import type { SlotStatus } from '../../src/api/slot-status.ts'
 import { type Lease, leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
@@ -206,8 +206,8 @@ const pastMs = 1_500
 const clocksMs = 50
 
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
-const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True'
-const isDead = (pod: Pod) => conditionOf(pod)?.status === 'False'
+const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True' && !isDead(pod)
+const isDead = (pod: Pod) => conditionOf(pod)?.reason === servingReasons.died
 
 interface Memory {
   /** Unix ms of the first answer from the restored memory. */

@@ -11,6 +11,7 @@ import type { Resources } from './resources.ts'
 import { createPeerClient, type PeerClient } from './transfer/client.ts'
 import { collectBuffers } from './transfer/gc-flags.ts'
 import { isPeerAddress, nodeBehind } from './transfer/known-peers.ts'
+import { isLater } from './transfer/precedence.ts'
 import { createPeerServer, type PeerServer, type PeerServerOptions } from './transfer/server.ts'
 
 /** Exchanges generations with the agents of other nodes. */
@@ -43,6 +44,15 @@ export async function openPeers(
       const isOf = lease !== undefined && slotName(lease) === slotName(slot)
       // A node that is to run the primary may have to fetch its memory.
       return isOf && isNamed(lease, reader)
+    },
+    isLater(reader, slot) {
+      const lease = caches.leaseOf(slot)
+      const reportOf = (node: string) =>
+        reports
+          .list()
+          .find(({ metadata }) => metadata.name === node)
+          ?.status?.slots.find(said => slotName(said) === slotName(slot))
+      return lease !== undefined && isLater(reader, lease, store.latest(slot)?.manifest, reportOf)
     },
   })
   const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])

@@ -44,7 +44,9 @@ export async function freeze(
     }
     ended.abort()
     try {
-      await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal))
+      // The primary is stopped for the last generation: pages of large memory may arrive while the app runs here.
+      const lazily = candidate.manifest.final ? 'Large' : undefined
+      await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal), lazily)
       progress.succeeded(slot)
     } catch (error) {
       if (signal.aborted) throw error

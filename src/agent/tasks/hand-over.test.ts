@@ -27,10 +27,13 @@ describe('the agents of two nodes', () => {
       await start('b', b)
       await untilFrozen('one')
       expect([saidBy('a')?.final, saidBy('b')?.final]).toEqual([undefined, undefined])
+      expect(b.counts.lazyRestores).toBe(0)
       a.running.set('uid-p', 'two')
       cluster.setLease(asked())
       await untilHandedOver()
       expect([...a.stops]).toEqual(['handover-uid-p'])
+      // Clients wait, so its pages arrive later, if they are many.
+      expect(b.counts.lazyRestores).toBe(1)
       // All steps that can fail are done: the last generation is frozen.
       expect(frozen()?.word).toBe('two')
       const { dumps } = a.counts

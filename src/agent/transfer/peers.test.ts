@@ -107,6 +107,25 @@ const untilAnswered = (client: PeerClient, peer: Peer) =>
   expect(client.pull({ ...slotKey, name: refused }, peer, epoch, never)).rejects.toEqual(code('PeerRefused'))
 
 describe('a generation goes from node to node', () => {
+  test('D7.handed-over: not before the node that comes first has it', async () => {
+    let isLater = true
+    const asked: string[] = []
+    const { peer } = await startServer({
+      isLater(node, { name }) {
+        asked.push(`${node} ${name}`)
+        return isLater
+      },
+    })
+    const { client, store } = await startClient()
+    await commit(1, { 'shm.tar': 'one' })
+    const pulled = client.pull(slotKey, peer, epoch, never)
+    await vi.waitFor(() => expect(asked.length).toBeGreaterThan(2))
+    expect(new Set(asked)).toEqual(new Set([`node-b ${slotKey.name}`]))
+    expect(store.latest(slotKey)).toBeUndefined()
+    isLater = false
+    expect((await pulled).manifest.generation).toBe(1)
+  })
+
   test('as a whole, then as the difference', async () => {
     const { peer, server } = await startServer()
     const { client, store, received } = await startClient()

@@ -48,6 +48,8 @@ export interface PeerServerOptions {
   readonly strangers?: { readonly forAll: number; readonly forEach: number } | undefined
   /** True if that node is to keep this slot's generations now. */
   readonly mayRead: (node: string, slot: SlotKey) => boolean
+  /** True while another node needs the slot's newest generation before that node. Default: never. */
+  readonly isLater?: ((node: string, slot: SlotKey) => boolean) | undefined
   /** Answers a node that uses a grant; undefined: not yet. */
   readonly agree?: (node: string, request: GoRequest) => Promise<GoAnswer> | undefined
   readonly clock: Clock
@@ -82,6 +84,8 @@ type Settling = Map<string, AbortController>
 /** Waiting requests cost little, but not nothing. */
 const maxStreams = 1024
 const handshakeTimeoutMs = 10_000
+/** Pause between two looks at whether another node still comes first, ms. */
+const laterMs = 50
 /** Seconds without a sign of life after which a receiver counts as dead. It costs only a turn. */
 const receiverDiesAfter = 15
 /** A client uses one connection, but a connection that it lost silently may still be open here. */
@@ -89,7 +93,7 @@ const connectionsOfPeer = 8
 
 /** @throws Error when the port is not available. */
 export async function createPeerServer(options: PeerServerOptions): Promise<PeerServer> {
-  const { identity, host, port, store, nodeOf, mayRead, clock, log } = options
+  const { identity, host, port, store, nodeOf, mayRead, isLater = () => false, clock, log } = options
   const { waitMs = 30_000, signOfLifeMs = 5_000, silenceMs = 30_000, settleMs = 30_000 } = options
   const encode = shareEncoding(options.encode ?? encodeDelta, clock)
   const announcements = createKeyedSignal()
@@ -189,6 +193,8 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
     })
     showLife(stream, clock, signOfLifeMs, life.signal)
     if (!(await untilThere(request, gone.signal))) return answer(stream, 204)
+    for (const until = clock.monotonic() + waitMs; isLater(node, request.slot) && clock.monotonic() < until; )
+      await clock.sleep(laterMs, gone.signal)
     const endTurn = await turns.take({ node, namespace: request.slot.namespace }, gone.signal)
     try {
       life.abort()

@@ -60,6 +60,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')
         memory.counts.restores += 1
+        if (lazily !== undefined) memory.counts.lazyRestores += 1
         const broken = memory.broken.get(word)
         if (broken !== undefined) throw new AgentError(broken, word)
         const { slot, generation, epoch } = from.manifest

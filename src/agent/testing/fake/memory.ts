@@ -38,7 +38,7 @@ export interface FakeMemory {
   readonly mourned: string[]
   /** True if the kernel has no rules for redirects. */
   noGraves: boolean
-  readonly counts: { dumps: number; restores: number; thaws: number; discards: number }
+  readonly counts: { dumps: number; restores: number; lazyRestores: number; thaws: number; discards: number }
   /** Names of the stops in effect. */
   readonly stops: Set<string>
   /** Names of stops that outlive the agent that requested them. */
@@ -113,7 +113,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     suspended: new Set(),
     refusesStops: false,
     mourned: [],
-    counts: { dumps: 0, restores: 0, thaws: 0, discards: 0 },
+    counts: { dumps: 0, restores: 0, lazyRestores: 0, thaws: 0, discards: 0 },
     stops: new Set(),
     kept: new Set(),
     unthawed: new Set(),
