@@ -88,7 +88,8 @@ static void take_signal(void *context, const struct signalfd_siginfo *info)
 	else if (hold->app > 0) {
 		/* To the app alone, not to its group: without a hold a runtime signals the same process. */
 		kill(hold->app, number);
-		if (ends_apps(hold, number))
+		/* Other signals have other meanings for an app that survives them, such as SIGQUIT for a JVM. */
+		if (number == SIGTERM || number == hold->stop_signal)
 			hold->asked_to_end = true;
 	} else if (ends_apps(hold, number))
 		/* Without an app, signals with another meaning for an app, e.g. SIGHUP to reload, have no effect. */

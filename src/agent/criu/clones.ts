@@ -50,7 +50,8 @@ function order(
 export async function discard(deps: DriverDependencies, clone: Clone): Promise<void> {
   for (const container of clone.containers) {
     // Before the kill: when an app that `hold` has adopted ends, the container ends.
-    if (await isSame(deps.fs, container.hold)) await release(deps, container)
+    if ((await isSame(deps.fs, container.hold)) && (await isSame(deps.fs, container.app)))
+      await release(deps, container)
     await endTree(deps.sentinel, container.app)
   }
   await dropPages(deps, clone)
@@ -63,7 +64,8 @@ async function release(deps: DriverDependencies, container: ClonedContainer): Pr
   } catch (error) {
     // `hold` ends with its container, or has already ended: then there is nothing to release.
     if (!isAgentError(error, 'HoldUnavailable')) throw error
-    if (await isSame(deps.fs, container.hold)) throw error
+    // After the app's end it stays for a moment, and takes no orders.
+    if ((await isSame(deps.fs, container.hold)) && (await isSame(deps.fs, container.app))) throw error
   }
 }
 

@@ -3,7 +3,7 @@ import { isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import { ofLeftGuarded, ofPeers, ofVotes } from './fence-tasks.ts'
 import { ofHolder } from './holder-tasks.ts'
-import { ofLeftOnStage, ofLosers, ofPrimary } from './primary-tasks.ts'
+import { ofLeftOnStage, ofLosers, ofPrimary, ofServices } from './primary-tasks.ts'
 import type { Task } from './task.ts'
 import { ofGate, ofUnderstudy, ofUnnamed } from './understudy-tasks.ts'
 
@@ -19,7 +19,8 @@ export function desiredTasks(snapshot: Snapshot): Task[] {
     else tasks.push(...ofHolder(snapshot, slot))
     tasks.push(...ofLosers(snapshot, slot))
   }
-  for (const pod of snapshot.pods) tasks.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod))
+  for (const pod of snapshot.pods)
+    tasks.push(...ofGate(pod), ...ofLeftOnStage(snapshot, pod), ...ofServices(pod))
   for (const pod of snapshot.pods) {
     if (primaries.has(pod.uid)) continue
     if (!isFreeUnderstudy(snapshot, pod)) {

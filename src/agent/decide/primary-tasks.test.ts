@@ -110,8 +110,10 @@ describe('a primary', () => {
       typesOf(desiredTasks(world({ ...served, ...over }, slot)))
     expect(typesAt({})).toEqual(['leaveServices', 'redirect'])
     expect(typesAt({}, another)).toEqual(['leaveServices', 'redirect'])
-    // The operator has taken it out of them.
-    expect(typesAt({ kind: 'retired' }, another)).toEqual(['redirect'])
+    // A Service need not select by kind, and the Lease of the slot may be gone.
+    expect(typesAt({ kind: 'retired' }, another)).toEqual(['leaveServices', 'redirect'])
+    expect(typesOf(desiredTasks({ ...world(served), slots: [] }))).toEqual(['leaveServices'])
+    expect(typesAt({ terminating: true }, another)).toEqual(['redirect'])
   })
 
   it('is buried when it is deleted and its memory is usable elsewhere', () => {

@@ -122,20 +122,10 @@ export function ofLeftOnStage({ slots, dead }: Snapshot, pod: PodView): Task[] {
 
 /** Tasks for a dead primary without a successor. Its heir may have got another slot since, or be gone. */
 function ofDead(snapshot: Snapshot, { lease, name }: Slot, pod: PodView): Task[] {
-  if (isPaused(lease)) return ofServices(pod)
+  if (isPaused(lease)) return []
   const to = wayFrom(snapshot, lease) ?? nowhere
   const version = `${name} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
-  return [
-    { type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: true },
-    ...ofServices(pod),
-  ]
-}
-
-/** The operator takes the pod out of its Services when its successor is in them. A successor may take long, or fail. */
-function ofServices(pod: PodView): Task[] {
-  if (pod.serving?.heirAnswers !== true || pod.kind !== 'primary') return []
-  const { message } = pod.serving
-  return [{ type: 'leaveServices', key: `leaveServices/${pod.uid}`, version: message, pod }]
+  return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: true }]
 }
 
 /** Former primaries that still run although the slot is another pod's: two pods must not answer with one memory. */
@@ -153,10 +143,17 @@ export function ofLosers(snapshot: Snapshot, { lease, name }: Slot): Task[] {
     // A redirect that was to open by itself is renewed.
     const version = `${name} ${lease.epoch} ${snapshot.sentinel} ${idsOf(pod)} ${to}`
     if (isDead(snapshot, pod))
-      return [
-        { type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false },
-        ...ofServices(pod),
-      ]
+      return [{ type: 'redirect', key: `redirect/${pod.uid}`, version, pod, lease, to, isAwaited: false }]
     return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, pod, lease }]
   })
+}
+
+/**
+ * A dead pod whose heir answers its connections. The operator changes its kind when the successor is in the Services, so
+ * that most Services drop it; a successor may take long or fail, and a Service need not select by kind.
+ */
+export function ofServices(pod: PodView): Task[] {
+  if (pod.serving?.heirAnswers !== true || pod.terminating) return []
+  const { message } = pod.serving
+  return [{ type: 'leaveServices', key: `leaveServices/${pod.uid}`, version: message, pod }]
 }

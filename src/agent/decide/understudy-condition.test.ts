@@ -7,7 +7,10 @@ it('D7.endpoints: a pod has its readiness gate before it is called, so that the 
   const write = (one: typeof h, slots = [lease()]) => conditionToWrite(snapshot({ pods: [one], slots }), one)
   const gate = { status: 'False', reason: 'OffStage', message: 'it waits for a slot' }
   const first = write(h)
-  expect(first).toMatchObject({ type: 'backup.example.com/understudy', gate })
+  expect(first).toMatchObject({
+    type: 'backup.example.com/understudy',
+    gate: { ...gate, ifVersion: h.resourceVersion },
+  })
   // Its gate stays as it is, whatever it tells of the slots that it can take over.
   expect(write({ ...h, serving: { ...gate, record: {} } })?.gate).toBeUndefined()
   // An agent of the version before has written no gate.

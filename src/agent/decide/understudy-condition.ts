@@ -12,8 +12,10 @@ export function conditionToWrite(snapshot: Snapshot, pod: PodView): PodCondition
   const condition = revival ?? understudyConditionOf(snapshot, pod)
   const present = revival === undefined ? pod.understudyState : pod.serving
   if (condition === undefined) return undefined
-  if (pod.serving === undefined && condition.type === podConditions.understudy)
-    return { ...condition, gate: waiting }
+  const isWaiting = condition.type === podConditions.understudy && isFreeUnderstudy(snapshot, pod)
+  // Its containers run, so the kubelet writes its status seldom, and rarely at the same time.
+  if (isWaiting && pod.serving === undefined)
+    return { ...condition, gate: { ...waiting, ifVersion: pod.resourceVersion } }
   const isShown =
     present?.status === condition.status &&
     present.reason === condition.reason &&

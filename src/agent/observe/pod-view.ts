@@ -49,6 +49,7 @@ export function viewOf(
     namespace,
     name,
     uid,
+    resourceVersion: pod.metadata.resourceVersion,
     group,
     ...(owner !== undefined && { owner }),
     kind: kindLabelOf(pod) ?? '',

@@ -28,6 +28,7 @@ export interface PodView {
   readonly namespace: string
   readonly name: string
   readonly uid: string
+  readonly resourceVersion: string
   /** See `groupOf`. */
   readonly group: string
   /** Uid of the object that owns it; absent: none yet. */

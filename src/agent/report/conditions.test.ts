@@ -36,13 +36,18 @@ it('D7.record: the condition and its facts are one write', async () => {
 
 it('D7.endpoints: the readiness gate of a pod that waits comes with its first condition', async () => {
   const { written, deps } = stand()
-  const gate = { status: 'False', reason: 'OffStage', message: 'it waits' } as const
+  const said = { status: 'False', reason: 'OffStage', message: 'it waits' } as const
+  const gate = { ...said, ifVersion: '7' }
   await patchCondition(deps, pod, { ...died, type: podConditions.understudy, gate })
   expect(written).toMatchObject([
     {
-      status: { conditions: [{ type: podConditions.understudy }, { type: podConditions.serving, ...gate }] },
+      metadata: { uid: 'u', resourceVersion: '7' },
+      status: { conditions: [{ type: podConditions.understudy }, { type: podConditions.serving, ...said }] },
     },
   ])
+  // A promotion has begun since.
+  const conflict = new KubeError('Conflict', 'it has changed', { status: 409 })
+  expect(await patchCondition(stand([conflict]).deps, pod, { ...died, gate })).toBe(false)
 })
 
 it('D7.record: a condition without facts removes those of the one before', async () => {

@@ -12,8 +12,11 @@ export interface PodCondition {
   readonly message: string
   /** The facts behind the condition `serving`, for readers that are programs. */
   readonly record?: ServingRecord
-  /** The condition `serving` of a pod that has none yet, in the same write. */
-  readonly gate?: Pick<PodCondition, 'status' | 'reason' | 'message'>
+  /**
+   * The condition `serving` of a pod that has none yet, in the same write. The version of the pod is a precondition: a
+   * promotion may have begun since, and this write must not replace what that has said.
+   */
+  readonly gate?: Pick<PodCondition, 'status' | 'reason' | 'message'> & { readonly ifVersion: string }
 }
 
 export interface PodRef {
@@ -26,7 +29,7 @@ export interface PodRef {
  * Writes one condition of one pod, in one PATCH that leaves all other conditions and concurrent writes of the kubelet
  * alone.
  *
- * @returns false if this very pod no longer exists.
+ * @returns false if this very pod no longer exists, or has another version than `gate` requires.
  * @throws KubeError.
  */
 export async function patchCondition(
@@ -36,7 +39,8 @@ export async function patchCondition(
   signal?: AbortSignal,
 ): Promise<boolean> {
   const lastTransitionTime = rfc3339(clock.now())
-  const conditions = gate ? [condition, { type: podConditions.serving, ...gate }] : [condition]
+  const { ifVersion: resourceVersion, ...first } = gate ?? {}
+  const conditions = gate ? [condition, { type: podConditions.serving, ...first }] : [condition]
   const patch = (annotations: Readonly<Record<string, string | null>>) =>
     api.patch(
       pods,
@@ -46,7 +50,7 @@ export async function patchCondition(
         type: 'strategic',
         body: {
           // The uid is a precondition: a pod of the same name may be another one.
-          metadata: { uid, annotations },
+          metadata: { uid, annotations, ...(resourceVersion !== undefined && { resourceVersion }) },
           status: { conditions: conditions.map(each => ({ ...each, lastTransitionTime })) },
         },
       },

@@ -66,11 +66,38 @@ describe('deaths', () => {
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
   })
 
-  it('D7.endpoints: leave a pod in its Services while its heir answers its connections', async () => {
-    const { deaths, written } = stand([pod('p')], { hasHeir: true })
-    deaths.onDeath(death(watchOf(pod('p'))))
-    await deaths.settled()
-    expect(written[0]?.condition).toMatchObject({ status: 'True', reason: 'Died' })
+  describe('D7.endpoints: and a pod may stay in its Services while its heir answers its connections', () => {
+    const statusOf = async (
+      over: Parameters<typeof stand>[1],
+      grave: Death['grave'] = 'closed',
+      p = pod('p'),
+    ) => {
+      const { deaths, written } = stand([p], over)
+      deaths.onDeath({ ...death(watchOf(p)), grave })
+      await deaths.settled()
+      return written[0]?.condition
+    }
+    it('by the Lease and by its redirect', async () => {
+      expect(await statusOf({ hasHeir: true })).toMatchObject({ status: 'True', reason: 'Died' })
+      expect(await statusOf({ hasHeir: false })).toMatchObject({ status: 'False' })
+      expect(await statusOf({ hasHeir: true }, 'none')).toMatchObject({ status: 'False' })
+      expect(await statusOf({ hasHeir: true }, 'failed')).toMatchObject({ status: 'False' })
+    })
+    it('which the next agent does not change, and no new end is told', async () => {
+      const serving = { status: 'False', reason: 'Died', message: 'as told', record: { diedWith: nameOf() } }
+      const told = (heirAnswers?: true) =>
+        pod('p', { serving: { ...serving, ...(heirAnswers && { heirAnswers }) } })
+      expect(await statusOf({ hasHeir: true }, 'closed', told())).toMatchObject(serving)
+      expect(await statusOf({ hasHeir: true }, 'closed', told(true))).toMatchObject({
+        ...serving,
+        status: 'True',
+      })
+    })
+    it('unless that is not known', async () => {
+      const { deaths, written } = stand([pod('p')], { hasHeir: true })
+      await deaths.declare(pod('p'), 'app', 'has ended')
+      expect(written[0]?.condition).toMatchObject({ status: 'False' })
+    })
   })
 
   it('say so when memory that was still to come did not come', async () => {

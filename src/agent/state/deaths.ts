@@ -17,8 +17,12 @@ export interface Deaths {
   readonly dead: ReadonlyMap<string, string>
   /** Handles the sentinel's news that a watched process has ended. */
   onDeath(death: Death): void
-  /** Declares that the memory of this pod is gone, for whatever reason. Writes this once for each pod. */
-  declare(pod: PodView, container: string, what: string): Promise<void>
+  /**
+   * Declares that the memory of this pod is gone, for whatever reason. Writes this once for each pod.
+   *
+   * @param isRedirected connections to the pod are known to go where its redirect leads. Default: they are not.
+   */
+  declare(pod: PodView, container: string, what: string, isRedirected?: boolean): Promise<void>
   /** Called when its slot has begun a new life in this pod: the earlier death no longer counts. */
   revive(uid: string): void
   /** Looks at the pod as it is now for an end that the sentinel did not report. */
@@ -111,16 +115,26 @@ export function createDeaths(options: DeathsOptions): Deaths {
     }
   }
 
-  const declare = (pod: PodView, container: string, what: string, diedAt?: number): Promise<void> => {
+  const declare = (
+    pod: PodView,
+    container: string,
+    what: string,
+    { isRedirected = false, diedAt }: { readonly isRedirected?: boolean; readonly diedAt?: number } = {},
+  ): Promise<void> => {
     if (dead.has(pod.uid)) return Promise.resolve()
     const slot = slotOf(pod)
     dead.set(pod.uid, slot)
     const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
+    const { serving } = pod
+    // An agent before this one has told it already: the same words, and not back into its Services.
+    const isTold = serving?.reason === servingReasons.died && serving.record.diedWith === slot
+    const mayStay = isTold ? serving.heirAnswers === true : isRedirected && options.hasHeir(pod)
+    const message = `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`
     const condition = {
       type: podConditions.serving,
-      status: options.hasHeir(pod) ? 'True' : 'False',
+      status: mayStay ? 'True' : 'False',
       reason: servingReasons.died,
-      message: `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`,
+      message: isTold ? serving.message : message,
       record: { diedWith: slot },
     } as const
     told.set(pod.uid, { condition, since: undefined })
@@ -187,7 +201,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
       // Declares the death first: the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
         const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
-        void declare(pod, name.container, what, Number(death.unixNs / 1_000_000n))
+        const isRedirected = death.grave === 'closed'
+        void declare(pod, name.container, what, { isRedirected, diedAt: Number(death.unixNs / 1_000_000n) })
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }
@@ -198,7 +213,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       unwatch(death.name)
       changed()
     },
-    declare: (pod, container, what) => declare(pod, container, what),
+    declare: (pod, container, what, isRedirected = false) => declare(pod, container, what, { isRedirected }),
     revive(uid) {
       told.delete(uid)
       if (!dead.delete(uid)) return

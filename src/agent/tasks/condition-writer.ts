@@ -18,6 +18,7 @@ export interface ConditionWriterOptions {
 }
 
 const pauseMs = 1_000
+const lookAgainMs = 200
 
 export function createConditionWriter(options: ConditionWriterOptions): ConditionWriter {
   const { patch, changed, clock, log } = options
@@ -28,6 +29,8 @@ export function createConditionWriter(options: ConditionWriterOptions): Conditio
       if (writing.has(pod.uid)) return
       writing.add(pod.uid)
       patch(pod, condition, signal)
+        // The cache does not show yet what has changed.
+        .then(isWritten => (isWritten ? undefined : clock.sleep(lookAgainMs, signal)))
         .catch(async (error: unknown) => {
           if (!signal.aborted) log.warn({ err: error, pod: pod.name }, 'cannot write a condition')
           await clock.sleep(pauseMs, signal).catch(() => undefined)

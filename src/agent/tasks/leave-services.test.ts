@@ -1,20 +1,35 @@
 import { expect, it } from 'vitest'
 import { createFakeClock } from '../../kube/clock.ts'
+import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import { died, nameOf, pod } from '../testing/fake/snapshots.ts'
 import { leaveServices } from './leave-services.ts'
 
-it('D7.endpoints: a dead primary is in its Services for two seconds at most, and is told dead by the same words', async () => {
+const serving = { ...died(nameOf()), heirAnswers: true as const }
+const dead = pod('p', { serving })
+const task = { type: 'leaveServices', key: '', version: serving.message, pod: dead } as const
+
+async function stand(now: PodView | undefined) {
   const clock = createFakeClock()
   const written: PodCondition[] = []
   const patch = async (_: unknown, condition: PodCondition) => written.push(condition) > 0
-  const serving = died(nameOf())
-  const dead = pod('p', { serving })
-  const task = { type: 'leaveServices', key: 'leaveServices/uid-p', version: '', pod: dead } as const
-  const done = leaveServices({ patch, clock }, task, new AbortController().signal)
+  const done = leaveServices({ patch, podOf: () => now, clock }, task, new AbortController().signal)
   await clock.advance(1_999)
   expect(written).toEqual([])
   await clock.advance(1)
   await done
-  expect(written).toEqual([{ type: 'backup.example.com/serving', ...serving }])
+  return written
+}
+
+it('D7.endpoints: a dead primary is in its Services for two seconds at most, and is told dead by the same words', async () => {
+  expect(await stand(dead)).toEqual([{ type: 'backup.example.com/serving', ...died(nameOf()) }])
+})
+
+it.each([
+  ['is gone', undefined],
+  ['has left them', pod('p', { serving: died(nameOf()) })],
+  ['has died once more', pod('p', { serving: { ...serving, message: 'another end' } })],
+  ['has a new life', pod('p', { serving: { ...died(nameOf()), status: 'True', reason: 'OnStage' } })],
+])('a pod that %s keeps what is said of it', async (_, now) => {
+  expect(await stand(now)).toEqual([])
 })

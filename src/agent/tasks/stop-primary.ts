@@ -69,6 +69,7 @@ export async function endPod(
   const { sentinel, deaths, clock } = work
   const watches = await watchesOf(sentinel, pod.uid, signal)
   await close(sentinel, watches, signal)
+  const isRedirected = watches.length > 0 && watches.every(({ grave }) => grave !== 'none')
   const running = await runningOf(work, pod, signal)
   const killed = Promise.all([
     endWatched(sentinel, watches),
@@ -77,7 +78,7 @@ export async function endPod(
   const over = new AbortController()
   await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
   over.abort()
-  await deaths.declare(pod, container, what)
+  await deaths.declare(pod, container, what, isRedirected)
   await killed
 }
 

@@ -88,8 +88,7 @@ function stateOf(pod: Pod): State {
   const ready = condition('Ready')
   const serving = condition(podConditions.serving)
   // Its heir answers its connections, so the pod is still ready.
-  if (serving?.reason === servingReasons.died && kind === 'primary')
-    return not(serving.reason, serving.message)
+  if (serving?.reason === servingReasons.died) return not(serving.reason, serving.message)
   if (ready?.status === 'True') return { state: 'Ready', inPlace: true }
   if (serving?.status === 'False' && kind === 'primary')
     return not(serving.reason ?? 'NotReady', serving.message)

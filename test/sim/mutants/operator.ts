@@ -217,7 +217,7 @@ export const ofOperator: readonly Mutant[] = [
       },
     ],
     scenarios: bySeeds(
-      [2],
+      [7],
       { nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, copies: 2, containers: 'two', graves: false },
       [
         [7_322, lag(0, 'reports', 17_162, 5_683)],
@@ -404,7 +404,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'const stands = {}',
       },
     ],
-    scenarios: bySeeds([7], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
+    scenarios: bySeeds([5], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
   },
   {
     finding: 'found 15',
@@ -465,7 +465,7 @@ export const ofOperator: readonly Mutant[] = [
     ],
     // Its node is back, and the backup that was created meanwhile is ready before it.
     scenarios: bySeeds(
-      [356],
+      [817],
       {
         ...{ nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, containers: 'two' },
         ...{ memory: true, probes: false, unreadySeconds: 4, graves: true },

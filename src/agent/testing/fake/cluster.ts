@@ -152,7 +152,7 @@ export const patchIn =
   async (pod: PodView, condition: PodCondition) => {
     const current = cluster.pods.get(node)?.get(`${pod.namespace}/${pod.name}`)
     if (current === undefined || current.metadata.uid !== pod.uid) return false
-    const { record, ...said } = condition
+    const { record, gate: _, ...said } = condition
     const rest = (current.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
     const text = record && formatServingRecord(record, condition.message)
     const annotations = {

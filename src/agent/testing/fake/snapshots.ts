@@ -21,6 +21,7 @@ export const pod = (name: string, over: Partial<PodView> = {}): PodView => ({
   namespace: 'default',
   name,
   uid: `uid-${name}`,
+  resourceVersion: '1',
   group: 'web',
   kind: 'primary',
   slot: 'web-0',
