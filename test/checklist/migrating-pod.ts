@@ -35,7 +35,11 @@ export const migratingPod: FeatureGroup = {
       'no second copy runs, and the kubelet restarts nothing before the other pod has the slot',
       'e2e',
     ),
-    feature('MP-13', 'the Service follows from the source to the target, and never leads to both', 'e2e'),
+    feature(
+      'MP-13',
+      'the Service follows from the source to the target, and only one of them answers',
+      'e2e',
+    ),
     feature('MP-14', 'a save leaves the pod running, and the last one of a move does not', 'e2e'),
     feature('MP-15', 'a restored container has the spec of its own pod', 'e2e'),
     feature('MP-16', 'a saved state that cannot be restored is kept, and restored once it can be', 'unit'),

@@ -1,6 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Heartbeats, NodeReport, SlotReport } from '../../../api/node-report.ts'
+import { podConditions } from '../../../api/pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import type { SlotKey } from '../../../api/slot-key.ts'
 import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
@@ -152,8 +153,12 @@ export const patchIn =
   async (pod: PodView, condition: PodCondition) => {
     const current = cluster.pods.get(node)?.get(`${pod.namespace}/${pod.name}`)
     if (current === undefined || current.metadata.uid !== pod.uid) return false
-    const { record, gate: _, ...said } = condition
-    const rest = (current.status?.conditions ?? []).filter(({ type }) => type !== condition.type)
+    const { record, gate, ...said } = condition
+    if (gate !== undefined && gate.ifVersion !== current.metadata.resourceVersion) return false
+    const { status = 'False', reason = '', message = '' } = gate ?? {}
+    const written = gate ? [said, { type: podConditions.serving, status, reason, message }] : [said]
+    const types = new Set<string>(written.map(({ type }) => type))
+    const rest = (current.status?.conditions ?? []).filter(({ type }) => !types.has(type))
     const text = record && formatServingRecord(record, condition.message)
     const annotations = {
       ...current.metadata.annotations,
@@ -162,7 +167,7 @@ export const patchIn =
     cluster.put(node, {
       ...current,
       metadata: { ...current.metadata, annotations },
-      status: { ...current.status, conditions: [...rest, said] },
+      status: { ...current.status, conditions: [...rest, ...written] },
     })
     return true
   }
