@@ -46,7 +46,8 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     a.duringDump = async () => void stopsAtDump.push([...a.stops])
     cluster.put('a', deleted(0))
     await died()
-    expect(stopsAtDump).toEqual([['last-uid-p']])
+    // A dump of the interval may begin before the agent sees the deletion.
+    expect(stopsAtDump.filter(stops => stops.length > 0)).toEqual([['last-uid-p']])
     expect(a.running.has('uid-p')).toBe(false)
     await untilFrozen('two')
     expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
