@@ -1,8 +1,9 @@
 /*
  * PID 1 of an understudy. Without an order it only waits and uses no processor time. An order makes it the parent of
  * the app, which it starts itself or the agent restores below it. From then on it is transparent: it forwards signals
- * to the app, and ends when the app ends, or a second later if the app has ended by itself. Orders live in a connection, never in a file: after a restart of the
- * container nothing is left that could run the app a second time. See docs/adr/0021-hold-and-its-orders.md.
+ * to the app, and ends when the app ends, or a second later if the app has ended by itself. Orders live in a
+ * connection, never in a file: after a restart of the container nothing is left that could run the app a second time.
+ * See docs/adr/0021-hold-and-its-orders.md.
  *
  * Long because the whole life of PID 1 is one state machine.
  */
@@ -73,11 +74,6 @@ static void note_end(void *context, pid_t pid, int status)
 	end(hold, exit_code_of(status));
 }
 
-static bool ends_apps(const struct hold *hold, int number)
-{
-	return number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal;
-}
-
 static void take_signal(void *context, const struct signalfd_siginfo *info)
 {
 	struct hold *hold = context;
@@ -91,7 +87,7 @@ static void take_signal(void *context, const struct signalfd_siginfo *info)
 		/* Other signals have other meanings for an app that survives them, such as SIGQUIT for a JVM. */
 		if (number == SIGTERM || number == hold->stop_signal)
 			hold->asked_to_end = true;
-	} else if (ends_apps(hold, number))
+	} else if (number == SIGTERM || number == SIGINT || number == SIGQUIT || number == hold->stop_signal)
 		/* Without an app, signals with another meaning for an app, e.g. SIGHUP to reload, have no effect. */
 		end(hold, 128 + number);
 }

@@ -69,6 +69,21 @@ describe.skipIf(cannotUnshare !== undefined).each([
     return { inside, outside }
   }
 
+  /** Starts an app that leaves an orphan. Returns the app's pid inside, and both pids in this namespace. */
+  async function startWithOrphan(hold: Hold) {
+    await hold.order('start')
+    const children = await eventually(() => {
+      const both = childrenOf(hold.pid)
+      expect(both).toHaveLength(2)
+      return both
+    })
+    const pid = Number((await hold.order('state')).split(' ')[1])
+    const started = await childOf(hold, pid)
+    const orphan = children.find(child => child !== started)
+    if (orphan === undefined) throw new Error('no orphan')
+    return { pid, started, orphan }
+  }
+
   describe('without an app', () => {
     test.each(ending)('signal %i ends it with 128 + the signal', async number => {
       await using hold = await start(waker, ['hold', app, 'exit', '0'], asPid1)
@@ -284,16 +299,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
 
     test('orphans of the app are reaped, and their end is not the end', async () => {
       await using hold = await startHold(waker, [app, 'parent', 'signals'], asPid1)
-      await hold.order('start')
-      const children = await eventually(() => {
-        const both = childrenOf(hold.pid)
-        expect(both).toHaveLength(2)
-        return both
-      })
-      const pid = Number((await hold.order('state')).split(' ')[1])
-      const started = await childOf(hold, pid)
-      const orphan = children.find(child => child !== started)
-      if (orphan === undefined) throw new Error('no orphan')
+      const { pid, orphan } = await startWithOrphan(hold)
       process.kill(orphan, 'SIGKILL')
       await eventually(() => expect(stateOf(orphan)).toBeUndefined())
       expect(await hold.order('state')).toBe(`running ${pid}`)
@@ -301,15 +307,7 @@ describe.skipIf(cannotUnshare !== undefined).each([
 
     test('D7.endpoints: the container stays for a moment after its app, and nothing else runs in it', async () => {
       await using hold = await startHold(waker, [app, 'parent', 'signals'], asPid1)
-      await hold.order('start')
-      const both = await eventually(() => {
-        const children = childrenOf(hold.pid)
-        expect(children).toHaveLength(2)
-        return children
-      })
-      const pid = Number((await hold.order('state')).split(' ')[1])
-      const started = await childOf(hold, pid)
-      const orphan = both.find(child => child !== started) ?? 0
+      const { started, orphan } = await startWithOrphan(hold)
       process.kill(started, 'SIGKILL')
       await eventually(() => expect(['Z', undefined]).toContain(stateOf(orphan)))
       // It takes no order any more, and a runtime can end it at once.

@@ -1,4 +1,5 @@
 import { networkInterfaces } from 'node:os'
+import { isSameSlot } from '../api/slot-key.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
 import { slotName } from '../checkpoint/manifest.ts'
 import { signerOf } from '../checkpoint/signature.ts'
@@ -47,11 +48,7 @@ export async function openPeers(
     },
     isLater(reader, slot) {
       const lease = caches.leaseOf(slot)
-      const reportOf = (node: string) =>
-        reports
-          .list()
-          .find(({ metadata }) => metadata.name === node)
-          ?.status?.slots.find(said => slotName(said) === slotName(slot))
+      const reportOf = (node: string) => reports.get(node)?.status?.slots.find(said => isSameSlot(said, slot))
       return lease !== undefined && isLater(reader, lease, store.latest(slot)?.manifest, reportOf)
     },
   })

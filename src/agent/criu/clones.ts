@@ -50,8 +50,7 @@ function order(
 export async function discard(deps: DriverDependencies, clone: Clone): Promise<void> {
   for (const container of clone.containers) {
     // Before the kill: when an app that `hold` has adopted ends, the container ends.
-    if ((await isSame(deps.fs, container.hold)) && (await isSame(deps.fs, container.app)))
-      await release(deps, container)
+    if (await isHolding(deps, container)) await release(deps, container)
     await endTree(deps.sentinel, container.app)
   }
   await dropPages(deps, clone)
@@ -64,10 +63,13 @@ async function release(deps: DriverDependencies, container: ClonedContainer): Pr
   } catch (error) {
     // `hold` ends with its container, or has already ended: then there is nothing to release.
     if (!isAgentError(error, 'HoldUnavailable')) throw error
-    // After the app's end it stays for a moment, and takes no orders.
-    if ((await isSame(deps.fs, container.hold)) && (await isSame(deps.fs, container.app))) throw error
+    if (await isHolding(deps, container)) throw error
   }
 }
+
+/** After the app's end `hold` stays for a moment, and takes no orders. */
+const isHolding = async ({ fs }: DriverDependencies, { hold, app }: ClonedContainer): Promise<boolean> =>
+  (await isSame(fs, hold)) && (await isSame(fs, app))
 
 /** See MemoryDriver.clonesOf. */
 export async function clonesOf(deps: DriverDependencies, pod: LocatedPod): Promise<Clone | undefined> {

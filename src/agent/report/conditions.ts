@@ -35,12 +35,12 @@ export interface PodRef {
 export async function patchCondition(
   { api, clock }: { readonly api: Pick<Api, 'patch'>; readonly clock: Clock },
   { namespace, name, uid }: PodRef,
-  { record, gate, ...condition }: PodCondition,
+  condition: PodCondition,
   signal?: AbortSignal,
 ): Promise<boolean> {
   const lastTransitionTime = rfc3339(clock.now())
-  const { ifVersion: resourceVersion, ...first } = gate ?? {}
-  const conditions = gate ? [condition, { type: podConditions.serving, ...first }] : [condition]
+  const { record, gate } = condition
+  const resourceVersion = gate?.ifVersion
   const patch = (annotations: Readonly<Record<string, string | null>>) =>
     api.patch(
       pods,
@@ -51,7 +51,7 @@ export async function patchCondition(
         body: {
           // The uid is a precondition: a pod of the same name may be another one.
           metadata: { uid, annotations, ...(resourceVersion !== undefined && { resourceVersion }) },
-          status: { conditions: conditions.map(each => ({ ...each, lastTransitionTime })) },
+          status: { conditions: conditionsIn(condition).map(each => ({ ...each, lastTransitionTime })) },
         },
       },
       { subresource: 'status', timeoutMs: requestTimeoutMs, ...(signal === undefined ? {} : { signal }) },
@@ -71,6 +71,12 @@ export async function patchCondition(
     throw error
   }
 }
+
+/** Returns the conditions that the write of this one brings, as a pod has them. */
+export const conditionsIn = ({ type, gate, ...own }: PodCondition) =>
+  [{ type, ...own }, ...(gate ? [{ type: podConditions.serving, ...gate }] : [])].map(
+    ({ type, status, reason, message }) => ({ type, status, reason, message }),
+  )
 
 const requestTimeoutMs = 5_000
 

@@ -83,7 +83,7 @@ describe('deaths', () => {
       expect(await statusOf({ hasHeir: true }, 'none')).toMatchObject({ status: 'False' })
       expect(await statusOf({ hasHeir: true }, 'failed')).toMatchObject({ status: 'False' })
     })
-    it('which the next agent does not change, and no new end is told', async () => {
+    it('and the next agent changes neither that nor the message', async () => {
       const serving = { status: 'False', reason: 'Died', message: 'as told', record: { diedWith: nameOf() } }
       const told = (heirAnswers?: true) =>
         pod('p', { serving: { ...serving, ...(heirAnswers && { heirAnswers }) } })

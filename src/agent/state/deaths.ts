@@ -119,7 +119,8 @@ export function createDeaths(options: DeathsOptions): Deaths {
     pod: PodView,
     container: string,
     what: string,
-    { isRedirected = false, diedAt }: { readonly isRedirected?: boolean; readonly diedAt?: number } = {},
+    isRedirected = false,
+    diedAt?: number,
   ): Promise<void> => {
     if (dead.has(pod.uid)) return Promise.resolve()
     const slot = slotOf(pod)
@@ -201,8 +202,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       // Declares the death first: the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
         const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
-        const isRedirected = death.grave === 'closed'
-        void declare(pod, name.container, what, { isRedirected, diedAt: Number(death.unixNs / 1_000_000n) })
+        void declare(pod, name.container, what, death.grave === 'closed', Number(death.unixNs / 1_000_000n))
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }
@@ -213,7 +213,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       unwatch(death.name)
       changed()
     },
-    declare: (pod, container, what, isRedirected = false) => declare(pod, container, what, { isRedirected }),
+    declare,
     revive(uid) {
       told.delete(uid)
       if (!dead.delete(uid)) return

@@ -21,7 +21,7 @@ async function stand(now: PodView | undefined) {
   return written
 }
 
-it('D7.endpoints: a dead primary is in its Services for two seconds at most, and is told dead by the same words', async () => {
+it('D7.endpoints: a dead primary leaves its Services after two seconds, and its condition keeps reason, message and record', async () => {
   expect(await stand(dead)).toEqual([{ type: 'backup.example.com/serving', ...died(nameOf()) }])
 })
 

@@ -140,6 +140,10 @@ it('the token of the operator evicts no pod without its uid, and none of the ope
   await expect(move({ labels })).resolves.toMatchObject({ status: 201 })
 })
 
+/** Returns how the thief would change the metadata of that pod. */
+const changeOf = (name: string) => (metadata: object) =>
+  thief.patch(pods, { namespace: 'shop', name }, { type: 'merge', body: { metadata } }, { dryRun: true })
+
 it('the token of the operator makes only pods that belong to jobs, and changes no other pod but for its deletion cost', async () => {
   const uid = '00000000-0000-0000-0000-000000000000'
   const name = 'a'
@@ -162,13 +166,7 @@ it('the token of the operator makes only pods that belong to jobs, and changes n
   await expect(create('shop', ours, { hostNetwork: true })).rejects.toThrow(/privileged/)
   await expect(create('shop', { name: 'plain' })).rejects.toThrow(/only pods of BackupPodSets/)
   await makePod('four')
-  const change = (metadata: object) =>
-    thief.patch(
-      pods,
-      { namespace: 'shop', name: 'four' },
-      { type: 'merge', body: { metadata } },
-      { dryRun: true },
-    )
+  const change = changeOf('four')
   await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-2147483648' } })
   const costly = { annotations: { 'controller.kubernetes.io/pod-deletion-cost': '-2147483648' } }
   await api.patch(pods, { namespace: 'shop', name: 'four' }, { type: 'merge', body: { metadata: costly } })
@@ -214,23 +212,14 @@ it('the token takes no pod of a Reservation away from its ReplicaSet, and delete
     },
     { namespace: 'shop' },
   )
-  const change = (metadata: object) =>
-    thief.patch(
-      pods,
-      { namespace: 'shop', name: 'seven' },
-      { type: 'merge', body: { metadata } },
-      { dryRun: true },
-    )
+  const change = changeOf('seven')
   await change({ annotations: { 'controller.kubernetes.io/pod-deletion-cost': '1' } })
   for (const taken of [{ ownerReferences: [] }, { labels: { 'pod-template-hash': 'x' } }])
     await expect(change(taken)).rejects.toThrow(/only gives such a pod to its ReplicaSet/)
   const deletes = (options: object) =>
     thief.delete(pods, { namespace: 'shop', name: 'seven' }, { ...options, dryRun: true })
   await expect(deletes({})).rejects.toThrow(/does not delete a pod that a ReplicaSet has/)
-  const [{ metadata } = { metadata: { uid: '' } }] = (
-    await api.list(pods, { namespace: 'shop' })
-  ).items.filter(each => each.metadata.name === 'seven')
-  await deletes({ uid: metadata.uid })
+  await deletes({ uid: (await api.get(pods, { namespace: 'shop', name: 'seven' })).metadata.uid })
 })
 
 it('PJ10: of a job the token writes only the reference to its own Reservation, and it creates no other Reservation', async () => {

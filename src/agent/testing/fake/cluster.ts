@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Heartbeats, NodeReport, SlotReport } from '../../../api/node-report.ts'
-import { podConditions } from '../../../api/pod-contract.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import type { SlotKey } from '../../../api/slot-key.ts'
 import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
@@ -13,7 +12,7 @@ import type { Lease, Pod } from '../../../kube/resources.ts'
 import { createStore, type MutableStore } from '../../../kube/store.ts'
 import type { Inquiry } from '../../observe/inquiry.ts'
 import type { PodView } from '../../observe/snapshot.ts'
-import type { PodCondition } from '../../report/conditions.ts'
+import { conditionsIn, type PodCondition } from '../../report/conditions.ts'
 import type { Agree } from '../../tasks/agree.ts'
 import type { PodCapabilities } from '../../tasks/task-context.ts'
 import { policy } from './snapshots.ts'
@@ -153,10 +152,9 @@ export const patchIn =
   async (pod: PodView, condition: PodCondition) => {
     const current = cluster.pods.get(node)?.get(`${pod.namespace}/${pod.name}`)
     if (current === undefined || current.metadata.uid !== pod.uid) return false
-    const { record, gate, ...said } = condition
+    const { record, gate } = condition
     if (gate !== undefined && gate.ifVersion !== current.metadata.resourceVersion) return false
-    const { status = 'False', reason = '', message = '' } = gate ?? {}
-    const written = gate ? [said, { type: podConditions.serving, status, reason, message }] : [said]
+    const written = conditionsIn(condition)
     const types = new Set<string>(written.map(({ type }) => type))
     const rest = (current.status?.conditions ?? []).filter(({ type }) => !types.has(type))
     const text = record && formatServingRecord(record, condition.message)
