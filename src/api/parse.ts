@@ -108,8 +108,10 @@ export function parseSet(object: BackupPodSet): Parsed {
     namespace: metadata.namespace ?? '',
     uid: metadata.uid,
     generation: metadata.generation ?? 0,
-    ...(isOfMigratingPod(object) && { isNumbered: true }),
     ...values,
+    // A number that others write is undone later. Until then no pod is created or deleted for that number: the pod with
+    // the memory could be deleted.
+    ...(isOfMigratingPod(object) && { isNumbered: true, replicas: 1 }),
   })
   if (first === undefined) return { ok: true, set }
   return { ok: false, ...first, ...(containerNames(spec['template']).length > 0 && { legible: set }) }

@@ -98,6 +98,14 @@ function statusOf(
   }
 }
 
+/** The only node that the pod's affinity allows by its name. */
+function pinnedTo({ spec }: Pod): string | undefined {
+  const terms =
+    spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms
+  const fields = (terms ?? []).flatMap(({ matchFields = [] }) => matchFields)
+  return fields.find(({ key, operator }) => key === 'metadata.name' && operator === 'In')?.values?.[0]
+}
+
 export function startFakeKubelet(
   api: Api,
   namespace: string,
@@ -140,7 +148,7 @@ export function startFakeKubelet(
     if (pod.spec?.nodeName === undefined) {
       const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`
       const others = store.list().filter(other => other.metadata.uid !== uid)
-      const target = { apiVersion: 'v1', kind: 'Node', name: place(pod, others) }
+      const target = { apiVersion: 'v1', kind: 'Node', name: pinnedTo(pod) ?? place(pod, others) }
       await api.request('POST', path, {
         body: { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target },
       })

@@ -182,7 +182,12 @@ describe('a MigratingPod', () => {
   it('undoes what others change in its set, and passes its own changes on', async () => {
     const ref = await create('kept')
     await saved(ref, 'kept-0')
-    await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas: 3 } } })
+    const { uid } = (await podsOf(ref))[0]?.metadata ?? {}
+    // Another client scales the set again and again.
+    for (const replicas of Array.from({ length: 40 }, (_, turn) => [3, 0][turn % 2])) {
+      await api.patch(backupPodSets, ref, { type: 'merge', body: { spec: { replicas } } })
+      expect((await podsOf(ref)).map(({ metadata }) => metadata.uid)).toEqual([uid])
+    }
     await eventually(async () => expect((await setOf(ref)).spec.replicas).toBe(1))
     const other = { metadata: { labels: { app: 'one', tier: 'new' } }, spec: { containers } }
     const body = { spec: { template: other, checkpoint: { interval: '2s' } } }
