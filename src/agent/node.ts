@@ -59,6 +59,8 @@ export interface NodeDependencies {
   readonly log: Log
   /** Called to make room for so many bytes in the tmpfs. */
   readonly relieve: (bytes: number) => Promise<void>
+  /** See `StoreOptions`. */
+  readonly digestByPage: () => boolean
   /** Called with the reason if large memory was restored at once, although the canary has shown a lazy restore. */
   readonly onNotLazy: (problem: string) => void
   /** Called with the missing parts after each failed try. */
@@ -98,7 +100,7 @@ export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Pr
 }
 
 async function tryEnter(
-  { options, clock, random, log, relieve, onNotLazy }: NodeDependencies,
+  { options, clock, random, log, relieve, digestByPage, onNotLazy }: NodeDependencies,
   signal: AbortSignal,
 ): Promise<Node> {
   const { runDirectory, stateDirectory, memoryBudget } = options
@@ -123,7 +125,7 @@ async function tryEnter(
       signal,
     })
   await launch(signal)
-  const store = await openStore({ options, clock, random, log, relieve }, memoryDirectory)
+  const store = await openStore({ options, clock, random, log, relieve, digestByPage }, memoryDirectory)
   const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
@@ -226,7 +228,8 @@ async function openStore(
     random,
     log,
     relieve,
-  }: Pick<NodeDependencies, 'options' | 'clock' | 'random' | 'log' | 'relieve'>,
+    digestByPage,
+  }: Pick<NodeDependencies, 'options' | 'clock' | 'random' | 'log' | 'relieve' | 'digestByPage'>,
   dir: string,
 ): Promise<GenerationStore> {
   const store = createGenerationStore({
@@ -236,6 +239,7 @@ async function openStore(
     clock,
     random,
     relieve,
+    digestByPage,
   })
   for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'unusable generation removed')
   return store

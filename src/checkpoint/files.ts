@@ -19,7 +19,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-export async function writeDurably(path: string, content: string): Promise<void> {
+export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
   const file = await open(path, 'wx', 0o600)
   try {
     await file.writeFile(content)
@@ -50,14 +50,32 @@ export async function hashAndSync(
   }
 }
 
-/** Yields the content of a file from its start. A chunk is valid only until the next one is requested. */
-async function* chunksOf(file: FileHandle): AsyncIterable<Buffer> {
-  const buffer = Buffer.allocUnsafe(chunkBytes)
-  for (let at = 0; ; ) {
-    const { bytesRead } = await file.read(buffer, 0, buffer.length, at)
-    if (bytesRead === 0) return
-    yield buffer.subarray(0, bytesRead)
-    at += bytesRead
+/**
+ * Yields the content of a file from its start, and reads one chunk ahead. A chunk is valid only until the next one is
+ * requested.
+ */
+export async function* chunksOf(file: FileHandle): AsyncGenerator<Buffer> {
+  const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
+  const read = (target: Buffer, at: number) => {
+    const reading = file.read(target, 0, target.length, at)
+    // The next `await` reports a failure. Without this, Node would also report an unhandled rejection.
+    reading.catch(() => undefined)
+    return reading
+  }
+  let [present, next] = buffers
+  let coming = read(present, 0)
+  try {
+    for (let at = 0; ; ) {
+      const { bytesRead } = await coming
+      if (bytesRead === 0) return
+      at += bytesRead
+      coming = read(next, at)
+      yield present.subarray(0, bytesRead)
+      ;[present, next] = [next, present]
+    }
+  } finally {
+    // The buffer belongs to the kernel until then, and the caller closes the file.
+    await coming.catch(() => undefined)
   }
 }
 

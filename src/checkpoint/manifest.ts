@@ -24,6 +24,8 @@ export interface GenerationFile {
   readonly size: number
   /** Lower-case hex. */
   readonly sha256: string
+  /** The digest is that of the digests of its pages. Agents of the version before cannot check such a file. */
+  readonly byPage?: true
 }
 
 export interface Manifest {
@@ -79,6 +81,11 @@ export const manifestName = 'manifest.json'
 /** The store's own note beside a manifest: when the generation was complete on this node. */
 export const arrivalName = 'arrival.json'
 
+/** The digests of the pages of all files that have them, in the order of the manifest. */
+export const pageDigestsName = 'page-digests'
+
+const ownNames: ReadonlySet<string> = new Set([manifestName, arrivalName, pageDigestsName])
+
 /**
  * Orders generations of one incarnation, newest first. A later epoch counts more: the primary of an earlier epoch may have
  * kept running by itself.
@@ -89,7 +96,7 @@ export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.
 const plainPath = /^(?!\/)(?!.*\/\/)(?!.*\/$)[^\0\\]{1,1024}$/
 
 export function isGenerationPath(path: string): boolean {
-  if (!plainPath.test(path) || path === manifestName || path === arrivalName) return false
+  if (!plainPath.test(path) || ownNames.has(path)) return false
   return path.split('/').every(part => part !== '.' && part !== '..' && part.length <= 255)
 }
 
@@ -182,7 +189,7 @@ function generationFile(field: string, value: unknown): GenerationFile {
   const sha256 = file.text('sha256')
   if (!isGenerationPath(path)) throw wrong(`${field}.path`, 'a plain path below the generation')
   if (!/^[0-9a-f]{64}$/.test(sha256)) throw wrong(`${field}.sha256`, '64 lower-case hex digits')
-  return { path, size: file.count('size'), sha256 }
+  return { path, size: file.count('size'), sha256, ...(file.value['byPage'] === true && { byPage: true }) }
 }
 
 function containerImage(field: string, value: unknown): ContainerImage {

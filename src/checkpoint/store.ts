@@ -15,15 +15,8 @@ import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
 import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
 import { formatManifest, type Manifest, newestFirst, parseManifest, slotName } from './manifest.ts'
-import {
-  bytesOnDisk,
-  isSystemError,
-  noSpace,
-  readStored,
-  type Stored,
-  sealFiles,
-  writeManifest,
-} from './stored.ts'
+import { sealFiles } from './seal-files.ts'
+import { bytesOnDisk, isSystemError, noSpace, readStored, type Stored, writeManifest } from './stored.ts'
 
 export type * from './generation-store.ts'
 export type { Stored } from './stored.ts'
@@ -42,6 +35,8 @@ export interface StoreOptions {
   readonly random: Random
   /** Milliseconds on a clock that continues when this process ends. Default: CLOCK_MONOTONIC. */
   readonly uptime?: () => number
+  /** Whether large images of memory get digests by page. Default: always. */
+  readonly digestByPage?: () => boolean
   /** Called to free this many bytes when there is no room for another generation. The store then tries once more. */
   readonly relieve?: (bytes: number) => Promise<void>
 }
@@ -72,6 +67,7 @@ const unless =
 
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
+  const { digestByPage = () => true } = options
   const slots = new Map<string, readonly Entry[]>()
   /** By the directories of drafts; for lent room, by names that no draft has. */
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
@@ -179,6 +175,21 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     }
   }
 
+  /** Keeps the files of a generation in place until the caller calls the returned function. */
+  function hold(entry: Entry): () => void {
+    entry.readers += 1
+    let released = false
+    return () => {
+      if (released) return
+      released = true
+      entry.readers -= 1
+      tellWaiting()
+      // No caller waits for this removal. A generation that cannot be removed still counts, and the next removal
+      // retries.
+      if (entry.doomed) doom(entry).catch(() => undefined)
+    }
+  }
+
   /** Removes the generations beyond the newest `keep`, and those whose earlier removal failed. */
   async function removeOld(slot: string, keep: number) {
     const entries = slots.get(slot) ?? []
@@ -212,7 +223,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       if (slotName(manifest.slot) !== name || manifest.generation !== generation)
         throw new CheckpointError('BadManifest', 'the manifest and its draft name different generations')
       const { files = [], stoppedAt = startedAt, sign = same, signal } = options
-      const sealed = await sealFiles(dir, files, setAsideLate, signal)
+      const before = live(slot)[0]
+      const release = before && hold(before)
+      const sealed = await sealFiles(dir, {
+        ...{ known: files, reserve: setAsideLate, byPage: digestByPage(), base: before?.stored, signal },
+      }).finally(() => release?.())
       const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
       const completedAt = clock.monotonic()
       const pipelineMs = Math.max(completedAt - stoppedAt, 0)
@@ -342,17 +357,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       const entry = find(slot, generation, epoch)
       if (entry === undefined)
         throw new CheckpointError('NoSuchGeneration', `this node does not have generation ${generation}`)
-      entry.readers += 1
-      let released = false
-      return () => {
-        if (released) return
-        released = true
-        entry.readers -= 1
-        tellWaiting()
-        // No caller waits for this removal. A generation that cannot be removed still counts, and the next removal
-        // retries.
-        if (entry.doomed) doom(entry).catch(() => undefined)
-      }
+      return hold(entry)
     },
     announceReader(slot) {
       const reader = { slot: slotName(slot) }

@@ -3,12 +3,11 @@ import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../kube/clock.ts'
 import { CheckpointError } from './errors.ts'
-import { hashAndSync, privateTree, syncDirectory, writeDurably } from './files.ts'
+import { syncDirectory, writeDurably } from './files.ts'
 import {
   arrivalName,
   formatManifest,
   type GenerationFile,
-  isGenerationPath,
   type Manifest,
   manifestName,
   parseManifest,
@@ -30,46 +29,20 @@ export interface Clocks {
 }
 
 /** Filesystems and tmpfs allocate whole pages. */
-const pageBytes = 4096
+export const pageBytes = 4096
 
-/** Bytes that the files of a generation take up. The two files that the store writes itself count as a page each. */
-export function bytesOnDisk(files: readonly { readonly size: number }[]): number {
-  return files.reduce((sum, { size }) => sum + Math.ceil(size / pageBytes) * pageBytes, 2 * pageBytes)
-}
+/** Bytes of the digest of a page. */
+export const digestBytes = 32
 
-/**
- * Flushes everything in a directory to disk and lists it.
- *
- * @param known files whose writer has synced them and vouches for their digests; all others are read.
- * @param reserve called with the bytes on disk, before anything is read.
- * @throws CheckpointError BadDraft; the error of `reserve`; the signal's reason.
- */
-export async function sealFiles(
-  dir: string,
-  known: readonly GenerationFile[],
-  reserve: (bytes: number) => void,
-  signal?: AbortSignal,
-): Promise<{ files: readonly GenerationFile[]; bytes: number }> {
-  const tree = await privateTree(dir)
-  const vouched = new Map(known.map(file => [file.path, file]))
-  const sizes = new Map<string, number>()
-  for (const path of tree.files) {
-    if (!isGenerationPath(path))
-      throw new CheckpointError(
-        'BadDraft',
-        `${JSON.stringify(path)} is not a valid name for a file of a generation`,
-      )
-    sizes.set(path, (await lstat(join(dir, path))).size)
-  }
-  for (const { path, size } of known)
-    if (sizes.get(path) !== size)
-      throw new CheckpointError('BadDraft', `${path} has another size than its manifest says`)
-  reserve(bytesOnDisk([...sizes.values()].map(size => ({ size }))))
-  const files: GenerationFile[] = []
-  for (const path of tree.files)
-    files.push(vouched.get(path) ?? { path, ...(await hashAndSync(join(dir, path), signal)) })
-  for (const directory of tree.directories.toReversed()) await syncDirectory(join(dir, directory))
-  return { files, bytes: files.reduce((sum, file) => sum + file.size, 0) }
+/** Bytes of the digests of the pages of a file of this size. */
+export const digestBytesOf = (size: number): number => Math.ceil(size / pageBytes) * digestBytes
+
+const wholePages = (bytes: number) => Math.ceil(bytes / pageBytes) * pageBytes
+
+/** Bytes that the files of a generation take up, with the digests of pages; the other files of the store are a page each. */
+export function bytesOnDisk(files: readonly Pick<GenerationFile, 'size' | 'byPage'>[]): number {
+  const digests = files.reduce((sum, { size, byPage }) => sum + (byPage ? digestBytesOf(size) : 0), 0)
+  return files.reduce((sum, { size }) => sum + wholePages(size), 2 * pageBytes + wholePages(digests))
 }
 
 /** Writes the two files that make a directory of sealed files a generation. */

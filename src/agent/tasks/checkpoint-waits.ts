@@ -143,6 +143,19 @@ export const untilFetched = (
     signal,
   )
 
+/** The operator counts the time of the stop from its request on, ms. */
+const inTransitMs = 5_000
+
+/**
+ * Waits until no holder receives a generation any more, for a few seconds at most. A stopped primary would stay stopped
+ * for so much longer: its last generation is the difference to the one in transit.
+ */
+export const untilArrived = (
+  { clock, store }: Pick<CheckpointWaits, 'clock' | 'store'>,
+  { lease }: Pick<TaskOf<'handOver'>, 'lease'>,
+  signal: AbortSignal,
+): Promise<void> => atMost(clock, inTransitMs, either => store.unread(lease, either), signal)
+
 /**
  * A holder that is slow, or pretends to be, must not make all memory older. Once another holder reports this
  * generation, an interval is enough, and the slow holder is left behind.

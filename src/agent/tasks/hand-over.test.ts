@@ -47,6 +47,19 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBe(dumps)
     })
 
+    it('D7.handed-over: the primary is stopped once no holder receives an earlier generation any more', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      const arrived = cluster.stores.get('a')?.announceReader(asked())
+      cluster.setLease(asked())
+      await sleep(300)
+      expect([...a.stops]).toEqual([])
+      arrived?.()
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
     it('nor does it go on where it is ended for that first', async () => {
       await start('a', a)
       await start('b', b)

@@ -2,7 +2,7 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
-import { untilUnfenced } from './checkpoint-waits.ts'
+import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
@@ -35,6 +35,7 @@ export async function handOver(
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
   await work.lazyPages.whole(pod.uid, signal)
+  await untilArrived(work, task, signal)
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   const name = nameOf(pod)
   let isPromised = false

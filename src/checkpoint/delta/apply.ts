@@ -1,11 +1,12 @@
-import { createHash, type Hash } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Draft } from '../generation-store.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
-import { bytesOnDisk, noSpace, type Stored } from '../stored.ts'
+import { createPageDigester, readPageDigests, writePageDigests } from '../page-digests.ts'
+import { bytesOnDisk, digestBytes, noSpace, pageBytes, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { type CodecOptions, decompress } from './compress.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
@@ -92,7 +93,9 @@ async function receive(
       `the delta needs generation ${header.base.generation} of epoch ${header.base.epoch}, which is missing or differs here`,
     )
   draft.reserve(bytesOnDisk(manifest.files))
-  const reader = header.base === undefined || base === undefined ? undefined : createWindowReader(base)
+  const past = header.base === undefined ? undefined : base
+  const reader = past && (await openBase(past))
+  const digests: Buffer[] = []
   try {
     const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
     for (const file of manifest.files) {
@@ -100,7 +103,10 @@ async function receive(
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       const handle = await open(path, 'wx', 0o600)
       try {
-        await receiveFile(input, file, createOutput(handle, file, buffers), reader, signal)
+        const output = createOutput(handle, file, buffers)
+        await receiveFile(input, file, output, reader, signal)
+        const ofPages = await output.finish()
+        if (ofPages !== undefined) digests.push(ofPages)
         await handle.sync()
       } finally {
         await handle.close()
@@ -112,14 +118,35 @@ async function receive(
   if ((await input.exactly(1)).readUInt8() !== kinds.end)
     throw new CheckpointError('Corrupt', 'the delta has more files than its manifest')
   await input.end()
+  await writePageDigests(draft.dir, digests)
   return manifest
+}
+
+interface Base extends WindowReader {
+  /** Returns the digests of these pages; undefined: they are not known, or not whole pages. */
+  digestsOf(file: number, offset: number, length: number): Buffer | undefined
+}
+
+async function openBase(base: Stored): Promise<Base> {
+  const digests = await readPageDigests(base)
+  return {
+    ...createWindowReader(base),
+    digestsOf(file, offset, length) {
+      if (offset % pageBytes > 0 || length % pageBytes > 0) return undefined
+      const from = (offset / pageBytes) * digestBytes
+      const known = digests
+        .get(base.manifest.files[file]?.path ?? '')
+        ?.subarray(from, from + (length / pageBytes) * digestBytes)
+      return known?.length === (length / pageBytes) * digestBytes ? known : undefined
+    },
+  }
 }
 
 async function receiveFile(
   input: ByteReader,
   file: GenerationFile,
   output: Output,
-  reader: WindowReader | undefined,
+  reader: Base | undefined,
   signal: AbortSignal | undefined,
 ): Promise<void> {
   for (;;) {
@@ -139,7 +166,8 @@ async function receiveFile(
           signal?.throwIfAborted()
           // Reads up to the end of a window of the base.
           const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
-          await output.write(await reader.read(index, offset + at, part))
+          const known = reader.digestsOf(index, offset + at, part)
+          await output.write(await reader.read(index, offset + at, part), known)
           at += part
         }
         break
@@ -158,7 +186,6 @@ async function receiveFile(
         break
       }
       case kinds.endOfFile:
-        await output.finish()
         return
       default:
         throw new CheckpointError('Corrupt', `${file.path}: unknown record kind ${kind}`)
@@ -169,15 +196,22 @@ async function receiveFile(
 interface Output {
   /** @throws CheckpointError Corrupt when this many more bytes would exceed the size in the manifest. */
   require(bytes: number): void
-  /** Takes a copy of the bytes. */
-  write(bytes: Buffer): Promise<void>
-  /** @throws CheckpointError Corrupt when size or digest differ from the manifest. */
-  finish(): Promise<void>
+  /**
+   * Takes a copy of the bytes.
+   * @param known the digests of these pages.
+   */
+  write(bytes: Buffer, known?: Buffer): Promise<void>
+  /**
+   * Returns the digests of the pages of a file that has them.
+   * @throws CheckpointError Corrupt when size or digest differ from the manifest.
+   */
+  finish(): Promise<Buffer | undefined>
 }
 
 /** Writes in large pieces, and hashes one piece while it writes the other. */
 function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonly [Buffer, Buffer]): Output {
-  const hash: Hash = createHash('sha256')
+  const pages = file.byPage && createPageDigester(file.size)
+  const hash = pages ? undefined : createHash('sha256')
   let size = 0
   let current = 0
   let used = 0
@@ -191,7 +225,7 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
     written = writeAll(handle, piece)
     // The next `await` reports a failure. Without this, Node would also report an unhandled rejection.
     written.catch(() => undefined)
-    hash.update(piece)
+    hash?.update(piece)
     current = 1 - current
     used = 0
   }
@@ -201,8 +235,10 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
       if (size + bytes > file.size)
         throw new CheckpointError('Corrupt', `${file.path} is longer than its manifest says`)
     },
-    async write(bytes) {
+    async write(bytes, known) {
       size += bytes.length
+      if (known !== undefined && pages?.isAtPage) pages.addKnown(known)
+      else pages?.update(bytes)
       for (let from = 0; from < bytes.length; ) {
         const part = bytes.copy(buffer(), used, from)
         used += part
@@ -213,8 +249,10 @@ function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonl
     async finish() {
       if (used > 0) await flush()
       await written
-      if (size !== file.size || hash.digest('hex') !== file.sha256)
+      const ofPages = pages?.finish()
+      if (size !== file.size || (ofPages?.sha256 ?? hash?.digest('hex')) !== file.sha256)
         throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
+      return ofPages?.digests
     },
   }
 }

@@ -2,14 +2,12 @@ import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
-import type { Stored } from '../stored.ts'
+import { type PageDigests, readPageDigests } from '../page-digests.ts'
+import { digestBytes, pageBytes, type Stored } from '../stored.ts'
 import { type CodecOptions, compress } from './compress.ts'
 import { type Part, planDelta } from './plan.ts'
 import { contentDigest, createRecordWriter, formatHeader, kinds, type RecordWriter } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
-
-/** Unit of comparison, bytes: a page. */
-const block = 4096
 
 /**
  * Encodes everything that a node with `base` needs to make `next`; without a base, all of `next`. It encodes on demand,
@@ -51,13 +49,19 @@ async function* records(
         }),
   })
   const plan = base === undefined ? undefined : await planDelta(base, next)
+  const digests = base === undefined ? undefined : await loadDigests(base, next)
   const reader = base === undefined ? undefined : createWindowReader(base)
   const writer = createRecordWriter()
   try {
     for (const file of next.manifest.files) {
       const parts = plan?.get(file.path) ?? [{ length: file.size }]
       const path = join(next.dir, file.path)
-      for await (const _ of encodeFile(path, parts, reader, writer)) {
+      const byDigests = digests?.sideBySide(file.path, parts)
+      const steps =
+        byDigests === undefined
+          ? encodeFile(path, parts, reader, writer)
+          : encodePages(path, parts, byDigests, writer)
+      for await (const _ of steps) {
         signal?.throwIfAborted()
         yield* writer.take()
       }
@@ -68,6 +72,104 @@ async function* records(
   } finally {
     await reader?.close()
   }
+}
+
+/** The digests of the pages of one file, and of the files of the base that its parts are like. */
+interface SideBySide {
+  readonly own: Buffer
+  readonly ofBase: (file: number) => Buffer | undefined
+}
+
+/** Loads the digests of the pages of both generations. */
+async function loadDigests(base: Stored, next: Stored) {
+  const digests: PageDigests = await readPageDigests(next)
+  const ofBase = digests.size === 0 ? digests : await readPageDigests(base)
+  return {
+    /** Undefined unless digests can take the place of a comparison of bytes. */
+    sideBySide(path: string, parts: readonly Part[]): SideBySide | undefined {
+      const own = digests.get(path)
+      const theirs = (file: number) => ofBase.get(base.manifest.files[file]?.path ?? '')
+      const isWhole = ({ length, like }: Part) =>
+        length % pageBytes === 0 &&
+        (like === undefined || (like.offset % pageBytes === 0 && theirs(like.file) !== undefined))
+      return own !== undefined && parts.every(part => part.like?.certain !== true && isWhole(part))
+        ? { own, ofBase: theirs }
+        : undefined
+    },
+  }
+}
+
+/** Writes the records of a file whose pages are compared by their digests, and yields after each chunk that is read. */
+async function* encodePages(
+  path: string,
+  parts: readonly Part[],
+  digests: SideBySide,
+  writer: RecordWriter,
+): AsyncGenerator<void> {
+  const file = await open(path, 'r')
+  try {
+    const buffer = Buffer.allocUnsafe(chunkBytes)
+    let at = 0
+    for (const part of parts) {
+      for (const { length, from } of runsOf(part, at, digests)) {
+        if (from !== undefined) writer.copy(from.file, from.offset, length)
+        else
+          for (let done = 0; done < length; ) {
+            const { bytesRead } = await file.read(buffer, 0, Math.min(chunkBytes, length - done), at + done)
+            if (bytesRead === 0)
+              throw new CheckpointError('Corrupt', 'a file is shorter than its manifest says')
+            writer.literal(buffer.subarray(0, bytesRead))
+            done += bytesRead
+            yield
+          }
+        at += length
+      }
+    }
+  } finally {
+    await file.close()
+  }
+}
+
+interface Run {
+  readonly length: number
+  /** Where the base has the same bytes; absent: nowhere. */
+  readonly from?: { readonly file: number; readonly offset: number }
+}
+
+/** Most pages whose digests are compared at once. */
+const stride = 128
+
+/** Divides a part that begins at this offset into runs of pages that the base has, and of others. */
+function* runsOf({ length, like }: Part, at: number, { own, ofBase }: SideBySide): Generator<Run> {
+  const theirs = like && ofBase(like.file)
+  if (like === undefined || theirs === undefined) return yield { length }
+  const pages = length / pageBytes
+  const [first, there] = [at / pageBytes, like.offset / pageBytes]
+  const isSame = (from: number, to: number) =>
+    own
+      .subarray((first + from) * digestBytes, (first + to) * digestBytes)
+      .equals(theirs.subarray((there + from) * digestBytes, (there + to) * digestBytes))
+  const run = (from: number, to: number, same: boolean): Run => ({
+    length: (to - from) * pageBytes,
+    ...(same && { from: { file: like.file, offset: like.offset + from * pageBytes } }),
+  })
+  let start = 0
+  let same = true
+  for (let page = 0; page < pages; ) {
+    const end = Math.min(page + stride, pages)
+    if (same && isSame(page, end)) {
+      page = end
+      continue
+    }
+    const isNow = isSame(page, page + 1)
+    if (isNow !== same) {
+      if (page > start) yield run(start, page, same)
+      start = page
+      same = isNow
+    }
+    page += 1
+  }
+  if (pages > start) yield run(start, pages, same)
 }
 
 /** Writes the records of one file, and yields after each chunk. */
@@ -140,8 +242,8 @@ function compare(bytes: Buffer, there: Buffer, file: number, offset: number, wri
     else if (end > start) writer.literal(bytes.subarray(start, end))
     start = end
   }
-  for (let at = 0; at < bytes.length; at += block) {
-    const end = Math.min(at + block, bytes.length)
+  for (let at = 0; at < bytes.length; at += pageBytes) {
+    const end = Math.min(at + pageBytes, bytes.length)
     const same = bytes.compare(there, at, end, at, end) === 0
     if (same !== equal) flush(at)
     equal = same

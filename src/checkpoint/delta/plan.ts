@@ -28,7 +28,7 @@ export interface Part {
 /** Smaller files are sent whole: they are few bytes, and a delta of them would need them unchanged on both nodes. */
 export const smallestCompared = 256 * 1024
 
-const isPages = /(^|\/)pages-[^/]+\.img$/
+export const isPages = /(^|\/)pages-[^/]+\.img$/
 const isPagemap = /(^|\/)pagemap-[^/]+\.img$/
 
 /** Unit of addresses in page runs, bytes. */
@@ -45,7 +45,7 @@ export async function planDelta(base: Stored, next: Stored): Promise<Plan> {
     file => file.size >= smallestCompared && twinOf(file) === undefined,
   )
   const pages = wanted.some(({ path }) => isPages.test(path))
-    ? await pageParts(base, next, indexes)
+    ? await planPages(base, { dir: next.dir, files: next.manifest.files })
     : new Map<string, readonly Part[]>()
   const plan = new Map<string, readonly Part[]>()
   const readers = { base: createWindowReader(base), next: createWindowReader(next) }
@@ -119,25 +119,29 @@ function continues(last: Part, like: Part['like']): boolean {
 }
 
 /**
- * For each pages image, finds the same addresses of the same task in the base: pages that appear or vanish shift all
- * pages after them.
+ * Returns the parts of each pages image. It finds the same addresses of the same task in the base: pages that appear or vanish
+ * shift all pages after them.
  */
-async function pageParts(
-  base: Stored,
-  next: Stored,
-  indexes: ReadonlyMap<string, number>,
-): Promise<Map<string, readonly Part[]>> {
+export async function planPages(base: Stored, next: Listed): Promise<Plan> {
+  const past: Listed = { dir: base.dir, files: base.manifest.files }
+  const indexes = new Map(past.files.map((file, index) => [file.path, index]))
   const parts = new Map<string, readonly Part[]>()
-  for (const { path } of next.manifest.files) {
+  for (const { path } of next.files) {
     if (!isPagemap.test(path)) continue
     const map = await loadPagemap(next, path)
-    const baseMap = indexes.has(path) ? await loadPagemap(base, path) : undefined
+    const baseMap = indexes.has(path) ? await loadPagemap(past, path) : undefined
     if (map === undefined || baseMap === undefined) continue
     const file = indexes.get(baseMap.pages)
     if (file !== undefined && map.unitsPerPage === baseMap.unitsPerPage)
       parts.set(map.pages, await matchRuns(map.runs, baseMap.runs, map.unitsPerPage, file))
   }
   return parts
+}
+
+/** A directory with its files. */
+interface Listed {
+  readonly dir: string
+  readonly files: readonly Pick<GenerationFile, 'path' | 'size'>[]
 }
 
 interface LoadedPagemap {
@@ -148,7 +152,7 @@ interface LoadedPagemap {
 }
 
 /** Returns undefined for a page map that cannot be used. Its pages are then compared with those at the same offsets. */
-async function loadPagemap({ dir, manifest }: Stored, path: string): Promise<LoadedPagemap | undefined> {
+async function loadPagemap({ dir, files }: Listed, path: string): Promise<LoadedPagemap | undefined> {
   let map: Pagemap
   try {
     map = await parsePagemap(path, await readFile(join(dir, path)))
@@ -157,7 +161,7 @@ async function loadPagemap({ dir, manifest }: Stored, path: string): Promise<Loa
     throw error
   }
   const pages = `${path.slice(0, path.lastIndexOf('/') + 1)}pages-${map.pagesId}.img`
-  const size = manifest.files.find(file => file.path === pages)?.size ?? 0
+  const size = files.find(file => file.path === pages)?.size ?? 0
   const count = map.runs.reduce((sum, run) => sum + run.pages, 0)
   const unitsPerPage = size / count / unit
   // If the file does not hold exactly these pages, its layout is unknown here.

@@ -1,0 +1,201 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { systemClock } from '../kube/clock.ts'
+import { seededRandom, systemRandom } from '../kube/random.ts'
+import { applyDelta, encodeDelta } from './delta.ts'
+import type { GenerationFile } from './manifest.ts'
+import { createPageDigester } from './page-digests.ts'
+import { createGenerationStore, type GenerationStore, type Stored } from './store.ts'
+import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
+import { type Memory, memoryImages } from './testing/memory.ts'
+
+let root: string
+let stores = 0
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'page-digests-'))
+})
+afterEach(() => rm(root, { recursive: true }))
+
+function newStore(options: { digestByPage?: () => boolean } = {}): GenerationStore {
+  stores += 1
+  const dir = join(root, `store-${stores}`)
+  return createGenerationStore({ dir, budget: 1 << 30, clock: systemClock, random: systemRandom, ...options })
+}
+
+async function add(store: GenerationStore, generation: number, memory: Memory): Promise<Stored> {
+  const draft = await store.begin(slotKey, generation)
+  await putFiles(draft.dir, memoryImages(1, 1, memory))
+  return draft.commit(manifestOf(generation))
+}
+
+/** The digest by its definition. */
+const digestOf = (content: Uint8Array): string => {
+  const whole = createHash('sha256')
+  for (let at = 0; at < content.length; at += 4096)
+    whole.update(
+      createHash('sha256')
+        .update(content.subarray(at, at + 4096))
+        .digest(),
+    )
+  return whole.digest('hex')
+}
+
+const random = seededRandom(7)
+const page = () => random.bytes(4096)
+const memoryOf = (pages: number, first = 1000): Map<number, Uint8Array> =>
+  new Map(Array.from({ length: pages }, (_, index) => [first + index, page()]))
+const imageOf = ({ manifest }: Stored): GenerationFile | undefined =>
+  manifest.files.find(({ path }) => path === 'pages-1.img')
+
+it('the digest of a file does not depend on the pieces in which its bytes come', () => {
+  const content = Buffer.from(random.bytes(30_000))
+  fc.assert(
+    fc.property(fc.array(fc.integer({ min: 1, max: 9000 }), { minLength: 4, maxLength: 30 }), sizes => {
+      const digester = createPageDigester(content.length)
+      let at = 0
+      for (const size of [...sizes, content.length]) {
+        digester.update(content.subarray(at, at + size))
+        at += size
+      }
+      expect(digester.finish().sha256).toBe(digestOf(content))
+    }),
+  )
+})
+
+/** Changes pages, lets some go, and puts others between them. */
+function changed(memory: Memory, share: number): Map<number, Uint8Array> {
+  const next = new Map(memory)
+  for (const address of memory.keys()) {
+    const chance = random.next()
+    if (chance < share) next.set(address, page())
+    else if (chance < 1.5 * share) next.delete(address)
+    else if (chance < 2 * share) next.set(address - 500, page())
+  }
+  return next
+}
+
+describe('D7.digests: a generation with digests by page', () => {
+  it('has the same digests, whatever is known of the one before', async () => {
+    for (const share of [0, 0.01, 0.3, 1]) {
+      const before = memoryOf(900)
+      const after = changed(before, share)
+      const [knowing, fresh] = [newStore(), newStore()]
+      const first = await add(knowing, 1, before)
+      const second = await add(knowing, 2, after)
+      expect(second.manifest.files).toEqual((await add(fresh, 2, after)).manifest.files)
+      for (const stored of [first, second])
+        expect(imageOf(stored)).toMatchObject({
+          byPage: true,
+          sha256: digestOf(await readFile(join(stored.dir, 'pages-1.img'))),
+        })
+    }
+  })
+
+  it('is made where the digests of the one before are missing, cut off or wrong', async () => {
+    const memory = memoryOf(300)
+    const damage = [
+      (file: string) => rm(file),
+      (file: string) => truncate(file, 32 * 299),
+      (file: string) => writeFile(file, random.bytes(32 * 300)),
+    ]
+    for (const hurt of damage) {
+      const [source, holder] = [newStore(), newStore()]
+      const first = await add(source, 1, memory)
+      const theirs = await applyDelta(
+        encodeDelta(undefined, first),
+        undefined,
+        await holder.begin(slotKey, 1),
+      )
+      await hurt(join(first.dir, 'page-digests'))
+      await hurt(join(theirs.dir, 'page-digests'))
+      const second = await add(source, 2, changed(memory, 0.1))
+      const copy = await applyDelta(encodeDelta(first, second), theirs, await holder.begin(slotKey, 2))
+      expect(copy.manifest).toEqual(second.manifest)
+      expect(imageOf(copy)?.sha256).toBe(digestOf(await readFile(join(copy.dir, 'pages-1.img'))))
+    }
+  })
+
+  it('does not trust the pages of the one before if they are fewer than they were', async () => {
+    const store = newStore()
+    const memory = memoryOf(300)
+    const first = await add(store, 1, memory)
+    await truncate(join(first.dir, 'pages-1.img'), 4096 * 100)
+    const second = await add(store, 2, memory)
+    expect(imageOf(second)?.sha256).toBe(digestOf(await readFile(join(second.dir, 'pages-1.img'))))
+  })
+
+  it('travels as its changes, and the holder keeps the digests for the next one', async () => {
+    const [source, holder] = [newStore(), newStore()]
+    let base: Stored | undefined
+    let theirs: Stored | undefined
+    let memory = memoryOf(2000)
+    for (let generation = 1; generation <= 4; generation += 1) {
+      const next = await add(source, generation, memory)
+      const delta = await buffer(encodeDelta(base, next))
+      if (generation > 1) expect(delta.length).toBeLessThan(60 * 4096)
+      theirs = await applyDelta(inPieces(delta), theirs, await holder.begin(slotKey, generation))
+      base = next
+      const [ours, copy] = await Promise.all(
+        [next, theirs].map(({ dir }) => readFile(join(dir, 'page-digests'))),
+      )
+      expect(ours?.equals(copy ?? Buffer.alloc(0))).toBe(true)
+      memory = changed(memory, 0.01)
+    }
+    // A node that starts again takes over all of it.
+    const restarted = createGenerationStore({
+      ...{ dir: join(theirs?.dir ?? '', '../..'), budget: 1 << 30, clock: systemClock, random: systemRandom },
+    })
+    expect(await restarted.load()).toEqual([])
+    expect(restarted.latest(slotKey)?.manifest).toEqual(theirs?.manifest)
+  })
+
+  it('is refused if its pages are not those of the manifest', async () => {
+    const [source, holder] = [newStore(), newStore()]
+    const first = await add(source, 1, memoryOf(300))
+    const theirs = await applyDelta(encodeDelta(undefined, first), undefined, await holder.begin(slotKey, 1))
+    const second = await add(source, 2, memoryOf(300))
+    await writeFile(join(second.dir, 'pages-1.img'), Buffer.concat(Array.from({ length: 300 }, page)))
+    await expect(
+      applyDelta(encodeDelta(first, second), theirs, await holder.begin(slotKey, 2)),
+    ).rejects.toThrow('pages-1.img differs from its manifest')
+  })
+
+  it('counts its digests in the budget', async () => {
+    const store = newStore()
+    const { dir } = await add(store, 1, memoryOf(3000))
+    const sizes = await Promise.all((await readdir(dir)).map(name => stat(join(dir, name))))
+    const taken = sizes.reduce((sum, { size }) => sum + Math.ceil(size / 4096) * 4096, 0)
+    expect(store.bytes).toBe(taken)
+  })
+
+  it('is not made for small images, nor while agents of the version before read from this node', async () => {
+    const small = await add(newStore(), 1, memoryOf(63))
+    expect(imageOf(small)).not.toHaveProperty('byPage')
+    let byPage = true
+    const store = newStore({ digestByPage: () => byPage })
+    const first = await add(store, 1, memoryOf(64))
+    byPage = false
+    const second = await add(store, 2, memoryOf(64))
+    expect([imageOf(first)?.byPage, imageOf(second)?.byPage]).toEqual([true, undefined])
+    const content = await readFile(join(second.dir, 'pages-1.img'))
+    expect(imageOf(second)?.sha256).toBe(createHash('sha256').update(content).digest('hex'))
+    const holder = newStore()
+    for (const [base, next] of [
+      [undefined, first],
+      [first, second],
+    ] as const) {
+      const draft = await holder.begin(slotKey, next.manifest.generation)
+      const copy = await applyDelta(encodeDelta(base, next), holder.latest(slotKey), draft)
+      expect(copy.manifest).toEqual(next.manifest)
+    }
+  })
+})
+
+async function* inPieces(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += 10_000) yield bytes.subarray(at, at + 10_000)
+}

@@ -1,0 +1,205 @@
+/** Makes the files of a directory those of a generation: private, on disk, and with digests. */
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { isPages, type Part, planPages, smallestCompared } from './delta/plan.ts'
+import { createWindowReader, type WindowReader } from './delta/window-reader.ts'
+import { CheckpointError, isCheckpointError } from './errors.ts'
+import { chunksOf, hashAndSync, privateTree, syncDirectory } from './files.ts'
+import { type GenerationFile, isGenerationPath, pageDigestsName } from './manifest.ts'
+import {
+  createPageDigester,
+  type PageDigester,
+  type PageDigests,
+  readPageDigests,
+  writePageDigests,
+} from './page-digests.ts'
+import { bytesOnDisk, digestBytes, pageBytes, type Stored } from './stored.ts'
+
+export interface SealOptions {
+  /** Files whose writer has synced them and vouches for their digests; all others are read. */
+  readonly known: readonly GenerationFile[]
+  /** Called with the bytes on disk, before anything is read. */
+  readonly reserve: (bytes: number) => void
+  /** Large images of memory get digests by page. */
+  readonly byPage: boolean
+  /** A generation in which most pages are the same; it must stay in place. */
+  readonly base: Stored | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+interface Sealed {
+  readonly files: readonly GenerationFile[]
+  readonly bytes: number
+}
+
+/**
+ * Flushes everything in a directory to disk and lists it.
+ * @throws CheckpointError BadDraft; the error of `reserve`; the signal's reason.
+ */
+export async function sealFiles(dir: string, options: SealOptions): Promise<Sealed> {
+  const { known, reserve, byPage, signal } = options
+  const tree = await privateTree(dir)
+  const vouched = new Map(known.map(file => [file.path, file]))
+  const found = await sizesOf(dir, tree.files)
+  for (const { path, size } of known)
+    if (found.find(file => file.path === path)?.size !== size)
+      throw new CheckpointError('BadDraft', `${path} has another size than its manifest says`)
+  const isByPage = ({ path, size }: Sized) =>
+    vouched.get(path)?.byPage === true ||
+    (byPage && !vouched.has(path) && isPages.test(path) && size >= smallestCompared)
+  reserve(bytesOnDisk(found.map(file => (isByPage(file) ? { ...file, byPage: true } : file))))
+  const pages = found.filter(file => isByPage(file) && !vouched.has(file.path))
+  await using digester = await createPagesDigester(dir, found, pages, options.base)
+  const files: GenerationFile[] = []
+  for (const file of found)
+    files.push(
+      vouched.get(file.path) ??
+        (pages.includes(file)
+          ? await digester.digest(file, signal)
+          : { path: file.path, ...(await hashAndSync(join(dir, file.path), signal)) }),
+    )
+  await writePageDigests(dir, digester.digests)
+  for (const directory of tree.directories.toReversed()) await syncDirectory(join(dir, directory))
+  return { files, bytes: files.reduce((sum, file) => sum + file.size, 0) }
+}
+
+interface Sized {
+  readonly path: string
+  readonly size: number
+}
+
+async function sizesOf(dir: string, paths: readonly string[]): Promise<readonly Sized[]> {
+  const found: Sized[] = []
+  for (const path of paths) {
+    if (path === pageDigestsName) continue
+    if (!isGenerationPath(path))
+      throw new CheckpointError(
+        'BadDraft',
+        `${JSON.stringify(path)} is not a valid name for a file of a generation`,
+      )
+    found.push({ path, size: (await lstat(join(dir, path))).size })
+  }
+  return found
+}
+
+/** The generation before, as far as its digests are known. */
+interface Before {
+  readonly plan: ReadonlyMap<string, readonly Part[]>
+  readonly reader: WindowReader
+  /** The digests of the pages of a file, by its index. */
+  readonly digestsOf: (file: number) => Buffer | undefined
+}
+
+async function createPagesDigester(
+  dir: string,
+  found: readonly Sized[],
+  pages: readonly Sized[],
+  base: Stored | undefined,
+) {
+  const before = pages.length === 0 ? undefined : await knownOf(dir, found, base)
+  const digests: Buffer[] = []
+  return {
+    /** Those of the pages of all files digested so far. */
+    digests,
+    async digest({ path, size }: Sized, signal: AbortSignal | undefined): Promise<GenerationFile> {
+      const file = await open(join(dir, path), 'r')
+      try {
+        const digester = createPageDigester(size)
+        const parts = before?.plan.get(path)
+        if (parts !== undefined && before !== undefined)
+          await digestChanges(file, parts, before, digester, signal)
+        else await digestAll(file, digester, signal)
+        await file.sync()
+        const result = digester.finish()
+        digests.push(result.digests)
+        return { path, size, sha256: result.sha256, byPage: true }
+      } finally {
+        await file.close()
+      }
+    },
+    [Symbol.asyncDispose]: async () => before?.reader.close(),
+  }
+}
+
+async function knownOf(
+  dir: string,
+  files: readonly Sized[],
+  base: Stored | undefined,
+): Promise<Before | undefined> {
+  if (base === undefined) return undefined
+  const digests: PageDigests = await readPageDigests(base)
+  if (digests.size === 0) return undefined
+  return {
+    plan: await planPages(base, { dir, files }),
+    reader: createWindowReader(base),
+    digestsOf: index => digests.get(base.manifest.files[index]?.path ?? ''),
+  }
+}
+
+async function digestAll(file: FileHandle, digester: PageDigester, signal: AbortSignal | undefined) {
+  for await (const chunk of chunksOf(file)) {
+    signal?.throwIfAborted()
+    digester.update(chunk)
+  }
+}
+
+/** Compares the pages with those of the generation before, and digests those that differ. */
+async function digestChanges(
+  file: FileHandle,
+  parts: readonly Part[],
+  { reader, digestsOf }: Before,
+  digester: PageDigester,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  let index = 0
+  /** Bytes of the current part that are digested. */
+  let done = 0
+  for await (const chunk of chunksOf(file)) {
+    signal?.throwIfAborted()
+    for (let from = 0; from < chunk.length; ) {
+      const { length, like } = parts[index] ?? { length: Number.POSITIVE_INFINITY }
+      const bytes = chunk.subarray(from, from + length - done)
+      const known = like && digestsOf(like.file)
+      const offset = (like?.offset ?? 0) + done
+      const there = like && known && (await readOrNothing(reader, like.file, offset, bytes.length))
+      if (there === undefined || known === undefined || bytes.length % pageBytes > 0) digester.update(bytes)
+      else addPages(bytes, there, known.subarray((offset / pageBytes) * digestBytes), digester)
+      from += bytes.length
+      done += bytes.length
+      if (done === length) {
+        index += 1
+        done = 0
+      }
+    }
+  }
+}
+
+/** The generation before may be damaged: then its pages count as changed. */
+async function readOrNothing(
+  reader: WindowReader,
+  file: number,
+  offset: number,
+  length: number,
+): Promise<Buffer | undefined> {
+  try {
+    return reader.peek(file, offset, length) ?? (await reader.read(file, offset, length))
+  } catch (error) {
+    if (isCheckpointError(error, 'Corrupt', 'NoSuchGeneration')) return undefined
+    throw error
+  }
+}
+
+/** Adds whole pages. */
+function addPages(bytes: Buffer, there: Buffer, known: Buffer, digester: PageDigester): void {
+  const digestsFor = (from: number, to: number) =>
+    known.subarray((from / pageBytes) * digestBytes, (to / pageBytes) * digestBytes)
+  if (bytes.equals(there)) {
+    digester.addKnown(digestsFor(0, bytes.length))
+    return
+  }
+  for (let at = 0; at < bytes.length; at += pageBytes) {
+    const end = at + pageBytes
+    if (bytes.compare(there, at, end, at, end) === 0) digester.addKnown(digestsFor(at, end))
+    else digester.update(bytes.subarray(at, end))
+  }
+}
