@@ -116,6 +116,20 @@ describe('the disk of a node', () => {
     await written(world, 2)
   })
 
+  it('D9.keeper: is not written while a primary is stopped for its successor', async () => {
+    const world = await boot({ slots: [lease({ handover: 'uid-h' })] })
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    world.keeper.noted()
+    await clock.advance(10_000)
+    expect(await files()).toEqual([])
+    // A suspended primary has no successor, and its memory has to reach the disk.
+    const { holder } = lease()
+    world.slots = [lease({ handover: holder.uid })]
+    await clock.advance(1_000)
+    await written(world, 1)
+  })
+
   it('D9.keeper: has the newest of each slot, written once a minute, and no older one', async () => {
     const world = await boot()
     await add(world, 1)

@@ -67,6 +67,8 @@ const againMs = 20_000
 /** How long to keep files that no slot here wants: a Lease may be about to change. */
 const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
+/** Most time for which a piece of a file gives way to a handover, and the pause between two looks, ms. */
+const giveWayMs = { most: 20_000, look: 100 }
 
 interface Written {
   readonly on: OnDisk | undefined
@@ -197,6 +199,16 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     return due.sort((a, b) => a.at - b.at)[0]
   }
 
+  /** Clients wait while a primary is stopped for its successor, and the disk needs the processor and memory of both. */
+  const isHandingOver = () =>
+    (slots() ?? []).some(({ handover, holder }) => handover !== undefined && handover !== holder.uid)
+
+  async function pace(bytes: number, signal: AbortSignal): Promise<void> {
+    const until = clock.monotonic() + giveWayMs.most
+    while (isHandingOver() && clock.monotonic() < until) await clock.sleep(giveWayMs.look, signal)
+    await rate.take(bytes, signal)
+  }
+
   async function writeOne(lease: SlotLease, stored: Stored, signal: AbortSignal): Promise<void> {
     const name = slotName(lease)
     const { epoch, generation } = stored.manifest
@@ -205,7 +217,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       if (key === undefined) return
       const release = store.retain(lease, generation, epoch)
       try {
-        const sealed = await disk.write(stored, key, { signal, pace: bytes => rate.take(bytes, signal) })
+        const sealed = await disk.write(stored, key, { signal, pace: bytes => pace(bytes, signal) })
         note(name, sealed, clock.monotonic())
       } finally {
         release()
