@@ -88,7 +88,10 @@ async function shut(
   const { sentinel, log } = work
   const watches = await watchesOf(sentinel, pod.uid, signal)
   const graves = watches.filter(({ grave }) => grave !== 'none')
-  if (graves.length > 0) return await close(sentinel, graves, signal)
+  if (graves.length > 0) {
+    await close(sentinel, graves, signal)
+    return
+  }
   const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
   for (const { watch, init } of await runningOf(work, pod, signal))
     try {

@@ -23,14 +23,24 @@ export const watchesOf = async (
 ): Promise<Watched[]> =>
   (await sentinel.watches(signal)).filter(({ name }) => parseWatchName(name)?.uid === uid)
 
-/** Closes every redirect of these watches, or keeps it closed. */
+/**
+ * Closes every redirect of these watches, or keeps it closed.
+ * @returns true if each of them has one, and connections go where it leads.
+ */
 export async function close(
   sentinel: Pick<SentinelClient, 'redirect'>,
   watches: readonly Watched[],
   signal?: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
+  let closed = 0
   for (const { name, grave } of watches)
-    if (grave !== 'none') await unlessRefused(sentinel.redirect(name, signal))
+    if (grave !== 'none')
+      await unlessRefused(
+        sentinel.redirect(name, signal).then(() => {
+          closed += 1
+        }),
+      )
+  return closed > 0 && closed === watches.length
 }
 
 /** Removes all watches of a pod. */

@@ -24,6 +24,20 @@ describe('the agents of two nodes: ends of primaries', () => {
     expect(a.running.has('uid-p')).toBe(false)
   })
 
+  it.each([
+    ['stays in its Services while its redirect leads to its heir', false, 'True'],
+    ['leaves its Services at once where the redirect is refused', true, 'False'],
+  ])('D7.endpoints: a primary that is ended %s', async (_, refuses, status) => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    await vi.waitFor(() => expect([...a.watches.values()][0]?.heir).toBeDefined())
+    a.refusesRedirects = refuses
+    cluster.put('a', podOf('p', 'primary', { deleted: true }))
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'))
+    expect(serving('a', 'p')?.status).toBe(status)
+  })
+
   it('D7.deleted: also in the middle of a checkpoint, which is not waited for', async () => {
     await start('a', a)
     await start('b', b)

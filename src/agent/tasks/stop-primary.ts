@@ -68,8 +68,7 @@ export async function endPod(
 ): Promise<void> {
   const { sentinel, deaths, clock } = work
   const watches = await watchesOf(sentinel, pod.uid, signal)
-  await close(sentinel, watches, signal)
-  const isRedirected = watches.length > 0 && watches.every(({ grave }) => grave !== 'none')
+  const isRedirected = await close(sentinel, watches, signal)
   const running = await runningOf(work, pod, signal)
   const killed = Promise.all([
     endWatched(sentinel, watches),

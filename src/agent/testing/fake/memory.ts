@@ -38,6 +38,8 @@ export interface FakeMemory {
   readonly mourned: string[]
   /** True if the kernel has no rules for redirects. */
   noGraves: boolean
+  /** True if the kernel refuses to close a redirect. */
+  refusesRedirects: boolean
   readonly counts: { dumps: number; restores: number; lazyRestores: number; thaws: number; discards: number }
   /** Names of the stops in effect. */
   readonly stops: Set<string>
@@ -106,6 +108,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     burials: [],
     parted: [],
     noGraves: false,
+    refusesRedirects: false,
     able: true,
     registry: new Registry(),
     recalled: undefined,

@@ -37,7 +37,8 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
     },
     redirect: async name => {
       const watch = watchNamed(name)
-      if (watch.heir === undefined) throw new AgentError('SentinelRefused', 'no-grave')
+      if (watch.heir === undefined || memory.refusesRedirects)
+        throw new AgentError('SentinelRefused', 'no-grave')
       memory.watches.set(name, { ...watch, isClosed: true })
       memory.burials.push(name)
       return { microseconds: 1 }
