@@ -27,7 +27,7 @@ export async function openPeers(
   { options, identity, caches, log }: Pick<Resources, 'options' | 'identity' | 'caches' | 'log'>,
   store: GenerationStore,
   metrics: Pick<AgentMetrics, 'shipped'>,
-  { agree, onPlainReader }: Pick<PeerServerOptions, 'agree' | 'onPlainReader'>,
+  agree: PeerServerOptions['agree'],
 ): Promise<Peers> {
   const { reports } = caches.stores
   const onBuffer = collectBuffers()
@@ -39,7 +39,6 @@ export async function openPeers(
       return node === options.node ? undefined : node
     },
     ...(agree && { agree }),
-    ...(onPlainReader && { onPlainReader }),
     mayConnect: address => isPeerAddress(reports.list(), address),
     mayRead(reader, slot) {
       const lease = caches.leaseOf(slot)

@@ -25,6 +25,8 @@ import { type Identity, loadIdentity } from './transfer/identity.ts'
 
 export interface Resources {
   readonly options: AgentOptions
+  /** Of this agent. */
+  readonly version: string
   readonly log: Logger
   readonly metrics: ReturnType<typeof createMetrics>
   readonly api: Api
@@ -79,7 +81,20 @@ export async function openResources(options: AgentOptions, log: Logger, version:
     ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder },
   })
   return {
-    ...{ options, log, metrics, api, urgentApi, identity, heartbeatKey, caches, recorder, report, status },
+    ...{
+      options,
+      version,
+      log,
+      metrics,
+      api,
+      urgentApi,
+      identity,
+      heartbeatKey,
+      caches,
+      recorder,
+      report,
+      status,
+    },
     run: signal =>
       Promise.all([
         ...Object.values(caches.reflectors).map(reflector => reflector.run(signal)),

@@ -35,13 +35,12 @@ import { createDiskKeeper, type DiskKeeper } from './storage/keeper.ts'
 import { createBudgetMetrics } from './storage/metrics.ts'
 import { createInheritedConnections, createSever } from './tasks/inherited-connections.ts'
 import type { NodeCapabilities } from './tasks/task-context.ts'
-import { createPlainReaders, type PlainReaders } from './transfer/plain-readers.ts'
+import { areAllOf } from './transfer/agents-version.ts'
 import { createSaveTurns } from './transfer/turns.ts'
 import { prove, watchSentinel } from './watch-node.ts'
 
 /** Parts that exist only once the node has been entered. */
 interface Late {
-  readonly plainReaders: PlainReaders
   keeper?: DiskKeeper | undefined
   notLazy?: () => void
   core?: Core
@@ -57,7 +56,7 @@ const recallMs = 20_000
  */
 export async function workOnNode(resources: Resources, signal: AbortSignal): Promise<void> {
   const { caches, status } = resources
-  const late: Late = { plainReaders: createPlainReaders(clock) }
+  const late: Late = {}
   const [entered] = await Promise.all([
     enter(resources, late, signal),
     ...Object.values(caches.reflectors).map(reflector => reflector.synced(signal)),
@@ -67,10 +66,9 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
   late.notLazy = metrics.notLazy
   tellBudgets(resources, entered, late)
-  const peers = await openPeers(resources, entered.store, metrics, {
-    agree: (node, request) => late.core?.agree(node, request),
-    onPlainReader: late.plainReaders.note,
-  })
+  const peers = await openPeers(resources, entered.store, metrics, (node, request) =>
+    late.core?.agree(node, request),
+  )
   const tools = await toolsOf(resources, entered, { peers, metrics, late }, signal)
   const core = createCore(platformOf(resources, entered, { tools, state, peers, late }), signal)
   late.core = core
@@ -78,12 +76,16 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   await run(resources, entered, { core, state, peers, late }, signal)
 }
 
-function enter({ options, status, log }: Resources, late: Late, signal: AbortSignal): Promise<Node> {
+function enter(
+  { options, version, caches, status, log }: Resources,
+  late: Late,
+  signal: AbortSignal,
+): Promise<Node> {
   return enterNode(
     {
       ...{ options, clock, random, log },
       relieve: async bytes => late.keeper?.relieve(bytes),
-      digestByPage: () => !late.plainReaders.any,
+      digestByPage: () => areAllOf(version, caches.stores.reports.list()),
       onNotLazy(problem) {
         late.notLazy?.()
         status.checks = status.checks.map(check =>

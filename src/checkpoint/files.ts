@@ -19,7 +19,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-export async function writeDurably(path: string, content: string | Uint8Array): Promise<void> {
+export async function writeDurably(path: string, content: string | Iterable<Uint8Array>): Promise<void> {
   const file = await open(path, 'wx', 0o600)
   try {
     await file.writeFile(content)

@@ -48,6 +48,11 @@ export interface GenerationStore {
    */
   unread(slot: SlotKey, signal: AbortSignal): Promise<void>
   /**
+   * Resolves when no announced reader works on the slot. Those that only read files here do not count, such as the disk.
+   * @throws the signal's reason
+   */
+  received(slot: SlotKey, signal: AbortSignal): Promise<void>
+  /**
    * Call once, before anything else: takes over the generations of an earlier process.
    * @returns the directories that it discarded, and why.
    */

@@ -96,8 +96,9 @@ export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.
 const plainPath = /^(?!\/)(?!.*\/\/)(?!.*\/$)[^\0\\]{1,1024}$/
 
 export function isGenerationPath(path: string): boolean {
-  if (!plainPath.test(path) || ownNames.has(path)) return false
-  return path.split('/').every(part => part !== '.' && part !== '..' && part.length <= 255)
+  const parts = path.split('/')
+  if (!plainPath.test(path) || ownNames.has(parts[0] ?? '')) return false
+  return parts.every(part => part !== '.' && part !== '..' && part.length <= 255)
 }
 
 /**

@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto'
-import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
+import { mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
+import { zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../kube/clock.ts'
 import { seededRandom, systemRandom } from '../kube/random.ts'
+import { contentDigest, formatHeader, kinds } from './delta/records.ts'
 import { applyDelta, encodeDelta } from './delta.ts'
 import type { GenerationFile } from './manifest.ts'
 import { createPageDigester } from './page-digests.ts'
@@ -152,6 +154,60 @@ describe('D7.digests: a generation with digests by page', () => {
     })
     expect(await restarted.load()).toEqual([])
     expect(restarted.latest(slotKey)?.manifest).toEqual(theirs?.manifest)
+  })
+
+  it('is refused if a peer copies from where no page begins, so that known digests are of other bytes', async () => {
+    const [source, holder] = [newStore(), newStore()]
+    const first = await add(source, 1, memoryOf(300))
+    const theirs = await applyDelta(encodeDelta(undefined, first), undefined, await holder.begin(slotKey, 1))
+    const files = first.manifest.files.filter(({ path }) => path === 'pages-1.img')
+    const bytes = files.reduce((sum, { size }) => sum + size, 0)
+    const index = first.manifest.files.findIndex(({ path }) => path === 'pages-1.img')
+    // A copy of each page from one byte further on, but where that would reach beyond what is read at once.
+    const records = Array.from({ length: 300 }, (_, page) => {
+      const copy = Buffer.alloc(17)
+      copy.writeUInt8(kinds.copy)
+      copy.writeUInt32LE(index, 1)
+      copy.writeUIntLE(page * 4096 + (page % 128 === 127 || page === 299 ? 0 : 1), 5, 6)
+      copy.writeUIntLE(4096, 11, 6)
+      return copy
+    })
+    const base = { epoch: 1, generation: 1, digest: contentDigest(first.manifest) }
+    const header = formatHeader({ manifest: { ...first.manifest, generation: 2, files, bytes }, base })
+    const ends = Buffer.from([kinds.endOfFile, kinds.end])
+    const stream = zstdCompressSync(Buffer.concat([header, ...records, ends]))
+    await expect(applyDelta(inPieces(stream), theirs, await holder.begin(slotKey, 2))).rejects.toThrow(
+      'pages-1.img differs from its manifest',
+    )
+  })
+
+  it('has the same digest when a read ends within a page', async () => {
+    const memory = memoryOf(300)
+    const store = newStore()
+    await add(store, 1, memory)
+    const file = await open(join(root, 'probe'), 'w')
+    const prototype = Object.getPrototypeOf(file)
+    await file.close()
+    const { read } = prototype
+    let isCut = false
+    const cut = vi.spyOn(prototype, 'read').mockImplementation(async function (
+      this: unknown,
+      ...[buffer, offset, length, position]: readonly unknown[]
+    ) {
+      const result = await read.call(this, buffer, offset, length, position)
+      if (isCut || position !== 0 || result.bytesRead < 500_000) return result
+      isCut = true
+      return { ...result, bytesRead: 1000 }
+    })
+    try {
+      const second = await add(store, 2, new Map([...memory, [1200, page()]]))
+      const image = imageOf(second)
+      expect(isCut).toBe(true)
+      cut.mockRestore()
+      expect(image?.sha256).toBe(digestOf(await readFile(join(second.dir, 'pages-1.img'))))
+    } finally {
+      cut.mockRestore()
+    }
   })
 
   it('is refused if its pages are not those of the manifest', async () => {

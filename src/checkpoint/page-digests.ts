@@ -2,10 +2,11 @@
  * Digests of large images of memory, page by page: the digest of a page that has not changed is known already. The
  * digest of such a file (`byPage`) is the SHA-256 of the digests of its pages. They lie beside the files.
  */
-import { hash } from 'node:crypto'
+import { createHash, hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { writeDurably } from './files.ts'
+import { setImmediate } from 'node:timers/promises'
+import { chunkBytes, writeDurably } from './files.ts'
 import { type GenerationFile, pageDigestsName } from './manifest.ts'
 import { digestBytes, digestBytesOf, isSystemError, pageBytes, type Stored } from './stored.ts'
 
@@ -13,21 +14,36 @@ export interface PageDigester {
   /** True where a page begins. */
   readonly isAtPage: boolean
   update(bytes: Buffer): void
-  /** Adds whole pages by their digests. Only where a page begins. */
+  /** Adds whole pages by their digests. Only where a page begins: see `isAtPage`. */
   addKnown(digests: Buffer): void
+  /** Every byte of the file must have come. */
   finish(): { readonly sha256: string; readonly digests: Buffer }
 }
+
+/** Bytes of digests. */
+const hashedAtOnce = 64 * 1024
 
 /** @param size of the file: no more bytes may follow. */
 export function createPageDigester(size: number): PageDigester {
   const digests = Buffer.alloc(digestBytesOf(size))
+  const whole = createHash('sha256')
   let used = 0
+  /** Bytes of `digests` that `whole` has. */
+  let hashed = 0
   const page = Buffer.allocUnsafe(pageBytes)
   let filled = 0
 
   const add = (bytes: Buffer) => {
-    hash('sha256', bytes, 'buffer').copy(digests, used)
-    used += digestBytes
+    note(hash('sha256', bytes, 'buffer'))
+  }
+  const note = (known: Buffer) => {
+    used += known.copy(digests, used)
+    if (used - hashed >= hashedAtOnce) hashSome()
+  }
+  // In pieces: this thread must not be busy for long at the end.
+  const hashSome = () => {
+    whole.update(digests.subarray(hashed, used))
+    hashed = used
   }
   return {
     get isAtPage() {
@@ -49,18 +65,20 @@ export function createPageDigester(size: number): PageDigester {
       }
     },
     addKnown(known) {
-      used += known.copy(digests, used)
+      if (filled > 0 || known.length % digestBytes > 0) throw new Error('not whole pages')
+      note(known)
     },
     finish() {
       if (filled > 0) add(page.subarray(0, filled))
-      return { sha256: hash('sha256', digests.subarray(0, used), 'hex'), digests }
+      hashSome()
+      return { sha256: whole.digest('hex'), digests }
     },
   }
 }
 
 /** Writes the digests of all files that have them, in the order of the manifest. */
 export async function writePageDigests(dir: string, all: readonly Buffer[]): Promise<void> {
-  if (all.length > 0) await writeDurably(join(dir, pageDigestsName), Buffer.concat(all))
+  if (all.length > 0) await writeDurably(join(dir, pageDigestsName), all)
 }
 
 /** The digests of the pages of files, by path. */
@@ -79,7 +97,17 @@ export async function readPageDigests({ dir, manifest }: Stored): Promise<PageDi
   for (const { path, size, sha256 } of files) {
     const digests = all.subarray(at, at + digestBytesOf(size))
     at += digestBytesOf(size)
-    if (hash('sha256', digests, 'hex') === sha256) found.set(path, digests)
+    if ((await digestOf(digests)) === sha256) found.set(path, digests)
   }
   return found
+}
+
+/** Lets others run meanwhile. */
+async function digestOf(bytes: Buffer): Promise<string> {
+  const whole = createHash('sha256')
+  for (let at = 0; at < bytes.length; at += chunkBytes) {
+    whole.update(bytes.subarray(at, at + chunkBytes))
+    await setImmediate()
+  }
+  return whole.digest('hex')
 }

@@ -27,6 +27,9 @@ export interface SealOptions {
   readonly signal: AbortSignal | undefined
 }
 
+/** The digests of two generations are in the memory of the agent at once: 8 MiB for each GiB. */
+const largestByPage = 8 * 2 ** 30
+
 interface Sealed {
   readonly files: readonly GenerationFile[]
   readonly bytes: number
@@ -40,13 +43,17 @@ export async function sealFiles(dir: string, options: SealOptions): Promise<Seal
   const { known, reserve, byPage, signal } = options
   const tree = await privateTree(dir)
   const vouched = new Map(known.map(file => [file.path, file]))
-  const found = await sizesOf(dir, tree.files)
+  const hasDigests = known.some(({ byPage }) => byPage)
+  const found = await sizesOf(
+    dir,
+    tree.files.filter(path => !hasDigests || path !== pageDigestsName),
+  )
   for (const { path, size } of known)
     if (found.find(file => file.path === path)?.size !== size)
       throw new CheckpointError('BadDraft', `${path} has another size than its manifest says`)
   const isByPage = ({ path, size }: Sized) =>
     vouched.get(path)?.byPage === true ||
-    (byPage && !vouched.has(path) && isPages.test(path) && size >= smallestCompared)
+    (byPage && !vouched.has(path) && isPages.test(path) && size >= smallestCompared && size <= largestByPage)
   reserve(bytesOnDisk(found.map(file => (isByPage(file) ? { ...file, byPage: true } : file))))
   const pages = found.filter(file => isByPage(file) && !vouched.has(file.path))
   await using digester = await createPagesDigester(dir, found, pages, options.base)
@@ -71,7 +78,6 @@ interface Sized {
 async function sizesOf(dir: string, paths: readonly string[]): Promise<readonly Sized[]> {
   const found: Sized[] = []
   for (const path of paths) {
-    if (path === pageDigestsName) continue
     if (!isGenerationPath(path))
       throw new CheckpointError(
         'BadDraft',
@@ -106,9 +112,11 @@ async function createPagesDigester(
       try {
         const digester = createPageDigester(size)
         const parts = before?.plan.get(path)
-        if (parts !== undefined && before !== undefined)
-          await digestChanges(file, parts, before, digester, signal)
-        else await digestAll(file, digester, signal)
+        const read =
+          parts !== undefined && before !== undefined
+            ? await digestChanges(file, parts, before, digester, signal)
+            : await digestAll(file, digester, signal)
+        if (read !== size) throw new CheckpointError('BadDraft', `${path} changes while it is read`)
         await file.sync()
         const result = digester.finish()
         digests.push(result.digests)
@@ -136,33 +144,47 @@ async function knownOf(
   }
 }
 
-async function digestAll(file: FileHandle, digester: PageDigester, signal: AbortSignal | undefined) {
+/** @returns the number of bytes. */
+async function digestAll(
+  file: FileHandle,
+  digester: PageDigester,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  let size = 0
   for await (const chunk of chunksOf(file)) {
     signal?.throwIfAborted()
     digester.update(chunk)
+    size += chunk.length
   }
+  return size
 }
 
-/** Compares the pages with those of the generation before, and digests those that differ. */
+/**
+ * Compares the pages with those of the generation before, and digests those that differ.
+ * @returns the number of bytes.
+ */
 async function digestChanges(
   file: FileHandle,
   parts: readonly Part[],
   { reader, digestsOf }: Before,
   digester: PageDigester,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<number> {
+  let size = 0
   let index = 0
   /** Bytes of the current part that are digested. */
   let done = 0
   for await (const chunk of chunksOf(file)) {
     signal?.throwIfAborted()
+    size += chunk.length
     for (let from = 0; from < chunk.length; ) {
       const { length, like } = parts[index] ?? { length: Number.POSITIVE_INFINITY }
       const bytes = chunk.subarray(from, from + length - done)
       const known = like && digestsOf(like.file)
       const offset = (like?.offset ?? 0) + done
       const there = like && known && (await readOrNothing(reader, like.file, offset, bytes.length))
-      if (there === undefined || known === undefined || bytes.length % pageBytes > 0) digester.update(bytes)
+      const isWhole = digester.isAtPage && offset % pageBytes === 0 && bytes.length % pageBytes === 0
+      if (there === undefined || known === undefined || !isWhole) digester.update(bytes)
       else addPages(bytes, there, known.subarray((offset / pageBytes) * digestBytes), digester)
       from += bytes.length
       done += bytes.length
@@ -172,6 +194,7 @@ async function digestChanges(
       }
     }
   }
+  return size
 }
 
 /** The generation before may be damaged: then its pages count as changed. */

@@ -65,6 +65,62 @@ const unless =
     if (!isSystemError(error, ...codes)) throw error
   }
 
+/**
+ * Resolves when this holds.
+ * @param waiting the callbacks for when it may have changed.
+ * @throws the signal's reason
+ */
+const untilTrue = (holds: () => boolean, waiting: Set<() => void>, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve, reject) => {
+    const end = () => {
+      waiting.delete(look)
+      signal.removeEventListener('abort', onAbort)
+    }
+    const onAbort = () => {
+      end()
+      reject(signal.reason)
+    }
+    const look = () => {
+      if (!holds()) return
+      end()
+      resolve()
+    }
+    if (signal.aborted) return onAbort()
+    signal.addEventListener('abort', onAbort)
+    waiting.add(look)
+    look()
+  })
+
+/** @param isRead true if a generation of this slot (`slotName`) is being read. */
+function createReaders(isRead: (slot: string) => boolean) {
+  /** Callbacks for when a reader releases a generation, or an announced reader is done. */
+  const waiting = new Set<() => void>()
+  /** Announced readers, with slot names. */
+  const announced = new Set<{ readonly slot: string }>()
+  const tell = () => {
+    for (const look of [...waiting]) look()
+  }
+  const isAnnounced = (slot: string) => [...announced].some(reader => reader.slot === slot)
+  return {
+    tell,
+    announceReader(slot: SlotKey) {
+      const reader = { slot: slotName(slot) }
+      announced.add(reader)
+      return () => {
+        if (announced.delete(reader)) tell()
+      }
+    },
+    unread(slot: SlotKey, signal: AbortSignal) {
+      const name = slotName(slot)
+      return untilTrue(() => !isRead(name) && !isAnnounced(name), waiting, signal)
+    },
+    received(slot: SlotKey, signal: AbortSignal) {
+      const name = slotName(slot)
+      return untilTrue(() => !isAnnounced(name), waiting, signal)
+    },
+  }
+}
+
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
   const { digestByPage = () => true } = options
@@ -73,13 +129,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
-  /** Callbacks for when a reader releases a generation, or an announced reader is done. */
-  const waiting = new Set<() => void>()
-  const tellWaiting = () => {
-    for (const look of [...waiting]) look()
-  }
-  /** Announced readers, with slot names. */
-  const announced = new Set<{ readonly slot: string }>()
+  const readers = createReaders(slot => (slots.get(slot) ?? []).some(entry => entry.readers > 0))
   let bytes = 0
 
   const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
@@ -183,7 +233,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       if (released) return
       released = true
       entry.readers -= 1
-      tellWaiting()
+      readers.tell()
       // No caller waits for this removal. A generation that cannot be removed still counts, and the next removal
       // retries.
       if (entry.doomed) doom(entry).catch(() => undefined)
@@ -359,35 +409,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         throw new CheckpointError('NoSuchGeneration', `this node does not have generation ${generation}`)
       return hold(entry)
     },
-    announceReader(slot) {
-      const reader = { slot: slotName(slot) }
-      announced.add(reader)
-      return () => {
-        if (announced.delete(reader)) tellWaiting()
-      }
-    },
-    unread: (slot, signal) =>
-      new Promise((resolve, reject) => {
-        const end = () => {
-          waiting.delete(look)
-          signal.removeEventListener('abort', onAbort)
-        }
-        const onAbort = () => {
-          end()
-          reject(signal.reason)
-        }
-        const look = () => {
-          const name = slotName(slot)
-          if ((slots.get(name) ?? []).some(({ readers }) => readers > 0)) return
-          if ([...announced].some(reader => reader.slot === name)) return
-          end()
-          resolve()
-        }
-        if (signal.aborted) return onAbort()
-        signal.addEventListener('abort', onAbort)
-        waiting.add(look)
-        look()
-      }),
+    announceReader: readers.announceReader,
+    unread: readers.unread,
+    received: readers.received,
     async load() {
       await mkdir(root, { recursive: true, mode: 0o700 })
       const dropped: Dropped[] = []

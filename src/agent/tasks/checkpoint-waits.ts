@@ -143,8 +143,8 @@ export const untilFetched = (
     signal,
   )
 
-/** The operator counts the time of the stop from its request on, ms. */
-const inTransitMs = 5_000
+/** The operator counts the time of a handover from its request on, so little of that may pass before the stop, ms. */
+const inTransitMs = 3_000
 
 /**
  * Waits until no holder receives a generation any more, for a few seconds at most. A stopped primary would stay stopped
@@ -154,7 +154,7 @@ export const untilArrived = (
   { clock, store }: Pick<CheckpointWaits, 'clock' | 'store'>,
   { lease }: Pick<TaskOf<'handOver'>, 'lease'>,
   signal: AbortSignal,
-): Promise<void> => atMost(clock, inTransitMs, either => store.unread(lease, either), signal)
+): Promise<void> => atMost(clock, inTransitMs, either => store.received(lease, either), signal)
 
 /**
  * A holder that is slow, or pretends to be, must not make all memory older. Once another holder reports this

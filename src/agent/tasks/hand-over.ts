@@ -31,13 +31,14 @@ export async function handOver(
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = task
   const slot = slotName(lease)
+  const name = nameOf(pod)
+  // If an earlier agent has left it stopped, the last generation may be the one in transit.
+  if (!(await isThere(sentinel, name))) await untilArrived(work, task, signal)
   await untilUnfenced(work, task, signal)
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
   await work.lazyPages.whole(pod.uid, signal)
-  await untilArrived(work, task, signal)
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
-  const name = nameOf(pod)
   let isPromised = false
   const resumeProbes = work.suspendProbes(pod.uid)
   const stoppedAt = clock.monotonic()

@@ -17,7 +17,7 @@ import { bodyOf, StreamBroken } from './body.ts'
 import type { Apply } from './codec.ts'
 import { connectPeer, type Peer } from './connection.ts'
 import type { Identity } from './identity.ts'
-import { formatGo, formatRequest, goAnswerOf, parseHead, requestHeaders } from './protocol.ts'
+import { formatGo, formatRequest, goAnswerOf, parseHead } from './protocol.ts'
 import { type ReceivedGeneration, receiveGeneration } from './receive.ts'
 import { createWatchdog } from './watchdog.ts'
 
@@ -134,7 +134,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     try {
       signal.throwIfAborted()
       onSend?.()
-      const headers = { ...requestHeaders, ':path': path, ':method': method }
+      const headers = { ':path': path, ':method': method }
       return { stream: session.request(headers, { endStream: true }), endUse }
     } catch (error) {
       // The connection closed at this moment.

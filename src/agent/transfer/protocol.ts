@@ -17,8 +17,6 @@ export interface GenerationRequest {
   readonly after: Version | undefined
   /** A generation that the answer may be a difference to, if the source has it, too. */
   readonly base: Version | undefined
-  /** The asking node reads files with digests by page; agents of the version before do not. */
-  readonly readsByPage?: boolean
 }
 
 export interface GenerationHead {
@@ -75,15 +73,6 @@ function slotBefore(path: string): SlotKey | undefined {
   const [, namespace, set, slot, life] = /^([^/]+)\/([^/]+)\/(0|[1-9]\d{0,8})\/([^/]+)$/.exec(path) ?? []
   return slotKeyIn({ namespace, set, slot: Number(slot), life })
 }
-
-/** Tells that the asking agent reads generations whose files have digests by page. */
-const digestsHeader = 'understudy-digests'
-const byPage = 'by-page'
-
-export const requestHeaders = { [digestsHeader]: byPage } as const
-
-export const readsDigestsByPage = (fields: Readonly<Record<string, unknown>>): boolean =>
-  fields[digestsHeader] === byPage
 
 const headers = {
   version: 'understudy-version',

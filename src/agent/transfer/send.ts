@@ -16,14 +16,13 @@ export interface SendOptions {
   readonly signal: AbortSignal
 }
 
-/** Returns the generation that would answer this request now. The asking node cannot check every one. */
+/** Returns the generation that would answer this request now. */
 export function newest(
   store: Pick<GenerationStore, 'latest'>,
   request: GenerationRequest,
 ): Stored | undefined {
   const stored = store.latest(request.slot)
-  if (stored === undefined || !isNewer(versionOf(stored.manifest), request.after)) return undefined
-  return request.readsByPage || stored.manifest.files.every(({ byPage }) => !byPage) ? stored : undefined
+  return stored !== undefined && isNewer(versionOf(stored.manifest), request.after) ? stored : undefined
 }
 
 /**

@@ -23,7 +23,7 @@ import type { Identity } from './identity.ts'
 import { keepAlive } from './keep-alive.ts'
 import { createKeyedSignal } from './keyed-signal.ts'
 import { peerFingerprint, pinnedTls } from './pinned.ts'
-import { type GenerationRequest, parseGo, parseRequest, readsDigestsByPage, statusOfGo } from './protocol.ts'
+import { type GenerationRequest, parseGo, parseRequest, statusOfGo } from './protocol.ts'
 import { newest, sendGeneration } from './send.ts'
 import { shareEncoding } from './share-encoding.ts'
 import { createTurns } from './turns.ts'
@@ -50,8 +50,6 @@ export interface PeerServerOptions {
   readonly mayRead: (node: string, slot: SlotKey) => boolean
   /** True while another node needs the slot's newest generation before that node. Default: never. */
   readonly isLater?: ((node: string, slot: SlotKey) => boolean) | undefined
-  /** Called for each request of an agent that cannot check files with digests by page. */
-  readonly onPlainReader?: () => void
   /** Answers a node that uses a grant; undefined: not yet. */
   readonly agree?: (node: string, request: GoRequest) => Promise<GoAnswer> | undefined
   readonly clock: Clock
@@ -153,11 +151,9 @@ export async function createPeerServer(options: PeerServerOptions): Promise<Peer
       if (node === undefined) return answer(stream, 403)
       if (method === 'POST') return void agree(stream, node, path)
       if (method !== 'GET') return answer(stream, 405)
-      const asked = parseRequest(path)
-      if (asked === undefined) return answer(stream, 400)
-      if (!mayRead(node, asked.slot)) return answer(stream, 403)
-      const request = { ...asked, readsByPage: readsDigestsByPage(headers) }
-      if (!request.readsByPage) options.onPlainReader?.()
+      const request = parseRequest(path)
+      if (request === undefined) return answer(stream, 400)
+      if (!mayRead(node, request.slot)) return answer(stream, 403)
       // A receiver that asks for the next generation has stored the previous one, or never will.
       settling.get(slotName(request.slot))?.abort()
       give(stream, request, node, nodeNow, settling).catch((error: unknown) => {

@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import { type PageDigests, readPageDigests } from '../page-digests.ts'
@@ -51,16 +52,17 @@ async function* records(
   const plan = base === undefined ? undefined : await planDelta(base, next)
   const digests = base === undefined ? undefined : await loadDigests(base, next)
   const reader = base === undefined ? undefined : createWindowReader(base)
+  const own = createWindowReader(next)
   const writer = createRecordWriter()
   try {
-    for (const file of next.manifest.files) {
+    for (const [index, file] of next.manifest.files.entries()) {
       const parts = plan?.get(file.path) ?? [{ length: file.size }]
       const path = join(next.dir, file.path)
       const byDigests = digests?.sideBySide(file.path, parts)
       const steps =
         byDigests === undefined
           ? encodeFile(path, parts, reader, writer)
-          : encodePages(path, parts, byDigests, writer)
+          : encodePages(index, parts, byDigests, own, writer)
       for await (const _ of steps) {
         signal?.throwIfAborted()
         yield* writer.take()
@@ -70,6 +72,7 @@ async function* records(
     writer.mark(kinds.end)
     yield* writer.take(true)
   } finally {
+    await own.close()
     await reader?.close()
   }
 }
@@ -99,35 +102,38 @@ async function loadDigests(base: Stored, next: Stored) {
   }
 }
 
-/** Writes the records of a file whose pages are compared by their digests, and yields after each chunk that is read. */
+/** Runs of pages between two turns of the event loop. */
+const runsAtOnce = 8192
+
+/** Writes the records of a file whose pages are compared by their digests, and yields now and then. */
 async function* encodePages(
-  path: string,
+  file: number,
   parts: readonly Part[],
   digests: SideBySide,
+  reader: WindowReader,
   writer: RecordWriter,
 ): AsyncGenerator<void> {
-  const file = await open(path, 'r')
-  try {
-    const buffer = Buffer.allocUnsafe(chunkBytes)
-    let at = 0
-    for (const part of parts) {
-      for (const { length, from } of runsOf(part, at, digests)) {
-        if (from !== undefined) writer.copy(from.file, from.offset, length)
-        else
-          for (let done = 0; done < length; ) {
-            const { bytesRead } = await file.read(buffer, 0, Math.min(chunkBytes, length - done), at + done)
-            if (bytesRead === 0)
-              throw new CheckpointError('Corrupt', 'a file is shorter than its manifest says')
-            writer.literal(buffer.subarray(0, bytesRead))
-            done += bytesRead
-            yield
-          }
-        at += length
+  let at = 0
+  let runs = 0
+  for (const part of parts)
+    for (const { length, from } of runsOf(part, at, digests)) {
+      runs += 1
+      if (runs % runsAtOnce === 0) {
+        await setImmediate()
+        yield
       }
+      if (from !== undefined) writer.copy(from.file, from.offset, length)
+      else
+        for (let done = 0; done < length; ) {
+          // Up to the end of a window: most runs are a page or two.
+          const most = Math.min(length - done, chunkBytes - ((at + done) % chunkBytes))
+          const known = reader.peek(file, at + done, most)
+          writer.literal(known ?? (await reader.read(file, at + done, most)))
+          if (known === undefined) yield
+          done += most
+        }
+      at += length
     }
-  } finally {
-    await file.close()
-  }
 }
 
 interface Run {

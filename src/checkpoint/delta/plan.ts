@@ -39,8 +39,9 @@ export type Plan = ReadonlyMap<string, readonly Part[]>
 /** Returns the parts of each file to compare, by path. Reads page maps and archives of both generations. */
 export async function planDelta(base: Stored, next: Stored): Promise<Plan> {
   const indexes = new Map(base.manifest.files.map((file, index) => [file.path, index]))
-  const sameContent = new Map(base.manifest.files.map((file, index) => [file.sha256, index]))
-  const twinOf = ({ sha256 }: GenerationFile) => sameContent.get(sha256)
+  const contentOf = ({ sha256, size, byPage }: GenerationFile) => `${sha256} ${size} ${byPage === true}`
+  const sameContent = new Map(base.manifest.files.map((file, index) => [contentOf(file), index]))
+  const twinOf = (file: GenerationFile) => sameContent.get(contentOf(file))
   const wanted = next.manifest.files.filter(
     file => file.size >= smallestCompared && twinOf(file) === undefined,
   )

@@ -60,6 +60,27 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
       for (const look of [...waiting]) look()
     }
   }
+  /** Resolves when no reader of the slot is left. */
+  const received = (slot: SlotKey, signal: AbortSignal): Promise<void> =>
+    new Promise((resolve, reject) => {
+      const name = slotName(slot)
+      const onAbort = () => {
+        waiting.delete(look)
+        reject(signal.reason)
+      }
+      const look = () => {
+        if ((readers.get(name) ?? 0) > 0) return
+        waiting.delete(look)
+        signal.removeEventListener('abort', onAbort)
+        resolve()
+      }
+      if (signal.aborted) reject(signal.reason)
+      else {
+        signal.addEventListener('abort', onAbort, { once: true })
+        waiting.add(look)
+        look()
+      }
+    })
   return {
     async begin(slot, generation): Promise<Draft> {
       const dir = nextName()
@@ -112,26 +133,9 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
     lend: () => () => undefined,
     retain: slot => hold(`${slotName(slot)} read`),
     announceReader: slot => hold(slotName(slot)),
-    unread: (slot, signal) =>
-      new Promise((resolve, reject) => {
-        const name = slotName(slot)
-        const onAbort = () => {
-          waiting.delete(look)
-          reject(signal.reason)
-        }
-        const look = () => {
-          if ((readers.get(name) ?? 0) > 0) return
-          waiting.delete(look)
-          signal.removeEventListener('abort', onAbort)
-          resolve()
-        }
-        if (signal.aborted) reject(signal.reason)
-        else {
-          signal.addEventListener('abort', onAbort, { once: true })
-          waiting.add(look)
-          look()
-        }
-      }),
+    // Nothing here only reads files.
+    unread: received,
+    received,
     load: async () => [],
   }
 }
