@@ -152,6 +152,21 @@ describe('D7.ending: a pod that was called and did not answer in time', () => {
     }
   })
 
+  it('has the time to answer once its agent has told that it resumes, however long ago it was called', () => {
+    const comes = { ...slow, stage: { ...stageOf(slow), resuming: true } }
+    const resumes = (resumingSince: number, given = lease) =>
+      at(given, { comingSince: 20_000, calledSince: 20_000, resumingSince }, [comes, h1])
+    expect(actions(resumes(49_000))).toEqual([])
+    expect(plan(resumes(41_000)).requeueAfterMs).toBe(1_000)
+    const [late] = ofType(resumes(40_000), 'writeSlot')
+    expect(late).toMatchObject({ lease: { ending: slow.uid } })
+    expect(late?.unresumed).toBeUndefined()
+    // Its agent ends it as soon as it reads this Lease.
+    expect(actions(resumes(49_000, told))).toEqual([])
+    // The cache may not show yet that it resumes.
+    expect(ofType(at(lease), 'writeSlot')).toMatchObject([{ unresumed: { name: 'h0', uid: slow.uid } }])
+  })
+
   it('is not deleted for its gate, which it has passed, if it was a cold backup', () => {
     const cold = { ...slow, kind: 'coldbackup', gate: 'open' } as const
     const others = [makeUnderstudy('c1', { kind: 'coldbackup', gate: 'open' }), h1]

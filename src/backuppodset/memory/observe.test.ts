@@ -4,7 +4,7 @@ import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { parseSet } from '../../api/parse.ts'
-import { holdInitContainer, podConditions, savedAnnotation } from '../../api/pod-contract.ts'
+import { holdInitContainer, podConditions, savedAnnotation, servingReasons } from '../../api/pod-contract.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -355,6 +355,19 @@ it('D7.ending: since when somebody is called, and others before it, is known unt
   expect(await at('hotbackup', [{ type: podConditions.serving, status: 'True' }])).toMatchObject(unknown)
   expect(await at('primary', [])).toMatchObject(unknown)
   expect(await observed(lease, {}, { pod: running })).toMatchObject(unknown)
+})
+
+it('D7.ending: since when a called pod resumes is known until it is on stage', async () => {
+  const lease = makeLease(makePrimary('h0', 0), { node: 'n1', holders: [], kept: [] })
+  const at = async (condition: Omit<PodCondition, 'type'>, type = 'hotbackup') => {
+    const pod = understudyOf([{ type: podConditions.serving, ...condition }], type)
+    return (await observed(lease, {}, { pod }))?.resumingSince
+  }
+  const resuming = { status: 'False', reason: servingReasons.resuming }
+  expect(await at(resuming)).toEqual(expect.any(Number))
+  expect(await at({ status: 'False', reason: servingReasons.offStage })).toBeUndefined()
+  expect(await at({ status: 'True' })).toBeUndefined()
+  expect(await at(resuming, 'primary')).toBeUndefined()
 })
 
 it('D7.handover-unready: since when a Lease asks for no handover is known by our own clock', async () => {

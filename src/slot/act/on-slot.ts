@@ -9,6 +9,7 @@ import { promote } from './promote.ts'
 import { retire } from './relabel.ts'
 import { stateSilence } from './state-silence.ts'
 import { requireGone } from './still-gone.ts'
+import { requireNotResumed } from './still-not-resumed.ts'
 import { requireStanding } from './still-standing.ts'
 import { requireUnready } from './still-unready.ts'
 import { deleteLease, writeLease, writePolicy } from './write-lease.ts'
@@ -59,6 +60,8 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
 
 async function writeSlot(context: SlotContext, action: SlotActionOf<'writeSlot'>): Promise<void> {
   if (action.standing) await requireStanding(context, action.standing)
+  // An agent that was away for long may come at the moment at which its pod is given up.
+  else if (action.unresumed) await requireNotResumed(context, action.unresumed)
   else if (action.lease.ending !== undefined) await requireUnready(context, action.lease.holder.name, action)
   if (action.ends) await requireGone(context, action.ends)
   const at = context.monotonic()

@@ -1,9 +1,11 @@
 import { expect, it } from 'vitest'
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
-import { fakeApi } from '../../kube/testing/fake-api.ts'
+import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
 import { makePodObject } from '../testing/objects.ts'
 import { makeSlotContext } from '../testing/slot-context.ts'
+import { makeHolder, makeLease } from '../testing/slots.ts'
+import { actOnSlot } from './on-slot.ts'
 import { requireNotResumed } from './still-not-resumed.ts'
 
 const asked = (uid: string, status?: string, reason?: string) => {
@@ -16,6 +18,25 @@ const asked = (uid: string, status?: string, reason?: string) => {
     },
   })
   return requireNotResumed(makeSlotContext({ urgentApi }), { name: 'h', uid: 'uid-h' })
+}
+
+/** Tells a called pod to end. @returns how many Leases were written */
+const ended = async (reason: string) => {
+  const conditions = [{ type: podConditions.serving, status: 'False', reason }]
+  const pod = makePodObject('h', { status: { conditions } })
+  let written = 0
+  const api = fakeApi({
+    patch: async (_, __, { body }) => {
+      written += 1
+      return makeObject(body)
+    },
+  })
+  const holder = { name: 'h', uid: pod.metadata.uid }
+  const lease = { ...makeLease(makeHolder('h', 0)), holder, ending: pod.metadata.uid }
+  const context = makeSlotContext({ api, urgentApi: fakeApi({ get: async () => pod }) })
+  const about = { restarts: 0, stateLost: false, unresumed: holder }
+  const outcome = actOnSlot(context, { type: 'writeSlot', lease, version: '1', ...about })
+  return { code: await outcome.then(({ type }) => type).catch(({ code }) => code), written }
 }
 const { resuming, notAnswering, onStage, offStage, died } = servingReasons
 
@@ -34,4 +55,9 @@ it('one of which no agent has told that it resumes is passed over, and one that 
     await expect(asked('uid-h', 'False', reason)).resolves.toBeUndefined()
   await expect(asked('another', 'False', resuming)).resolves.toBeUndefined()
   await expect(asked('gone')).resolves.toBeUndefined()
+})
+
+it('D7.ending: a called pod is not told to end if the API server says that it has begun to resume', async () => {
+  expect(await ended(resuming)).toEqual({ code: 'Conflict', written: 0 })
+  expect(await ended(offStage)).toEqual({ code: 'done', written: 1 })
 })

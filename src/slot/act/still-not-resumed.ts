@@ -5,8 +5,9 @@ import type { SlotPort } from './context.ts'
 import { readPodWith } from './read-pod.ts'
 
 /**
- * Asks the API server whether no agent has told that a called pod resumes. The Lease has told the pod to end before, so an
- * agent that has not told anything yet will not resume it.
+ * Asks the API server whether no agent has told that a called pod resumes. Before another pod is called, the Lease has told
+ * this one to end, so an agent that has not told anything yet will not resume it. The operator also asks before it tells
+ * the pod to end: one that has just begun to resume gets the time to answer.
  *
  * @throws KubeError Conflict if the pod may run: the cache will show that.
  */

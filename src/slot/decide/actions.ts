@@ -103,6 +103,8 @@ export type SlotAction =
       readonly requestsHandover?: true
       /** Only while the slot's primary is stopped: it ends, and may not have run since its last save. */
       readonly standing?: Standing
+      /** Only while no agent has told that this called pod resumes, which the Lease tells to end. */
+      readonly unresumed?: Pick<Candidate, 'name' | 'uid'>
       /** As in `Role`. */
       readonly ends?: NumberedSlotLease
       /** The set no longer has a place for the slot, or has one again; or it is suspended, or resumes. */

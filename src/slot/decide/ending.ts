@@ -15,6 +15,9 @@ const lookAgainMs = 2_000
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
 
+/** How long a pod that resumes may take to answer, ms: after this time its agent, too, tells that it does not. */
+const answersMs = 10_000
+
 /**
  * The pod's node has an agent, which could terminate the pod or report what became of it. An agent that starts, or whose
  * checks fail, terminates pods, too.
@@ -58,13 +61,18 @@ export const latecomerOf = (s: SlotSnapshot, { lease }: SlotMemory): Candidate |
 /**
  * Returns the ms until the latecomer is terminated: it gets as long as the pods that were called before it. Otherwise
  * an app that needs longer than the first of them had would use up one pod after the other, and never come on stage.
+ *
+ * If its agent was away for all of this time, it may resume the pod at the moment at which the pod is given up. No other
+ * pod could serve sooner, so it gets the time to answer. Once the Lease tells it to end, its agent ends it.
  */
 export function msUntilGivenUp(s: SlotSnapshot, slot: SlotMemory): number {
   const pod = latecomerOf(s, slot)
-  const { calledSince, comingSince } = slot
+  const { lease, calledSince, comingSince, resumingSince } = slot
   if (pod === undefined || !isAttended(s, pod) || calledSince === undefined || comingSince === undefined)
     return 0
-  return calledSince + Math.min(calledSince - comingSince, mostPatienceMs) - s.monotonicNow
+  const callEnds = calledSince + Math.min(calledSince - comingSince, mostPatienceMs)
+  const isSpared = resumingSince !== undefined && lease.ending !== pod.uid
+  return (isSpared ? Math.max(callEnds, resumingSince + answersMs) : callEnds) - s.monotonicNow
 }
 
 /**

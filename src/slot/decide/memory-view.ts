@@ -107,6 +107,8 @@ export interface SlotMemory {
   readonly calledSince?: number | undefined
   /** The same, but counted over all pods that were called to the slot one after the other. */
   readonly comingSince?: number | undefined
+  /** Monotonic ms since which this process has seen that the called pod resumes; undefined if its agent has not told that. */
+  readonly resumingSince?: number | undefined
   /**
    * Monotonic ms before this process requested the handover that the Lease asks for; undefined: another process did, or
    * the Lease asks for none.

@@ -1,6 +1,7 @@
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { SlotActionOf } from './actions.ts'
+import { latecomerOf } from './ending.ts'
 import { nextGrant } from './grant.ts'
 import type { MemoryView } from './memory-view.ts'
 import { isWanted } from './origin.ts'
@@ -67,7 +68,10 @@ export function vacantLeases(
         ...(isRevoked && rest.fence && { fence: { ...rest.fence, isRevoked } }),
         ...(grant && { grant }),
       }
-      return [{ type: 'writeSlot', lease, version, restarts, stateLost: false }]
+      const latecomer = end === rest.ending ? undefined : latecomerOf(s, slot)
+      const isUntold = end !== undefined && latecomer?.stage?.resuming !== true
+      const unresumed = isUntold && latecomer ? { unresumed: latecomer } : {}
+      return [{ type: 'writeSlot', lease, version, restarts, stateLost: false, ...unresumed }]
     },
   )
 }

@@ -90,6 +90,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
     calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
     comingSince: since(`coming/${incarnation}`, isCalled),
+    resumingSince: since(`resuming/${incarnation}/${lease.epoch}`, isCalled && stage.resuming),
     handoverRequestedAt: deps.handoverTimes.requestedAt(lease),
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     copies,

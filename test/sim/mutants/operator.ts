@@ -344,9 +344,9 @@ export const ofOperator: readonly Mutant[] = [
     name: 'latecomer-runs',
     what: 'who was called and did not answer in time is not ended before another one is called',
     mutations: [latecomersRun],
-    // It is thawed and slow to answer, and its node receives Leases late.
+    // It is thawed and does not answer in its time, and its node receives Leases late.
     scenarios: onEachNode([3], {}, node => [
-      ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 6_000 }, 30_000)] as const),
+      ...[0, 1, 2].map(each => [each === 0 ? 3_000 : 0, slow(each, { answerMs: 12_000 }, 30_000)] as const),
       [0, { type: 'lagAgent', node, resource: 'leases', lagMs: 4_600, forMs: 30_000 }],
       [100, hangApp(30_000)],
       [15_000, wait],
@@ -512,6 +512,27 @@ export const ofOperator: readonly Mutant[] = [
       [500, endAgent(0, 25_000)],
       [0, endAgent(1, 25_000)],
       [20_000, wait],
+    ]),
+  },
+  {
+    finding: 'found 36',
+    name: 'given-up-as-it-comes',
+    what: 'a called pod that begins to resume is ended, because its agent was away for all the time that a call may take',
+    mutations: [
+      {
+        file: 'src/slot/decide/ending.ts',
+        find: 'resumingSince !== undefined && lease.ending !== pod.uid',
+        replace: 'resumingSince !== undefined && lease.ending === pod.uid',
+      },
+    ],
+    // The heir's agent is away, and then the API server. The agent's first report gives the operator another pod to call.
+    scenarios: bySeeds([551_906_622], { hotBackups: 2, unreadySeconds: 30 }, [
+      [136, { type: 'endAgent', node: 0, how: 'stop', forMs: 4_739 }],
+      [58, endApp()],
+      [3_038, { type: 'cutPrimarysNode', primary: 0, forMs: 17_072, apiOnly: false }],
+      [1_091, { type: 'apiAway', forMs: 13_954 }],
+      [3_783, { type: 'powerOff', node: 1, forMs: 20_680 }],
+      [10_666, wait],
     ]),
   },
 ]
