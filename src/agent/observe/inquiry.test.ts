@@ -68,6 +68,23 @@ it('a pod is there while one of that uid stays', async () => {
   expect(await stand(new Map([['default/p', finished]])).presenceOf('uid-p', signal)).toBe('Gone')
 })
 
+it('a pod could take a slot while it stays and has had no other one', async () => {
+  const could = (pod: Pod | undefined) =>
+    stand(new Map(pod && [['default/p', pod]])).couldTake(
+      { namespace: 'default', name: 'p', uid: 'uid-p' },
+      'web-1',
+      signal,
+    )
+  const of = (slot?: string) =>
+    podOf({ labels: { [labels.set]: 'web', ...(slot !== undefined && { [labels.slot]: slot }) } })
+  expect(await could(of())).toBe(true)
+  expect(await could(of('1'))).toBe(true)
+  expect(await could(of('0'))).toBe(false)
+  expect(await could(podOf({ uid: 'uid-of-a-namesake' }))).toBe(false)
+  expect(await could(podOf({ deletionTimestamp: '2030-01-01T00:00:00Z' }))).toBe(false)
+  expect(await could(undefined)).toBe(false)
+})
+
 it('an operator is at work when its Lease is renewed while one looks', async () => {
   const held = (holderIdentity: string, renewTime: string): Lease => ({
     metadata: { namespace: 'system', name: 'operator', uid: 'l', resourceVersion: '1' },

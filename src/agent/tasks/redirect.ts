@@ -34,22 +34,19 @@ export async function redirect(
   const { sentinel, inquiry, clock, log } = work
   const { pod, lease, isAwaited } = task
   await endWatched(sentinel, await watchesOf(sentinel, pod.uid, signal))
-  await aim(work, task, task.to, signal)
-  log.info({ pod: pod.name, slot: slotName(lease), to: task.to }, 'connections to a dead primary redirected')
-  if (!isAwaited) return await shut(work, task, task.to, signal)
+  if (!isAwaited) {
+    await aim(work, task, task.to, signal)
+    return await shut(work, task, task.to, signal)
+  }
+  let aimedAt: string | undefined
   let isLed = true
   let pauseMs = 0
-  for (let to = task.to; ; await clock.sleep(pauseMs, signal)) {
+  for (; ; await clock.sleep(pauseMs, signal)) {
     pauseMs = unknownMs
     try {
-      const { heir } = lease
-      const isGone =
-        to === heir?.ip && !(await inquiry.isThere({ ...heir, namespace: lease.namespace }, signal))
-      // Another pod may get its address.
-      if (isGone) {
-        to = nowhere
-        await aim(work, task, to, signal)
-      }
+      const to = await openTarget(work, task, signal)
+      if (to !== aimedAt) await aim(work, task, to, signal)
+      aimedAt = to
       const wasLed = isLed
       isLed = await inquiry.operatorLeads(signal)
       if (isLed) await shut(work, task, to, signal)
@@ -66,16 +63,32 @@ export async function redirect(
   }
 }
 
+/**
+ * Returns where connections may go until another pod holds the slot. The agent first asks the API server about the heir. An
+ * heir that is gone has an address that another pod may get. An heir that has had another slot and lost it redirects to the
+ * memory of that slot, and no Lease names it as a holder any more.
+ */
+async function openTarget(
+  { inquiry }: RedirectContext,
+  { lease, to }: TaskOf<'redirect'>,
+  signal: AbortSignal,
+): Promise<string> {
+  const { heir, namespace, name } = lease
+  if (to !== heir?.ip) return to
+  return (await inquiry.couldTake({ ...heir, namespace }, name, signal)) ? to : nowhere
+}
+
 /** Sets the target of the pod's redirects, whether they are closed yet or not. */
 async function aim(
-  { sentinel }: RedirectContext,
-  { pod, isAwaited }: TaskOf<'redirect'>,
+  { sentinel, log }: RedirectContext,
+  { pod, lease, isAwaited }: TaskOf<'redirect'>,
   heir: string,
   signal: AbortSignal,
 ): Promise<void> {
   const lasts = isAwaited ? { lastsMs: redirectLastsMs } : {}
   for (const { name, grave } of await watchesOf(sentinel, pod.uid, signal))
     if (grave !== 'none') await sentinel.prepareRedirect({ name, heir, ...lasts }, signal)
+  log.info({ pod: pod.name, slot: slotName(lease), to: heir }, 'connections to a dead primary redirected')
 }
 
 /** Keeps clients away from processes in the dead pod's place; ends such a process if it cannot be shut off. */

@@ -124,7 +124,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: "clone.stage !== 'Thawed' && saysOnStage(",
       },
     ],
-    scenarios: bySeeds([47], { copies: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([12], { copies: 2, probes: false, unreadySeconds: 4 }, [
       [236, endApp()],
       [538, { type: 'handOver', primary: 0 }],
       [282, { type: 'rollAgents' }],

@@ -318,7 +318,7 @@ export const ofKeepers: readonly Mutant[] = [
       },
       leastAsCalled,
     ],
-    scenarios: bySeeds([379], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
+    scenarios: bySeeds([39], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
       [2_198, { type: 'cutPeers', node: 0, forMs: 8_966 }],
       [136, { type: 'scale', replicas: 1 }],
       [7_690, { type: 'deletePod', pod: 3, force: false }],
@@ -333,7 +333,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [onlyStuck],
     // While one holder is cut off and the set is paused, the other one loses its power, so that the primary is fenced.
     scenarios: bySeeds(
-      [46],
+      [185],
       { nodes: 4, hotBackups: 2, copies: 2, unreadySeconds: 4, nodeTimeoutMs: 1_500 },
       [
         [3_437, { type: 'cutNode', node: 2, forMs: 19_503, apiOnly: false }],

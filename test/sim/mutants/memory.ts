@@ -164,6 +164,31 @@ export const ofMemory: readonly Mutant[] = [
     ]),
   },
   {
+    finding: 'memory 7',
+    name: 'grave-of-the-dead',
+    what: 'the grave of a dead primary leads to an heir that has had another slot, and so to the heir of that slot',
+    mutations: [
+      {
+        file: 'src/agent/observe/inquiry.ts',
+        find: '(slotOfPod(found.metadata) ?? slot) === slot',
+        replace: '(slotOfPod(found.metadata) ?? slot) !== undefined',
+      },
+    ],
+    // Both primaries are deleted while the node of one of them is cut off. The heir of both gets the slot of the other one, loses it
+    // with its own node, and redirects to its successor. The Lease of the first slot names it until the operator sees Leases again.
+    scenarios: bySeeds(
+      [12],
+      { replicas: 2, memory: true, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
+      [
+        [0, { type: 'cutPrimarysNode', primary: 3, forMs: 3_601, apiOnly: false }],
+        [0, { type: 'deletePod', pod: 5, force: false }],
+        [0, { type: 'deletePod', pod: 0, force: false }],
+        [116, { type: 'cutPrimarysNode', primary: 0, forMs: 4_177, apiOnly: false }],
+        [295, lag(0, 'leases', 11_129)],
+      ],
+    ),
+  },
+  {
     finding: 'memory 8',
     name: 'siblings-run-on',
     what: 'nothing ends the siblings of a dead container where its pod cannot be shut off',
@@ -175,8 +200,8 @@ export const ofMemory: readonly Mutant[] = [
       },
       {
         file: 'src/agent/tasks/redirect.ts',
-        find: 'if (!isAwaited) return await shut(work, task, task.to, signal)',
-        replace: 'if (!isAwaited) return',
+        find: 'return await shut(work, task, task.to, signal)',
+        replace: 'return',
       },
       {
         file: 'src/agent/tasks/redirect.ts',
@@ -295,7 +320,7 @@ export const ofMemory: readonly Mutant[] = [
       },
     ],
     // It answers after another pod was called instead, and before its agent has heard of that.
-    scenarios: bySeeds([1], { hotBackups: 2, copies: 2 }, [
+    scenarios: bySeeds([3], { hotBackups: 2, copies: 2 }, [
       ...[0, 1, 2].map(node => [node === 0 ? 3_000 : 0, slow(node, { answerMs: 10_300 }, 4_000)] as const),
       [0, endApp()],
       ...[0, 1, 2].map(

@@ -358,7 +358,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'another pod is called at once where the agent of a called pod only starts, although the pod runs',
     mutations: [startingIsAbsent, resumingIsNothing],
     // The agent ends between the thaw and its report, and the next one starts just before the pod is late.
-    scenarios: atEach([32, 34, 36], [4], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
+    scenarios: atEach([32, 34, 36], [7], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
       [3_000, endApp()],
       [ms, { type: 'endAgent', node: 1, how: 'stop', forMs: 9_500 }],
       [12_000, wait],
@@ -370,7 +370,7 @@ export const ofOperator: readonly Mutant[] = [
     what: 'another pod is called beside a pod that resumes because the agent of that stays away',
     mutations: [resumingIsNothing],
     // The agent ends between the thaw and its report.
-    scenarios: atEach([32, 34, 36], [4], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
+    scenarios: atEach([32, 34, 36], [7], { nodeTimeoutMs: 3_000, hotBackups: 2 }, ms => [
       [3_000, endApp()],
       [ms, { type: 'endAgent', node: 1, how: 'stop', forMs: 35_000 }],
       [40_000, wait],

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Heartbeats, NodeReport, SlotReport } from '../../../api/node-report.ts'
 import { formatServingRecord, servingRecordAnnotation } from '../../../api/serving-record.ts'
 import type { SlotKey } from '../../../api/slot-key.ts'
-import { parseSlotLease, type SlotLease, slotLeaseBody } from '../../../api/slot-lease.ts'
+import { parseSlotLease, type SlotLease, slotLeaseBody, slotOfPod } from '../../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../../api/slot-policy.ts'
 import type { GenerationStore } from '../../../checkpoint/store.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
@@ -120,17 +120,22 @@ export async function pull(
 
 /** The questions of a node's agent to the API server. */
 export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
+  const stays = ({ namespace, name, uid }: { namespace: string; name: string; uid: string }) =>
+    [...cluster.pods.values()]
+      .map(store => store.get(`${namespace}/${name}`))
+      .find(pod => pod?.metadata.uid === uid && pod.metadata.deletionTimestamp === undefined)
   return {
     lease: async ({ namespace, name }) => {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       const lease = cluster.truth.get(`${namespace}/${name}`)
       return lease && parseSlotLease(lease)
     },
-    isThere: async ({ namespace, name, uid }) =>
-      [...cluster.pods.values()].some(store => {
-        const { metadata } = store.get(`${namespace}/${name}`) ?? {}
-        return metadata?.uid === uid && metadata.deletionTimestamp === undefined
-      }),
+    isThere: async pod => stays(pod) !== undefined,
+    async couldTake(pod, slot) {
+      if (cluster.isAway) throw new KubeError('Unavailable', 'away')
+      const found = stays(pod)
+      return found !== undefined && (slotOfPod(found.metadata) ?? slot) === slot
+    },
     async presenceOf(uid) {
       if (cluster.unlabelled.has(uid)) return 'Released'
       const pod = cluster.pods
