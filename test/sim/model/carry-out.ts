@@ -1,6 +1,7 @@
 /** The effect of each command on the cluster. */
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
+import { isOfMigratingPod } from '../../../src/api/migrating-pod.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 import type { Command, Lagging } from './commands.ts'
@@ -123,7 +124,11 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     const operator = operatorAt(cluster, index)
     if (operator !== undefined) operator.party.wallOffsetMs += byMs
   },
-  scale: ({ replicas }, cluster) => edit(cluster, { replicas }),
+  scale: ({ replicas }, cluster) => {
+    // A MigratingPod undoes it.
+    const set = cluster.server.find(backupPodSets, setRef)
+    if (set && !isOfMigratingPod(set)) edit(cluster, { replicas })
+  },
   editBackups: ({ hot, cold }, cluster) => edit(cluster, { hotBackups: hot, coldBackups: cold }),
   pauseSet: ({ forMs }, cluster) => {
     edit(cluster, { paused: true })
