@@ -25,7 +25,10 @@ describe('MP-35: a memory whose app ends before it answers', () => {
     agentB.die('uid-h')
     b.running.delete('uid-h')
     b.clones.delete('uid-h')
-    cluster.put('b', podOf('h', 'hotbackup', { containerId: `containerd://${container}` }))
+    const conditions = cluster.pod('b', 'h')?.status?.conditions ?? []
+    const { status, ...pod } = podOf('h', 'hotbackup', { containerId: `containerd://${container}` })
+    // The kubelet keeps the conditions that others write.
+    cluster.put('b', { ...pod, status: { ...status, conditions } })
   }
 
   beforeEach(async () => {

@@ -124,13 +124,22 @@ export function startFakeKubelet(
   const store = createStore<Pod>()
   const work = new Set<Promise<void>>()
 
+  /** By uid: one write of a pod after another, or an older status could arrive last, and stay. */
+  const turns = new Map<string, Promise<void>>()
+
   const settle = (pod: Pod) => {
-    const running = handle(pod)
+    const { uid } = pod.metadata
+    const running = (turns.get(uid) ?? Promise.resolve())
+      .then(() => handle(pod))
       .catch((error: unknown) => {
         if (stop.signal.aborted || isKubeError(error, 'NotFound', 'Conflict')) return
         console.error('fake kubelet', error)
       })
-      .finally(() => work.delete(running))
+      .finally(() => {
+        work.delete(running)
+        if (turns.get(uid) === running) turns.delete(uid)
+      })
+    turns.set(uid, running)
     work.add(running)
   }
 
@@ -163,13 +172,13 @@ export function startFakeKubelet(
     })
     const told = JSON.stringify(status)
     if (life.told === told) return
-    life.told = told
     await api.patch(
       pods,
       ref,
       { type: 'strategic', body: { metadata: { uid }, status } },
       { subresource: 'status' },
     )
+    life.told = told
   }
 
   const letIn = (life: Life) => {
