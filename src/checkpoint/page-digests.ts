@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { chunkBytes, writeDurably } from './files.ts'
-import { type GenerationFile, pageDigestsName } from './manifest.ts'
+import { pageDigestsName } from './manifest.ts'
 import { digestBytes, digestBytesOf, isSystemError, pageBytes, type Stored } from './stored.ts'
 
 export interface PageDigester {
@@ -81,23 +81,27 @@ export async function writePageDigests(dir: string, all: readonly Buffer[]): Pro
   if (all.length > 0) await writeDurably(join(dir, pageDigestsName), all)
 }
 
-/** The digests of the pages of files, by path. */
-export type PageDigests = ReadonlyMap<string, Buffer>
+/** The digests of the pages of files, by the index of the file in its manifest. */
+export type PageDigests = ReadonlyMap<number, Buffer>
+
+/** Returns the digests of whole pages of a file. */
+export const digestsAt = (digests: Buffer, offset: number, length: number): Buffer =>
+  digests.subarray((offset / pageBytes) * digestBytes, ((offset + length) / pageBytes) * digestBytes)
 
 /** Returns the digests that lie beside a generation. Those that are missing or wrong are left out. */
 export async function readPageDigests({ dir, manifest }: Stored): Promise<PageDigests> {
-  const found = new Map<string, Buffer>()
-  const files: readonly GenerationFile[] = manifest.files.filter(({ byPage }) => byPage === true)
-  if (files.length === 0) return found
+  const found = new Map<number, Buffer>()
+  if (!manifest.files.some(({ byPage }) => byPage)) return found
   const all = await readFile(join(dir, pageDigestsName)).catch((error: unknown) => {
     if (isSystemError(error, 'ENOENT')) return Buffer.alloc(0)
     throw error
   })
   let at = 0
-  for (const { path, size, sha256 } of files) {
+  for (const [index, { size, sha256, byPage }] of manifest.files.entries()) {
+    if (!byPage) continue
     const digests = all.subarray(at, at + digestBytesOf(size))
     at += digestBytesOf(size)
-    if ((await digestOf(digests)) === sha256) found.set(path, digests)
+    if ((await digestOf(digests)) === sha256) found.set(index, digests)
   }
   return found
 }

@@ -8,12 +8,13 @@ import { chunksOf, hashAndSync, privateTree, syncDirectory } from './files.ts'
 import { type GenerationFile, isGenerationPath, pageDigestsName } from './manifest.ts'
 import {
   createPageDigester,
+  digestsAt,
   type PageDigester,
   type PageDigests,
   readPageDigests,
   writePageDigests,
 } from './page-digests.ts'
-import { bytesOnDisk, digestBytes, pageBytes, type Stored } from './stored.ts'
+import { bytesOnDisk, pageBytes, type Stored } from './stored.ts'
 
 export interface SealOptions {
   /** Files whose writer has synced them and vouches for their digests; all others are read. */
@@ -92,8 +93,7 @@ async function sizesOf(dir: string, paths: readonly string[]): Promise<readonly 
 interface Before {
   readonly plan: ReadonlyMap<string, readonly Part[]>
   readonly reader: WindowReader
-  /** The digests of the pages of a file, by its index. */
-  readonly digestsOf: (file: number) => Buffer | undefined
+  readonly digests: PageDigests
 }
 
 async function createPagesDigester(
@@ -135,12 +135,12 @@ async function knownOf(
   base: Stored | undefined,
 ): Promise<Before | undefined> {
   if (base === undefined) return undefined
-  const digests: PageDigests = await readPageDigests(base)
+  const digests = await readPageDigests(base)
   if (digests.size === 0) return undefined
   return {
     plan: await planPages(base, { dir, files }),
     reader: createWindowReader(base),
-    digestsOf: index => digests.get(base.manifest.files[index]?.path ?? ''),
+    digests,
   }
 }
 
@@ -166,7 +166,7 @@ async function digestAll(
 async function digestChanges(
   file: FileHandle,
   parts: readonly Part[],
-  { reader, digestsOf }: Before,
+  { reader, digests }: Before,
   digester: PageDigester,
   signal: AbortSignal | undefined,
 ): Promise<number> {
@@ -180,12 +180,12 @@ async function digestChanges(
     for (let from = 0; from < chunk.length; ) {
       const { length, like } = parts[index] ?? { length: Number.POSITIVE_INFINITY }
       const bytes = chunk.subarray(from, from + length - done)
-      const known = like && digestsOf(like.file)
+      const known = like && digests.get(like.file)
       const offset = (like?.offset ?? 0) + done
       const there = like && known && (await readOrNothing(reader, like.file, offset, bytes.length))
       const isWhole = digester.isAtPage && offset % pageBytes === 0 && bytes.length % pageBytes === 0
       if (there === undefined || known === undefined || !isWhole) digester.update(bytes)
-      else addPages(bytes, there, known.subarray((offset / pageBytes) * digestBytes), digester)
+      else addPages(bytes, there, digestsAt(known, offset, bytes.length), digester)
       from += bytes.length
       done += bytes.length
       if (done === length) {
@@ -212,17 +212,15 @@ async function readOrNothing(
   }
 }
 
-/** Adds whole pages. */
+/** Adds whole pages. @param known the digests of the pages `there`. */
 function addPages(bytes: Buffer, there: Buffer, known: Buffer, digester: PageDigester): void {
-  const digestsFor = (from: number, to: number) =>
-    known.subarray((from / pageBytes) * digestBytes, (to / pageBytes) * digestBytes)
   if (bytes.equals(there)) {
-    digester.addKnown(digestsFor(0, bytes.length))
+    digester.addKnown(known)
     return
   }
   for (let at = 0; at < bytes.length; at += pageBytes) {
     const end = at + pageBytes
-    if (bytes.compare(there, at, end, at, end) === 0) digester.addKnown(digestsFor(at, end))
+    if (bytes.compare(there, at, end, at, end) === 0) digester.addKnown(digestsAt(known, at, pageBytes))
     else digester.update(bytes.subarray(at, end))
   }
 }

@@ -9,7 +9,7 @@ import { leases, type Pod, pods } from '../../kube/resources.ts'
 /** `Released`: it has lost the label of its group, and runs on as a pod like any other. `Gone`: also if it has finished. */
 export type Presence = 'Here' | 'Released' | 'Gone'
 
-interface PodKey {
+export interface PodKey {
   readonly namespace: string
   readonly name: string
   readonly uid: string

@@ -3,6 +3,7 @@ import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { waitUntilAnswering } from '../../probe/answering.ts'
+import { answersMs } from '../../slot/decide/deadlines.ts'
 import type { Clone } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { saysOnStage } from '../observe/pod-facts.ts'
@@ -17,9 +18,6 @@ import { createTimeline } from './timeline.ts'
 type PromoteContext = OnStageContext &
   ProbeTargetContext &
   Pick<TaskContext, 'patch' | 'podOf' | 'event' | 'inheritedConnections' | 'probe'>
-
-/** The agent reports an app that does not answer for so long after its thaw, and still waits for it. */
-const patienceMs = 10_000
 
 /**
  * Puts an understudy on stage with the newest memory of its slot. Does not repeat steps that an earlier try has
@@ -91,7 +89,7 @@ async function untilAnswering(
   const { clock, patch, probe } = work
   const answered = new AbortController()
   const late = clock
-    .sleep(patienceMs, answered.signal)
+    .sleep(answersMs, answered.signal)
     .then(() =>
       patch(pod, {
         type: podConditions.serving,

@@ -5,8 +5,8 @@ import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Draft } from '../generation-store.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
-import { createPageDigester, readPageDigests, writePageDigests } from '../page-digests.ts'
-import { bytesOnDisk, digestBytes, noSpace, pageBytes, type Stored } from '../stored.ts'
+import { createPageDigester, digestsAt, readPageDigests, writePageDigests } from '../page-digests.ts'
+import { bytesOnDisk, digestBytesOf, noSpace, pageBytes, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { type CodecOptions, decompress } from './compress.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
@@ -133,11 +133,9 @@ async function openBase(base: Stored): Promise<Base> {
     ...createWindowReader(base),
     digestsOf(file, offset, length) {
       if (offset % pageBytes > 0 || length % pageBytes > 0) return undefined
-      const from = (offset / pageBytes) * digestBytes
-      const known = digests
-        .get(base.manifest.files[file]?.path ?? '')
-        ?.subarray(from, from + (length / pageBytes) * digestBytes)
-      return known?.length === (length / pageBytes) * digestBytes ? known : undefined
+      const all = digests.get(file)
+      const known = all && digestsAt(all, offset, length)
+      return known?.length === digestBytesOf(length) ? known : undefined
     },
   }
 }

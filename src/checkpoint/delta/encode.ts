@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
-import { type PageDigests, readPageDigests } from '../page-digests.ts'
-import { digestBytes, pageBytes, type Stored } from '../stored.ts'
+import { digestsAt, type PageDigests, readPageDigests } from '../page-digests.ts'
+import { pageBytes, type Stored } from '../stored.ts'
 import { type CodecOptions, compress } from './compress.ts'
 import { type Part, planDelta } from './plan.ts'
 import { contentDigest, createRecordWriter, formatHeader, kinds, type RecordWriter } from './records.ts'
@@ -58,7 +58,7 @@ async function* records(
     for (const [index, file] of next.manifest.files.entries()) {
       const parts = plan?.get(file.path) ?? [{ length: file.size }]
       const path = join(next.dir, file.path)
-      const byDigests = digests?.sideBySide(file.path, parts)
+      const byDigests = digests?.sideBySide(index, parts)
       const steps =
         byDigests === undefined
           ? encodeFile(path, parts, reader, writer)
@@ -77,26 +77,25 @@ async function* records(
   }
 }
 
-/** The digests of the pages of one file, and of the files of the base that its parts are like. */
+/** The digests of the pages of one file, and those of the base. */
 interface SideBySide {
   readonly own: Buffer
-  readonly ofBase: (file: number) => Buffer | undefined
+  readonly ofBase: PageDigests
 }
 
 /** Loads the digests of the pages of both generations. */
 async function loadDigests(base: Stored, next: Stored) {
-  const digests: PageDigests = await readPageDigests(next)
+  const digests = await readPageDigests(next)
   const ofBase = digests.size === 0 ? digests : await readPageDigests(base)
   return {
     /** Undefined unless digests can take the place of a comparison of bytes. */
-    sideBySide(path: string, parts: readonly Part[]): SideBySide | undefined {
-      const own = digests.get(path)
-      const theirs = (file: number) => ofBase.get(base.manifest.files[file]?.path ?? '')
+    sideBySide(file: number, parts: readonly Part[]): SideBySide | undefined {
+      const own = digests.get(file)
       const isWhole = ({ length, like }: Part) =>
         length % pageBytes === 0 &&
-        (like === undefined || (like.offset % pageBytes === 0 && theirs(like.file) !== undefined))
+        (like === undefined || (like.offset % pageBytes === 0 && ofBase.has(like.file)))
       return own !== undefined && parts.every(part => part.like?.certain !== true && isWhole(part))
-        ? { own, ofBase: theirs }
+        ? { own, ofBase }
         : undefined
     },
   }
@@ -147,14 +146,13 @@ const stride = 128
 
 /** Divides a part that begins at this offset into runs of pages that the base has, and of others. */
 function* runsOf({ length, like }: Part, at: number, { own, ofBase }: SideBySide): Generator<Run> {
-  const theirs = like && ofBase(like.file)
+  const theirs = like && ofBase.get(like.file)
   if (like === undefined || theirs === undefined) return yield { length }
   const pages = length / pageBytes
-  const [first, there] = [at / pageBytes, like.offset / pageBytes]
-  const isSame = (from: number, to: number) =>
-    own
-      .subarray((first + from) * digestBytes, (first + to) * digestBytes)
-      .equals(theirs.subarray((there + from) * digestBytes, (there + to) * digestBytes))
+  const isSame = (from: number, to: number) => {
+    const [offset, bytes] = [from * pageBytes, (to - from) * pageBytes]
+    return digestsAt(own, at + offset, bytes).equals(digestsAt(theirs, like.offset + offset, bytes))
+  }
   const run = (from: number, to: number, same: boolean): Run => ({
     length: (to - from) * pageBytes,
     ...(same && { from: { file: like.file, offset: like.offset + from * pageBytes } }),

@@ -7,7 +7,7 @@ import { readPodWith } from './read-pod.ts'
 /**
  * Asks the API server whether no agent has told that a called pod resumes. Before another pod is called, the Lease has told
  * this one to end, so an agent that has not told anything yet will not resume it. The operator also asks before it tells
- * the pod to end: one that has just begun to resume gets the time to answer.
+ * the pod to end, because a pod that has begun to resume gets the time to answer.
  *
  * @throws KubeError Conflict if the pod may run: the cache will show that.
  */

@@ -28,6 +28,9 @@ export const handoverSlackMs = 5_000
  */
 export const timelyMs = 12_000
 
+/** How long a pod that resumes may take to answer, ms. After that its agent tells that it does not, and waits on. */
+export const answersMs = 10_000
+
 /**
  * An agent that is waited for longer than this has written since the wait began, or its voters decide about its primary,
  * ms. Longer than `timelyMs`, because a last report may arrive just after the beginning.

@@ -2,7 +2,7 @@
  * Two pods must not run with one memory: the agent terminates a pod that may still run before another pod is called to
  * its slot.
  */
-import { outOfReachMs } from './deadlines.ts'
+import { answersMs, outOfReachMs } from './deadlines.ts'
 import type { SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
@@ -14,9 +14,6 @@ const lookAgainMs = 2_000
 
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
-
-/** How long a pod that resumes may take to answer, ms: after this time its agent, too, tells that it does not. */
-const answersMs = 10_000
 
 /**
  * The pod's node has an agent, which could terminate the pod or report what became of it. An agent that starts, or whose

@@ -10,7 +10,7 @@ import { systemClock as clock } from '../../../kube/clock.ts'
 import { KubeError } from '../../../kube/errors.ts'
 import type { Lease, Pod } from '../../../kube/resources.ts'
 import { createStore, type MutableStore } from '../../../kube/store.ts'
-import type { Inquiry } from '../../observe/inquiry.ts'
+import type { Inquiry, PodKey } from '../../observe/inquiry.ts'
 import type { PodView } from '../../observe/snapshot.ts'
 import { conditionsIn, type PodCondition } from '../../report/conditions.ts'
 import type { Agree } from '../../tasks/agree.ts'
@@ -120,7 +120,7 @@ export async function pull(
 
 /** The questions of a node's agent to the API server. */
 export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
-  const stays = ({ namespace, name, uid }: { namespace: string; name: string; uid: string }) =>
+  const stays = ({ namespace, name, uid }: PodKey) =>
     [...cluster.pods.values()]
       .map(store => store.get(`${namespace}/${name}`))
       .find(pod => pod?.metadata.uid === uid && pod.metadata.deletionTimestamp === undefined)
