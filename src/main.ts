@@ -55,10 +55,12 @@ async function run<T extends { readonly logLevel: string }>(
     await start(options, log, version, stop.signal)
     log.info('stopped')
   } catch (error) {
-    // pino has written this when the call returns. Open handles must not keep an idle process alive.
     log.fatal({ err: error }, 'stopped after an error')
-    process.exit(1)
+    process.exitCode = 1
   }
+  // pino has written these when its calls return. Open handles, such as a connection whose other end is silent, must not
+  // keep an idle process alive until the kubelet kills it.
+  process.exit()
 }
 
 const program = new Command('understudy')

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
+import { pods } from '../../../src/kube/resources.ts'
 import { perform } from '../../../zoo/perform.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
@@ -11,11 +12,28 @@ import { alone, createWorld, type World } from '../lib/world.ts'
 const agents = ['-n', 'understudy-agents', 'daemonset/understudy-agent'] as const
 const argumentsPath = '/spec/template/spec/containers/0/args'
 
-/** Restarts the agents with these arguments. */
-async function setArguments(args: readonly string[]): Promise<void> {
-  const change = JSON.stringify([{ op: 'replace', path: argumentsPath, value: args }])
-  await kubectl('patch', ...agents, '--type=json', '-p', change)
-  await kubectl('rollout', 'status', ...agents, '--timeout=300s')
+/** Restarts the agents with these arguments. @returns the exit codes that were seen of those before, by pod */
+async function setArguments(
+  { api }: World,
+  args: readonly string[],
+): Promise<ReadonlyMap<string, number | undefined>> {
+  const ends = new Map<string, number | undefined>()
+  const watch = setInterval(() => {
+    void api.list(pods, { namespace: 'understudy-agents' }).then(({ items }) => {
+      for (const { metadata, status } of items) {
+        const ended = status?.containerStatuses?.[0]?.state?.terminated
+        if (ended !== undefined) ends.set(metadata.name, ended.exitCode)
+      }
+    })
+  }, 100)
+  try {
+    const change = JSON.stringify([{ op: 'replace', path: argumentsPath, value: args }])
+    await kubectl('patch', ...agents, '--type=json', '-p', change)
+    await kubectl('rollout', 'status', ...agents, '--timeout=300s')
+  } finally {
+    clearInterval(watch)
+  }
+  return ends
 }
 
 /** Commands of all processes of this machine, so of all nodes. */
@@ -42,7 +60,7 @@ it.skipIf(needsNodes())(
     expect(said.length).toBeGreaterThan(0)
     if (said.some(message => !message.startsWith('WriteProtect'))) skip(`this kernel cannot: ${said[0]}`)
     const before = JSON.parse(await kubectl('get', ...agents, '-o', 'jsonpath={..args}')) as string[]
-    await setArguments([...before, '--record-writes'])
+    await setArguments(world, [...before, '--record-writes'])
     try {
       let tracked = 0
       const watch = setInterval(() => {
@@ -61,7 +79,10 @@ it.skipIf(needsNodes())(
       }
       expect(tracked).toBeGreaterThan(0)
     } finally {
-      await setArguments(before)
+      const ends = await setArguments(world, before)
+      // They exit, also while another agent holds a connection to them open, and are not killed after their grace.
+      expect(ends.size).toBeGreaterThan(0)
+      expect([...ends.values()]).toEqual([...ends.values()].map(() => 0))
     }
   },
 )

@@ -21,16 +21,18 @@ export function sleepLost({ cluster, ...ground }: Ground, saved: SavedGenesis): 
     const key = `${keyOf(object)} ${lease.epoch}`
     if (app.runsSince !== undefined)
       return violate('SleepLost', key, `${holder.name} is ended for a suspension while it runs`)
-    const isElsewhere = cluster.nodes.some(
-      ({ machine }) =>
-        machine !== node.machine &&
-        machine.up &&
-        [...machine.images.values()].some(image => {
-          const { genesis, until = 0 } = image.get('app') ?? {}
-          return genesis === app.memory.genesis && until >= app.memory.until
-        }),
+    const others = cluster.nodes.filter(({ machine }) => machine !== node.machine)
+    const isElsewhere = others.some(({ machine }) =>
+      [...machine.images.values()].some(image => {
+        const { genesis, until = 0 } = image.get('app') ?? {}
+        return genesis === app.memory.genesis && until >= app.memory.until
+      }),
     )
-    if (!isElsewhere)
+    // A holder may have lost its power after its word; the node that saved the memory keeps it as well.
+    const hasJustEnded = others.some(
+      other => !other.machine.up && lease.holders.includes(other.machine.name) && health.mayBeHeard(other),
+    )
+    if (!isElsewhere && !hasJustEnded)
       violate('SleepLost', key, `no other machine has the last memory of ${holder.name}, which is suspended`)
   })
 }
