@@ -150,6 +150,8 @@ export interface GrantState {
 export interface Votes {
   /** The voters that have stated silence, or answer no more because their run is over. */
   readonly silent: ReadonlySet<Voter>
+  /** Monotonic ms at which the next voter whose run is over will be among them; undefined: there is none. */
+  readonly overAt?: number | undefined
   /** Monotonic ms at which this process first saw this term. */
   readonly termSeenAt: number
   /** Monotonic ms at which this process first saw the statement of a node in this term; undefined: there is none. */

@@ -147,6 +147,20 @@ describe('statements about a primary', () => {
     expect(look({ ...lease, fence: { ...lease.fence, term: 5 } })).toMatchObject({ statedAt: undefined })
   })
 
+  it('tell when a voter whose sentinel was restarted will count as silent', async () => {
+    const { clock, write, look } = stand()
+    write('n2', [], 'f')
+    const start = clock.monotonic()
+    expect(look()).toMatchObject({ overAt: start + 3_000, silent: new Set() })
+    await clock.advance(1_000)
+    write('n3', [], 'f')
+    expect(look()).toMatchObject({ overAt: start + 3_000, silent: new Set() })
+    await clock.advance(2_000)
+    expect(look()).toMatchObject({ overAt: start + 4_000, silent: new Set([second]) })
+    await clock.advance(1_000)
+    expect(look()).toMatchObject({ overAt: undefined, silent: new Set([second, third]) })
+  })
+
   it('are none without voters', () => {
     expect(stand().look({ ...lease, fence: { ...lease.fence, version: 0, voters: [] } })).toBeUndefined()
   })

@@ -33,11 +33,13 @@ export function votesOf(
   const report = reports.voteOf(node)
   const api = fence.voters.filter(voter => isApiServer(voter) && apiServerAs(voter, report) === 'Stated')
   const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
-  const isLongOver = (voter: Voter) => {
-    const at = since(`over/${voter}`, isOver(voter, reports, report))
-    return at !== undefined && clock.monotonic() - at >= fence.timeoutMs
-  }
-  const over = [...new Set(setsAsked(fence).flat())].filter(isLongOver)
+  const now = clock.monotonic()
+  const ends = [...new Set(setsAsked(fence).flat())].flatMap(voter => {
+    const overSince = since(`over/${voter}`, isOver(voter, reports, report))
+    return overSince === undefined ? [] : [{ voter, at: overSince + fence.timeoutMs }]
+  })
+  const over = ends.flatMap(({ voter, at }) => (at <= now ? [voter] : []))
+  const toCome = ends.flatMap(({ at }) => (at > now ? [at] : []))
   // A holder that was restarted says nothing about the primary. But if another pod is to have the slot, it counts.
   const isStated = fence.voters.some(
     voter => !isApiServer(voter) && (nodes.includes(voter) || (fence.isRevoked && over.includes(voter))),
@@ -49,11 +51,12 @@ export function votesOf(
   const silent = new Set([...nodes, ...over, ...(isSilent ? api : [])])
   return {
     silent,
-    termSeenAt: since(`term/${term}`, true) ?? clock.monotonic(),
+    overAt: toCome.length === 0 ? undefined : Math.min(...toCome),
+    termSeenAt: since(`term/${term}`, true) ?? now,
     statedAt,
     isHeard: statedAt !== undefined && reports.hasWrittenSince(node, statedAt + fence.timeoutMs),
     unheardMs,
-    isReachable: reports.hasWrittenSince(node, clock.monotonic() - timelyMs),
+    isReachable: reports.hasWrittenSince(node, now - timelyMs),
   }
 }
 

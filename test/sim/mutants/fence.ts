@@ -180,4 +180,23 @@ export const ofFence: readonly Mutant[] = [
       ],
     ),
   },
+  {
+    finding: 'fence',
+    name: 'recovers-at-resync',
+    what: 'the operator does not look again at a primary that its voters have fenced, and that no other pod could replace',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/verdict.ts',
+        find: "{ type: 'NothingUsable', lookAgainMs: untilHeard(votes.statedAt, votes, fence, s.monotonicNow) }",
+        replace: "{ type: 'NothingUsable' }",
+      },
+    ],
+    // The machine wakes up after its last answer has ended, and nothing of the primary has been saved yet. An app that is
+    // stopped does not answer its probe, so that nothing is saved either before the agent hears of the stop.
+    scenarios: [9_560, 9_900, 10_500, 12_000].flatMap(forMs =>
+      bySeeds([0], { nodes: 4, hotBackups: 0, copies: 2, probes: true, nodeTimeoutMs: 10_000 }, [
+        [0, { type: 'pausePrimarysMachine', primary: 0, forMs }],
+      ]),
+    ),
+  },
 ]

@@ -54,6 +54,7 @@ describe('the verdict on a primary', () => {
         ...{ type: 'stateSilence', node: 'n-p0', silences: 1 },
         report: { uid: 'uid-n-p0', resourceVersion: '7' },
       },
+      lookAgainMs: 3_000,
     })
   })
 
@@ -92,6 +93,25 @@ describe('the verdict on a primary', () => {
     expect(verdict({ copies: [source], ...votes(both) }).type).toBe('NothingUsable')
   })
 
+  it('D8.useless: is looked at again once an agent that writes may have written late enough', () => {
+    const verdictFor = (over: Parameters<typeof makeVotes>[1]) =>
+      verdict({ copies: [], ...votes({ ...both, ...over }) })
+    const waits = (ms: number) => ({ type: 'NothingUsable', lookAgainMs: ms })
+    // A sixth of the time-out after the moment from which a write counts, and then as often as the agent writes.
+    expect(verdictFor({ statedAt: monotonicNow - 1_000, unheardMs: 200 })).toEqual(waits(2_500))
+    expect(verdictFor({ statedAt: monotonicNow - 3_200, unheardMs: 400 })).toEqual(waits(500))
+    expect(verdictFor({ statedAt: monotonicNow - 9_000, unheardMs: 9_000 })).toEqual(waits(3_000))
+  })
+
+  it('D8.stuck: is looked at again where a stuck primary waits for its agent, or a voter will count as silent', () => {
+    const none = { silent: new Set<string>(), statedAt: undefined }
+    const revoked = { lease: { ...lease, fence: makeFence(lease, { isRevoked: true }) } }
+    const away = { ...none, unheardMs: 20_000, isReachable: false }
+    expect(verdict({ ...revoked, ...votes(away) })).toEqual({ type: 'WaitForFence', lookAgainMs: 3_000 })
+    const over = { ...none, overAt: monotonicNow + 700 }
+    expect(verdict(votes(over))).toEqual({ type: 'Serves', lookAgainMs: 700 })
+  })
+
   it('D8.recovered: is to recover in place what is heard again, and not too often', () => {
     expect(verdict(votes({ isHeard: true, unheardMs: 10 })).type).toBe('RecoverInPlace')
     expect(verdict(votes({ isHeard: true, unheardMs: 10, termSeenAt: monotonicNow - 4_000 }))).toEqual({
@@ -128,7 +148,10 @@ describe('the statements of the API server', () => {
 
 it('a verdict that changes with time says when', () => {
   expect(untilVerdict(seen({ ...silent, ...votes({ unheardMs: 2_000 }) }))).toBe(1_000)
-  expect(untilVerdict(seen(silent))).toBeUndefined()
+  expect(untilVerdict(seen({ ...silent, copies: [] }))).toBe(3_000)
+  expect(untilVerdict(seen({ ...silent, ...votes(both) }))).toBeUndefined()
+  const retained = { ...lease, retainedSince: '2030-01-01T00:00:00Z' }
+  expect(untilVerdict(seen({ ...silent, lease: retained }))).toBeUndefined()
 })
 
 it('only what is fenced off is replaced', () => {

@@ -1,5 +1,5 @@
 /** The operator's decision about a primary whose voters have stated that it is silent. */
-import { apiServerVoter, isApiServer } from '../../../api/fence.ts'
+import { apiServerVoter, type Fence, isApiServer } from '../../../api/fence.ts'
 import type { SlotActionOf } from '../actions.ts'
 import { timelyMs } from '../deadlines.ts'
 import { usableOf } from '../knowledge.ts'
@@ -10,17 +10,21 @@ import { isFenced } from './fenced.ts'
 
 export type Verdict =
   /** No voter states anything about it, or it has no fence. */
-  | { readonly type: 'Serves' }
+  | { readonly type: 'Serves'; readonly lookAgainMs?: number }
   /** It does not serve any more, and never will again in this term, or its node is out of service: another pod takes over. */
   | { readonly type: 'Promote' }
   /** Only the API server's statement is missing, and the operator may make it. */
-  | { readonly type: 'FenceThenPromote'; readonly statement: SlotActionOf<'stateSilence'> }
+  | {
+      readonly type: 'FenceThenPromote'
+      readonly statement: SlotActionOf<'stateSilence'>
+      readonly lookAgainMs: number
+    }
   /** Statements are missing. */
   | { readonly type: 'WaitForFence'; readonly lookAgainMs: number }
   /** Its node is there again: it needs a new term, because its voters answer it no more in this one. */
   | { readonly type: 'RecoverInPlace' }
   /** No other pod could continue with its memory, so it may as well come back. */
-  | { readonly type: 'NothingUsable' }
+  | { readonly type: 'NothingUsable'; readonly lookAgainMs?: number }
   /** Most nodes are silent at once. */
   | { readonly type: 'OperatorBlind'; readonly lookAgainMs: number }
 
@@ -33,6 +37,13 @@ const recoveryMs = 10_000
  */
 const settlesFor = 1 / 6
 
+/** The agent of a primary that asks for answers of the API server writes once in this part of the time-out. */
+const writesEvery = 1 / 6
+
+/**
+ * A verdict names the time after which the operator looks again wherever time alone may change it, or a write of the
+ * primary's agent: a write that changes nothing in a report but its time begins no pass.
+ */
 export function verdictOf(
   s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>,
   slot: Pick<SlotMemory, 'lease' | 'copies' | 'votes'>,
@@ -47,7 +58,10 @@ export function verdictOf(
     // An agent that writes again can stop its primary itself, if it has to. And voters that were restarted do not state
     // anything, but answer no more.
     const isStuck = fence.isRevoked || setsAsked(fence).some(voters => isFenced({ voters }, votes.silent))
-    return isStuck && votes.isReachable ? recovery(votes, s.monotonicNow) : { type: 'Serves' }
+    if (!isStuck) return serves(votes, s.monotonicNow)
+    return votes.isReachable
+      ? recovery(votes, s.monotonicNow)
+      : { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
   }
   const heldMs = s.memory?.heldMs ?? 0
   const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
@@ -59,12 +73,27 @@ export function verdictOf(
   if (heldMs > 0) return { type: 'OperatorBlind', lookAgainMs: heldMs }
   if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
   if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
-  if (!isUsable(slot)) return { type: 'NothingUsable' }
+  if (!isUsable(slot))
+    return { type: 'NothingUsable', lookAgainMs: untilHeard(votes.statedAt, votes, fence, s.monotonicNow) }
   if (unheardMs > 0) return { type: 'WaitForFence', lookAgainMs: unheardMs }
   const statement = statementFor(s, slot)
   return statement === undefined
     ? { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
-    : { type: 'FenceThenPromote', statement }
+    : // If the agent has written meanwhile, the API server makes no statement.
+      { type: 'FenceThenPromote', statement, lookAgainMs: fence.timeoutMs }
+}
+
+const serves = ({ overAt }: Votes, now: number): Verdict =>
+  overAt === undefined ? { type: 'Serves' } : { type: 'Serves', lookAgainMs: Math.max(0, overAt - now) }
+
+/**
+ * Returns the ms until the primary may be recovered. If its agent writes, its sentinel may keep it stopped until the next
+ * term, and that term may begin with the first write which is a time-out after the first statement.
+ */
+function untilHeard(statedAt: number, { unheardMs }: Votes, { timeoutMs }: Fence, now: number): number {
+  // The node may be away for long.
+  if (unheardMs >= timeoutMs) return timeoutMs
+  return Math.max(0, statedAt + timeoutMs - now) + timeoutMs * writesEvery
 }
 
 function recovery({ termSeenAt }: Votes, now: number): Verdict {
@@ -132,8 +161,10 @@ export const heldSlots = (s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>): rea
 /** Returns the ms until a verdict may change with time alone; undefined if none does. */
 export function untilVerdict(s: SlotSnapshot): number | undefined {
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot => {
+    // Its primary has ended, and no pod takes over.
+    if (slot.lease.retainedSince !== undefined) return []
     const verdict = verdictOf(s, slot)
-    return 'lookAgainMs' in verdict ? [verdict.lookAgainMs] : []
+    return 'lookAgainMs' in verdict ? (verdict.lookAgainMs ?? []) : []
   })
   return left.length === 0 ? undefined : Math.min(...left)
 }
