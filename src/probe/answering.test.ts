@@ -1,7 +1,7 @@
 import { createServer as createHttp } from 'node:http'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { createFakeClock } from '../kube/clock.ts'
+import { type Clock, createFakeClock, systemClock } from '../kube/clock.ts'
 import { waitUntilAnswering } from './answering.ts'
 import { failure, success } from './result.ts'
 
@@ -18,6 +18,11 @@ const listen = async (server: Server, port = 0): Promise<number> => {
 const never = new AbortController().signal
 const target = { address: '127.0.0.1' }
 const readinessProbe = { tcpSocket: { port: 1 } }
+/** Waits long before it starts a second attempt beside one that a busy machine has not answered yet. */
+const patientClock: Clock = {
+  ...systemClock,
+  sleep: (ms, signal) => systemClock.sleep(ms < 200 ? ms : 600_000, signal),
+}
 
 describe('a pod that has just gone on stage', () => {
   test('answers when its readiness probe succeeds', async () => {
@@ -45,7 +50,11 @@ describe('a pod that has just gone on stage', () => {
           },
         ],
       },
-      { signal: never, onFailure: (name, message) => void failures.push(`${name}: ${message}`) },
+      {
+        signal: never,
+        clock: patientClock,
+        onFailure: (name, message) => void failures.push(`${name}: ${message}`),
+      },
     )
     expect(answering.containers).toEqual([{ name: 'app', by: 'probe' }])
     expect(failures).toEqual(Array(3).fill('app: status 503'))
