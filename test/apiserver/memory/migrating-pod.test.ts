@@ -171,9 +171,12 @@ describe('a MigratingPod', () => {
     const watching = statesOf(ref, stop.signal, seen)
     await api.delete(pods, { namespace, name: 'deleted-0' })
     await saved(ref, 'deleted-1')
+    // The state follows the memory.
+    await eventually(async () =>
+      expect([...seen]).toEqual(expect.arrayContaining(['MigrationPending', 'Migrating', 'Running'])),
+    )
     stop.abort()
     await watching
-    expect([...seen]).toEqual(expect.arrayContaining(['MigrationPending', 'Migrating', 'Running']))
     const lastMove = { from: 'deleted-0', to: 'deleted-1', reason: 'PodDeleted' }
     await eventually(async () => expect((await get(ref)).status).toMatchObject({ lastMove }))
     expect(agents.stages.filter(stage => stage.startsWith('deleted-1 '))).toHaveLength(1)
