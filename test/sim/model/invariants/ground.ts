@@ -68,10 +68,7 @@ export interface LeaseEvent {
   readonly isOfSet: boolean
 }
 
-export function onLeases(
-  { cluster, leaseOf }: Pick<Ground, 'cluster' | 'leaseOf'>,
-  listener: (event: LeaseEvent) => void,
-): void {
+export function onLeases({ cluster, leaseOf }: Ground, listener: (event: LeaseEvent) => void): void {
   cluster.server.subscribe((resource, { type, object, old }) => {
     if (resource !== resourceName(leases)) return
     const lease = leaseOf(object as Lease)

@@ -14,13 +14,8 @@ import { running } from './running.ts'
 /** A node that is cut off for longer is lost, so its consent is not needed, ms. */
 const longCutMs = 25_000
 
-type Shared = Pick<Ground, 'cluster' | 'violate' | 'leaseOf'> & {
-  readonly fates: Pick<Ground['fates'], 'isBroken'>
-  readonly health: Pick<Ground['health'], 'cutForMs'>
-}
-
 /** A takeover by the pod of a requested handover counts too: the request itself must not make a primary look failed. */
-export function notConsented(ground: Shared, saved: SavedGenesis): void {
+export function notConsented(ground: Ground, saved: SavedGenesis): void {
   const { cluster, violate, health, fates } = ground
   onLeases(ground, ({ object, before, lease, isOfSet }) => {
     if (!isOfSet || before === undefined || before.epoch >= lease.epoch) return
