@@ -259,16 +259,23 @@ static void let_write_no_more(pid_t pid)
 		prlimit(pid, RLIMIT_FSIZE, &nothing, NULL);
 }
 
+/* Async-signal-safe. */
+static void tell_child(void)
+{
+	if (passed_as == SIGKILL && dump_has_begun())
+		let_write_no_more((pid_t)passed_to);
+	else
+		kill((pid_t)passed_to, passed_as);
+}
+
 static void pass_on(int signal)
 {
 	int error = errno;
 
 	(void)signal;
 	told_to_end = 1;
-	if (passed_to && passed_as == SIGKILL && dump_has_begun())
-		let_write_no_more((pid_t)passed_to);
-	else if (passed_to)
-		kill((pid_t)passed_to, passed_as);
+	if (passed_to)
+		tell_child();
 	errno = error;
 }
 
@@ -289,8 +296,9 @@ static void pass_termination_to(pid_t child, int signal, const sigset_t *before)
 	passed_as = signal;
 	passed_to = child;
 	sigprocmask(SIG_SETMASK, before, NULL);
+	/* On a busy machine the child has run for a while by now, and may be past its gate. */
 	if (told_to_end)
-		kill(child, signal);
+		tell_child();
 }
 
 static void termination_as_usual(const sigset_t *before)

@@ -381,13 +381,26 @@ bool spawns_of(const struct sentinel *sentinel, uint64_t serial)
 	return false;
 }
 
+static bool works_during(const struct spawn *spawn, const char *stop)
+{
+	return spawn->during && !spawn->is_done && strcmp(spawn->during, stop) == 0;
+}
+
 size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const char *stop)
 {
 	size_t count = 0;
 
 	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
-		count += spawn->during && !spawn->is_done && spawn->asker.serial == serial && strcmp(spawn->during, stop) == 0;
+		count += spawn->asker.serial == serial && works_during(spawn, stop);
 	return count;
+}
+
+bool spawns_of_others_during(const struct sentinel *sentinel, uint64_t serial, const char *stop)
+{
+	for (const struct spawn *spawn = sentinel->spawns; spawn; spawn = spawn->next)
+		if (spawn->asker.serial != serial && works_during(spawn, stop))
+			return true;
+	return false;
 }
 
 bool spawns_wait(const struct sentinel *sentinel)

@@ -23,6 +23,9 @@ bool spawns_of(const struct sentinel *sentinel, uint64_t serial);
 /* Returns the number of spawns that a connection started for the stop of that name and that still work. */
 size_t spawns_during(const struct sentinel *sentinel, uint64_t serial, const char *stop);
 
+/* True if another connection started a spawn for the stop of that name, and it still works. */
+bool spawns_of_others_during(const struct sentinel *sentinel, uint64_t serial, const char *stop);
+
 /* True if any spawn runs that is not detached. */
 bool spawns_wait(const struct sentinel *sentinel);
 

@@ -224,7 +224,12 @@ void stop_verb(struct client *client, const struct request *request)
 		forget(sentinel, stop);
 		stop = NULL;
 	}
-	if (stop || count_of(sentinel->stops) >= STOPS_MAX) {
+	/*
+	 * A spawn of another connection for this stop: that connection was lost between its spawns and this request. The
+	 * spawn would find its gate open, and this client, which has heard that its spawns are lost, would resume the
+	 * processes while it works on them.
+	 */
+	if (stop || count_of(sentinel->stops) >= STOPS_MAX || spawns_of_others_during(sentinel, client->serial, name)) {
 		client_reply(client, request, "refused", "busy");
 		return;
 	}

@@ -309,6 +309,31 @@ describe.skipIf(cannotCgroup !== undefined).each([
       expect(statesOf(a)).toEqual(['T'])
     })
 
+    test('D7.continue: while a program of another connection works for that stop, nobody is stopped', async () => {
+      using cgroup = createCgroup()
+      await using sentinel = await begin()
+      await using a = await startIn(app, cgroup)
+      const directory = mkdtempSync(join(tmpdir(), 'understudy-other-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      const [lost, client] = [await sentinel.connect(), await sentinel.connect()]
+      const { pid, start: begun } = processOf(process.pid)
+      const script = `PATH=/usr/bin:/bin; cd ${directory}; : > ready; while [ ! -e end ]; do sleep 0.01; done`
+      const worker = lost.ask('spawn', {
+        ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' },
+        ...{ log: join(directory, 'log'), arg: ['/bin/sh', '-c', script] },
+      })
+      await eventually(() => expect(existsSync(join(directory, 'ready'))).toBe(true))
+      const go = join(directory, 'go')
+      const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path, go }
+      expect(await client.ask('stop', stop)).toMatchObject({ word: 'refused', values: { reason: 'busy' } })
+      expect(statesOf(a)).toEqual(['S'])
+      expect(existsSync(go)).toBe(false)
+      writeFileSync(join(directory, 'end'), '')
+      await worker
+      expect((await client.ask('stop', stop)).word).toBe('stopped')
+      expect(existsSync(go)).toBe(true)
+    })
+
     test.each([
       [{ after: 0 }, 'bad-after'],
       [{ after: 65 }, 'bad-after'],

@@ -58,10 +58,10 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
   /** Runs `what` when all processes are stopped and before anything is saved: the sentinel gets no gates to open. */
   const afterStop = (
     what: (sentinel: SentinelClient) => void,
-    sentinel: SentinelClient = node.sentinel,
+    { sentinel, dependencies }: Pick<TestNode, 'sentinel' | 'dependencies'> = node,
   ): MemoryDriver =>
     createMemoryDriver({
-      ...node.dependencies,
+      ...dependencies,
       sentinel: {
         ...sentinel,
         async stop(request, signal) {
@@ -204,7 +204,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
           return done
         },
       }
-      const { dir } = await save(located, afterStop(meanwhile, sentinel))
+      const { dir } = await save(located, afterStop(meanwhile, { ...node, sentinel }))
       return readFileSync(join(dir, 'shm.list'), 'latin1')
     }
     const wentOn = async () => {
@@ -398,7 +398,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
     const primary = await primaryTestContainer()
     await ask(primary)
     const other = node.connect()
-    const driver = afterStop(sentinel => sentinel.close(), other.sentinel)
+    const driver = afterStop(sentinel => sentinel.close(), other)
     const { dir } = await generation()
     const located = await locate(primary)
     expect(await codeOf(driver.dump(located, dir, { deadlineMs: 600_000, signal }))).toBe('SentinelLost')

@@ -64,7 +64,11 @@ export interface TestNode {
   readonly driver: MemoryDriver
   readonly dependencies: DriverDependencies
   /** Connects another agent of the same node, as after a restart. */
-  connect(): { readonly sentinel: SentinelClient; readonly driver: MemoryDriver }
+  connect(): {
+    readonly sentinel: SentinelClient
+    readonly driver: MemoryDriver
+    readonly dependencies: DriverDependencies
+  }
   launch(programs?: string): Promise<Launched>
   dispose(): Promise<void>
 }
@@ -156,7 +160,8 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
     driver: createMemoryDriver(dependencies),
     connect() {
       const client = connectClient()
-      return { sentinel: client, driver: createMemoryDriver(dependenciesOf(client)) }
+      const its = dependenciesOf(client)
+      return { sentinel: client, driver: createMemoryDriver(its), dependencies: its }
     },
     launch,
     async dispose() {
