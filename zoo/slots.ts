@@ -149,22 +149,24 @@ export const readSlot = (set: CounterSet, lease: NumberedSlotLease): Promise<num
   ).then(({ value }) => value)
 
 /**
- * Returns the restarts of all containers of the set's pods, by pod, without pods that have none.
+ * Returns the restarts of all containers of the set's pods and how each ended last, by pod, without pods that have none.
  * @param killed pod whose container the kubelet may have restarted before the pod was retired
  */
 export async function restartsOf(
   { api, namespace, name }: CounterSet,
   killed?: Pod,
-): Promise<Record<string, number>> {
+): Promise<Record<string, readonly string[]>> {
   const { items } = await api.list(pods, { namespace, labelSelector: `${labels.set}=${name}` })
   return Object.fromEntries(
     items
       .filter(({ metadata }) => metadata.labels?.[labels.type] !== 'retired')
       .filter(({ metadata }) => metadata.uid !== killed?.metadata.uid)
-      .map(({ metadata, status }) => [
-        metadata.name,
-        (status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0),
+      .map(({ metadata, status }): [string, string[]] => [
+        `${metadata.labels?.[labels.type]} ${metadata.name}`,
+        (status?.containerStatuses ?? [])
+          .filter(({ restartCount }) => restartCount > 0)
+          .map(it => `${it.name} ${it.restartCount}: ${JSON.stringify(it.lastState)}`),
       ])
-      .filter(([, restarts]) => restarts !== 0),
+      .filter(([, restarts]) => restarts.length > 0),
   )
 }

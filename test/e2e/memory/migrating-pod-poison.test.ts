@@ -13,8 +13,13 @@ const program = `
 import http.server, os, socket, threading, time
 home = socket.gethostname()
 poison = []
+def end_elsewhere():
+    if poison and socket.gethostname() != home:
+        os._exit(3)
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
+        # Before the thread below has run, which a busy machine delays.
+        end_elsewhere()
         if self.path == "/poison":
             poison.append(1)
         body = str(len(poison)).encode()
@@ -27,8 +32,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def watch():
     while True:
         time.sleep(0.002)
-        if poison and socket.gethostname() != home:
-            os._exit(3)
+        end_elsewhere()
 threading.Thread(target=watch, daemon=True).start()
 http.server.ThreadingHTTPServer(("0.0.0.0", 8080), Handler).serve_forever()
 `

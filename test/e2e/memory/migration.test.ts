@@ -90,7 +90,7 @@ describe.skipIf(needsNodes())('Migrations', () => {
     expect(await counter.read(addressOf(moved))).toBe(expected)
     await saved(set)
     expect((await slotsOf(set))[0]?.heir?.uid).toBe(hot.metadata.uid)
-    expect(await restartsOf(set)).toEqual({})
+    expect(await restartsOf(set, primary)).toEqual({})
     await eventually(async () => {
       const gone = await world.api
         .get(pods, { namespace: world.namespace, name: primary.metadata.name })
@@ -203,7 +203,7 @@ describe.skipIf(needsNodes())('Migrations', () => {
     if (after === undefined) throw new Error('the slot is gone')
     expect(after.node).toBe(free.metadata.name)
     expect(await counter.read(addressOf(await holderOf(set, after)))).toBe(expected)
-    expect(await restartsOf(set)).toEqual({})
+    expect(await restartsOf(set, primary)).toEqual({})
   })
 
   it('D16.refused: one that names no primary fails, and tells why', async () => {
