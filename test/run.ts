@@ -108,7 +108,11 @@ async function main(options: Options): Promise<number> {
       const job: Job = { root, project, filters, pattern, skip, output }
       say('bold', `\n${project}`)
       const started = performance.now()
-      const child = start(job, usesCurrentCluster, hasOneLane)
+      const child = start(job, {
+        usesCurrentCluster,
+        isAlone: hasOneLane,
+        compiled: join(scratch, 'compiled'),
+      })
       children.add(child)
       const end = await ended(child)
       children.delete(child)
@@ -140,12 +144,16 @@ async function main(options: Options): Promise<number> {
   return totals.failed > 0 || interrupts > 0 ? 1 : 0
 }
 
-/**
- * Own process group: Ctrl-C reaches only this process, and the project shuts down in its own order.
- *
- * @param isAlone false: each line of its output begins with the name of the project.
- */
-function start(job: Job, usesCurrentCluster: boolean, isAlone: boolean): ChildProcess {
+interface Surroundings {
+  readonly usesCurrentCluster: boolean
+  /** False: each line of its output begins with the name of the project. */
+  readonly isAlone: boolean
+  /** Where Node keeps compiled modules. Tests start some hundred processes that load the same ones. */
+  readonly compiled: string
+}
+
+/** Own process group: Ctrl-C reaches only this process, and the project shuts down in its own order. */
+function start(job: Job, { usesCurrentCluster, isAlone, compiled }: Surroundings): ChildProcess {
   const runner = new URL('reporter/project.ts', import.meta.url).pathname
   const output = isAlone ? 'inherit' : 'pipe'
   const child = spawn(process.execPath, [runner, JSON.stringify(job)], {
@@ -153,6 +161,7 @@ function start(job: Job, usesCurrentCluster: boolean, isAlone: boolean): ChildPr
     stdio: ['ignore', output, output, 'ipc'],
     env: {
       ...process.env,
+      NODE_COMPILE_CACHE: compiled,
       ...(!isAlone && process.stdout.isTTY && { FORCE_COLOR: '1' }),
       ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
     },

@@ -317,7 +317,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
       onTestFinished(() => rmSync(directory, { recursive: true }))
       const [lost, client] = [await sentinel.connect(), await sentinel.connect()]
       const { pid, start: begun } = processOf(process.pid)
-      const script = `PATH=/usr/bin:/bin; cd ${directory}; : > ready; while [ ! -e end ]; do sleep 0.01; done`
+      const script = `PATH=/usr/bin:/bin; cd ${directory}; : > ready; while [ -e ready ] && [ ! -e end ]; do sleep 0.01; done`
       const worker = lost.ask('spawn', {
         ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' },
         ...{ log: join(directory, 'log'), arg: ['/bin/sh', '-c', script] },

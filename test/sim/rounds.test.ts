@@ -26,8 +26,9 @@ describe('a fix that is taken back is noticed', () => {
   it.each(mutants)(
     '$name: $what',
     async mutant => {
-      for (const scenario of mutant.scenarios) expect((await runRound(scenario)).violations).toEqual([])
-      expect((await tryMutant(mutant)).rule).toBeDefined()
+      const { scenario } = await tryMutant(mutant)
+      if (scenario === undefined) throw new Error('no scenario violates anything')
+      expect((await runRound(scenario)).violations).toEqual([])
     },
     120_000,
   )
