@@ -177,6 +177,12 @@ describe.skipIf(cannotCgroup !== undefined).each([
 
     const exit = (code: number) => `exit ${code}`
 
+    /** Fields of a program that works for the stop `n`. */
+    const spawned = () => {
+      const { pid: target, start: begun } = processOf(process.pid)
+      return { target, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' }
+    }
+
     /**
      * Starts programs that wait for the gate and then run a script each, and a stop that opens the gate and
      * ends after them.
@@ -185,18 +191,9 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const directory = mkdtempSync(join(tmpdir(), 'understudy-work-'))
       onTestFinished(() => rmSync(directory, { recursive: true }))
       const go = join(directory, 'go')
-      const { pid, start: begun } = processOf(process.pid)
-      const spawned = {
-        target: pid,
-        start: begun,
-        ns: 'keep',
-        cgroup: 'stay',
-        deadline: FOREVER,
-        during: 'n',
-      }
       const workers = scripts.map(script =>
         client.ask('spawn', {
-          ...spawned,
+          ...spawned(),
           log: join(directory, 'log'),
           arg: ['/bin/sh', '-c', `PATH=/usr/bin:/bin; while [ ! -e ${go} ]; do sleep 0.01; done; ${script}`],
         }),
@@ -316,11 +313,11 @@ describe.skipIf(cannotCgroup !== undefined).each([
       const directory = mkdtempSync(join(tmpdir(), 'understudy-other-'))
       onTestFinished(() => rmSync(directory, { recursive: true }))
       const [lost, client] = [await sentinel.connect(), await sentinel.connect()]
-      const { pid, start: begun } = processOf(process.pid)
       const script = `PATH=/usr/bin:/bin; cd ${directory}; : > ready; while [ -e ready ] && [ ! -e end ]; do sleep 0.01; done`
       const worker = lost.ask('spawn', {
-        ...{ target: pid, start: begun, ns: 'keep', cgroup: 'stay', deadline: FOREVER, during: 'n' },
-        ...{ log: join(directory, 'log'), arg: ['/bin/sh', '-c', script] },
+        ...spawned(),
+        log: join(directory, 'log'),
+        arg: ['/bin/sh', '-c', script],
       })
       await eventually(() => expect(existsSync(join(directory, 'ready'))).toBe(true))
       const go = join(directory, 'go')

@@ -64,11 +64,7 @@ export interface TestNode {
   readonly driver: MemoryDriver
   readonly dependencies: DriverDependencies
   /** Connects another agent of the same node, as after a restart. */
-  connect(): {
-    readonly sentinel: SentinelClient
-    readonly driver: MemoryDriver
-    readonly dependencies: DriverDependencies
-  }
+  connect(): Pick<TestNode, 'sentinel' | 'driver' | 'dependencies'>
   launch(programs?: string): Promise<Launched>
   dispose(): Promise<void>
 }
@@ -139,30 +135,26 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
     signal: AbortSignal.timeout(60_000),
   })
   if (!facts.ok) throw new Error(facts.message)
-  const dependenciesOf = (client: SentinelClient): DriverDependencies => ({
-    sentinel: client,
-    fs: host,
-    clock: systemClock,
-    log: silent,
-    programs: programs.directory,
-    workDirectory: join(directory, 'work'),
-    records: createCloneRecords(join(directory, 'clones')),
-    files: createFiles({ sentinel: client, fs: host, programs: programs.directory }),
-    criuVersion: programs.criuVersion,
-  })
-  const dependencies = dependenciesOf(sentinel)
+  const agentOf = (client: SentinelClient) => {
+    const dependencies: DriverDependencies = {
+      sentinel: client,
+      fs: host,
+      clock: systemClock,
+      log: silent,
+      programs: programs.directory,
+      workDirectory: join(directory, 'work'),
+      records: createCloneRecords(join(directory, 'clones')),
+      files: createFiles({ sentinel: client, fs: host, programs: programs.directory }),
+      criuVersion: programs.criuVersion,
+    }
+    return { sentinel: client, dependencies, driver: createMemoryDriver(dependencies) }
+  }
   return {
     directory,
     programs,
-    sentinel,
     launched,
-    dependencies,
-    driver: createMemoryDriver(dependencies),
-    connect() {
-      const client = connectClient()
-      const its = dependenciesOf(client)
-      return { sentinel: client, driver: createMemoryDriver(its), dependencies: its }
-    },
+    ...agentOf(sentinel),
+    connect: () => agentOf(connectClient()),
     launch,
     async dispose() {
       guard.kill('SIGKILL')

@@ -142,8 +142,8 @@ it('D8.heard: there is no statement of the API server once the agent has written
   await agents.report()
   await state(seen)
   expect(await silencesOf()).toBe(silences)
-  const { metadata, ...rest } = await reportOf(source)
-  await state({ ...rest, metadata: { ...metadata, uid: 'another' } })
+  const present = await reportOf(source)
+  await state({ ...present, metadata: { ...present.metadata, uid: 'another' } })
   expect(await silencesOf()).toBe(silences)
   // The agent also writes by itself now and then, perhaps between these two.
   await eventually(async () => {
