@@ -39,7 +39,11 @@ describe.each(['Eviction', 'Delete'])('PJ25: evictionPolicy %s', evictionPolicy 
   }
 
   it('PJ25: the grace period of the configuration reaches the pod, and that of a job replaces it', async () => {
-    await configured({ evictionPolicy, defaultDeleteOptions: { gracePeriodSeconds: 11 } })
+    // The three pods may have one node, where two may migrate by default.
+    await configured({
+      ...{ evictionPolicy, maxMigratingPerNode: 0 },
+      defaultDeleteOptions: { gracePeriodSeconds: 11 },
+    })
     if (evictionPolicy === 'Delete') world.refuseEvictions()
     expect(await graceOf((await lingering({})).name)).toBe(11)
     expect(await graceOf((await lingering({ deleteOptions: { gracePeriodSeconds: 7 } })).name)).toBe(7)
