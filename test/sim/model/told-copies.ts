@@ -5,29 +5,32 @@ export interface ToldCopies {
   /**
    * A Lease was written.
    *
-   * @param names it names nodes that may have a copy of the life. Some are named as a precaution, since they may be
-   * fetching one.
-   * @param isThere a machine has a copy
+   * @param names nodes that may have a copy of the life. Some are named as a precaution, since they may be fetching one.
+   * @param having machines that have a copy
    */
-  write(life: string, now: number, given: { readonly names: boolean; readonly isThere: boolean }): void
-  /** Undefined: nothing has said so, or only Leases, which took it back while no machine had a copy. */
+  write(
+    life: string,
+    now: number,
+    given: { readonly names: readonly string[]; readonly having: readonly string[] },
+  ): void
+  /** Undefined: nothing has said so, or only Leases, which took it back while no machine that they had named had a copy. */
   since(life: string): number | undefined
 }
 
 export function createToldCopies(): ToldCopies {
   const told = new Map<string, number>()
-  const named = new Map<string, number>()
-  const note = (first: Map<string, number>, life: string, now: number) => {
-    if (!first.has(life)) first.set(life, now)
-  }
+  const named = new Map<string, { readonly since: number; readonly nodes: ReadonlySet<string> }>()
   return {
-    tell: (life, now) => note(told, life, now),
-    write(life, now, { names, isThere }) {
-      if (names) note(named, life, now)
-      else if (!isThere) named.delete(life)
+    tell(life, now) {
+      if (!told.has(life)) told.set(life, now)
+    },
+    write(life, now, { names, having }) {
+      const { since = now, nodes = new Set<string>() } = named.get(life) ?? {}
+      if (names.length > 0) named.set(life, { since, nodes: nodes.union(new Set(names)) })
+      else if (!having.some(node => nodes.has(node))) named.delete(life)
     },
     since(life) {
-      const since = Math.min(told.get(life) ?? Infinity, named.get(life) ?? Infinity)
+      const since = Math.min(told.get(life) ?? Infinity, named.get(life)?.since ?? Infinity)
       return since === Infinity ? undefined : since
     },
   }

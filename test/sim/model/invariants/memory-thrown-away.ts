@@ -89,8 +89,8 @@ const keepersOf = (
     .map(({ machine }) => machine.name)
 
 /**
- * Returns whether a life ended before any report or Lease said that it has a copy, or after a Lease took that back before
- * there was one: the operator does not wait for a node that may have saved for the first time. A pod that was made for
+ * Returns whether a life ended before any report or Lease said that it has a copy, or after a Lease took that back before a
+ * machine that it had named had one: the operator does not wait for a node that may have saved for the first time. A pod that was made for
  * the next life has decided that when it was made.
  */
 function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean {
@@ -106,8 +106,10 @@ function endingsUntold(ground: Ground, lives: Lives): (life: string) => boolean 
     for (const life of livesTold(resource, object, lives)) copies.tell(life, time.now())
   })
   onLeases(ground, ({ before, lease, isOfSet }) => {
-    const isThere = cluster.nodes.some(({ volatile }) => volatile.shelf.has(slotName(lease)))
-    copies.write(lease.incarnation, time.now(), { names: (lease.kept ?? []).length > 0, isThere })
+    const having = cluster.nodes.flatMap(({ machine, volatile }) =>
+      volatile.shelf.has(slotName(lease)) ? [machine.name] : [],
+    )
+    copies.write(lease.incarnation, time.now(), { names: lease.kept ?? [], having })
     if (!isOfSet || before === undefined || before.incarnation === lease.incarnation) return
     const told = copies.since(before.incarnation)
     const isOther = lease.holder.uid !== before.holder.uid
