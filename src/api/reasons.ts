@@ -59,6 +59,8 @@ export const reasons = {
   notSaved: 'NotSaved',
   /** A slot has no primary, and its memory is kept where it cannot be restored at the moment. */
   memoryWaits: 'MemoryWaits',
+  /** A slot has had no primary for a while, although a node could restore its memory. */
+  noPrimary: 'NoPrimary',
   notStaged: 'NotStaged',
   /** Caveats: memory is kept, with a restriction to be aware of. */
   diskAheadOfMemory: 'DiskAheadOfMemory',

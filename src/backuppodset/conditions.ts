@@ -239,7 +239,7 @@ function checkpointReadyOf(
 ): readonly Wanted[] {
   const type = conditionTypes.checkpointReady
   const slots = status.slots ?? []
-  const times = { monotonicNow, intervalMs: set.memory?.intervalMs ?? 0 }
+  const times = { monotonicNow, intervalMs: set.memory?.intervalMs ?? 0, isPaused: set.paused }
   return [
     ...(memory ? [{ type, ...checkpointReadiness(memory, pods, slots, times) }] : []),
     ...(pulled ? [{ type, ...pulledReadiness(pulled, slots) }] : []),

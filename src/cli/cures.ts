@@ -68,6 +68,8 @@ const cures: Readonly<Record<string, string>> = {
     'let the template run on more nodes, lower checkpoint.copies, or set checkpoint.holders: Any',
   [reasons.memoryWaits]:
     'start the nodes that the message names, or their agents; the operator gives up their memory only after checkpoint.giveUpAfterSeconds',
+  [reasons.noPrimary]:
+    'see why the pods that the message names could not restore the memory, or why pods that were made for the slot do not run',
   [reasons.stateTooLarge]: 'raise checkpoint.http.maxSize, or make the state smaller',
   NotAnswering:
     'find out why the application fails its probe: memory is saved only while the application answers; if spec.suspend is true, you can also delete the pod: the state that was saved last is kept',

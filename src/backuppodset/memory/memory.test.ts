@@ -22,6 +22,7 @@ import { makeReport, makeSlotReport } from '../../slot/testing/objects.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { claimOf } from '../observe.ts'
 import { viewOf } from '../pod/view.ts'
+import type { PodView } from '../snapshot.ts'
 import { makePrimary, makeUnderstudy } from '../testing/memory.ts'
 import { makeSet } from '../testing/snapshots.ts'
 import { memoryEvents } from './memory-events.ts'
@@ -265,6 +266,7 @@ describe('reports of nodes', () => {
     })
     expect(change([slotReport()])).toEqual({ 'default/other': true })
     expect(change([slotReport({ final: true }), other])).toEqual({ 'default/bps': true })
+    expect(change([slotReport({ fenced: true }), other])).toEqual({ 'default/bps': true })
   })
 })
 
@@ -416,6 +418,31 @@ describe('status', () => {
     expect(checkpointReadiness(memory({ ...slot, vacantSince: undefined }, both), [h0], [], at).status).toBe(
       'True',
     )
+  })
+
+  it('CheckpointReady says of a slot that no pod takes, although its memory could be restored, in which pods that failed', () => {
+    const failing = (name: string, successorOf: number) =>
+      makeUnderstudy(name, {}, { failed: 'criu: no room', successorOf })
+    const pods = [h0, failing('h1', 0), failing('h2', 1)]
+    const told = (
+      ms: number,
+      its: readonly PodView[] = pods,
+      over: Partial<SlotMemory> = {},
+      isPaused = false,
+    ) => {
+      const usable = makeCopy(lease, h0, 'Staged')
+      const slot = makeSlot(lease, [usable], { vacantSince: at.monotonicNow - ms, ...over })
+      return checkpointReadiness(memory(slot, both), its, [], { ...at, isPaused })
+    }
+    expect(told(9_999).status).toBe('True')
+    expect(told(10_000)).toMatchObject({ status: 'False', reason: 'NoPrimary' })
+    expect(told(10_000).message).toMatch(/slot 0 .* n-h0: it could not be restored in h1 \(criu: no room\)$/)
+    expect(told(10_000, [h0]).message).toMatch(/no pod has taken it yet$/)
+    expect(told(10_000, pods, {}, true).message).toMatch(/no pod is called while spec.paused is true$/)
+    // One is on its way.
+    expect(told(10_000, pods, { calledSince: 1 }).status).toBe('True')
+    // Where no copy is usable, the reason is another one.
+    expect(told(10_000, pods, { copies: [makeCopy(lease, h0, undefined)] }).reason).toBe('MemoryWaits')
   })
 
   it('CheckpointReady says why nothing is saved before all else, and what to know of what is, always', () => {

@@ -16,6 +16,7 @@ interface Times {
   readonly monotonicNow: number
   /** The interval that the set asks for. */
   readonly intervalMs: number
+  readonly isPaused?: boolean
 }
 
 /**
@@ -32,6 +33,7 @@ export function checkpointReadiness(
     refused ??
     nodesProblem(memory) ??
     waitingSlot(memory) ??
+    vacantSlot(memory, pods, times) ??
     firstOf(slots, slot => unprotectedSlot(memory, pods, slot)) ??
     firstOf(slots, slot => staleSlot(memory, pods, slot, times))
   const withCaveats = (message: string) => [message, ...caveats.map(caveat => caveat.message)].join('; ')
@@ -91,6 +93,39 @@ function waitingSlot({ slots, giveUpAfterMs }: MemoryView): Word | undefined {
   ]
   const message = `slot ${slot.lease.slot} waits for its memory, which may be on ${where.join(', ')}; ${after}`
   return { reason: reasons.memoryWaits, message }
+}
+
+/** A failover takes less than this, so that it does not change the condition, ms. */
+const vacantMs = 10_000
+
+/**
+ * Names the first slot that has had no primary for long, although its memory could be restored, and for which no pod is on its
+ * way: in which pods that failed.
+ */
+function vacantSlot(
+  { slots }: MemoryView,
+  pods: readonly Candidate[],
+  { monotonicNow, isPaused }: Pick<Times, 'monotonicNow' | 'isPaused'>,
+): Word | undefined {
+  const slot = [...slots.values()].find(
+    each =>
+      each.vacantSince !== undefined &&
+      monotonicNow - each.vacantSince >= vacantMs &&
+      each.calledSince === undefined &&
+      usableOf(each).length > 0,
+  )
+  if (slot === undefined) return undefined
+  const { slot: number, holder, heir } = slot.lease
+  const failed = pods.flatMap(({ name, uid, stage }) => {
+    const isOfSlot = uid === holder.uid || uid === heir?.uid || stage?.successorOf === number
+    return isOfSlot && stage?.failed !== undefined ? [`${name} (${stage.failed})`] : []
+  })
+  const failures =
+    failed.length === 0 ? 'no pod has taken it yet' : `it could not be restored in ${failed.join(', ')}`
+  const why = isPaused ? 'no pod is called while spec.paused is true' : failures
+  const where = usableOf(slot).map(({ node }) => node)
+  const message = `slot ${number} has no primary, although its memory could be restored on ${where.join(', ')}: ${why}`
+  return { reason: reasons.noPrimary, message }
 }
 
 /** Returns why no successor could continue with the memory of a slot. */
