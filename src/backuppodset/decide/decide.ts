@@ -1,5 +1,6 @@
 import type { Random } from '../../kube/random.ts'
 import { untilEnded } from '../../slot/decide/ending.ts'
+import { fencesInPause, untilFenceInPause } from '../../slot/decide/fence/paused.ts'
 import { untilVerdict } from '../../slot/decide/fence/verdict.ts'
 import { untilGrantsEnd } from '../../slot/decide/grant.ts'
 import type { Plan, Tier } from '../plan.ts'
@@ -29,7 +30,7 @@ import { untilDeparture } from './vacancies.ts'
  * the order of its pods, and the same draws of `random` give the same plan; the plan of a converged set is empty.
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
-  if (observed.set.paused) return { tiers: withPolicies(observed, []), requeueAfterMs: undefined }
+  if (observed.set.paused) return paused(observed)
   const s = withSuspension(withErrands(observed))
   const tiers: Tier[] = [
     {
@@ -74,6 +75,13 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilStranded(s),
     ),
   }
+}
+
+/** No pod is created, converted or deleted. But fences are maintained, so that no primary stays stopped or loses its voters. */
+function paused(s: Snapshot): Plan {
+  const actions = fencesInPause(s)
+  const tiers: Tier[] = actions.length === 0 ? [] : [{ tier: 'assignments', aside: true, actions }]
+  return { tiers: withPolicies(s, tiers), requeueAfterMs: untilFenceInPause(s) }
 }
 
 const soonest = (...times: readonly (number | undefined)[]): number | undefined => {

@@ -2,35 +2,13 @@ import { describe, expect, it } from 'vitest'
 import type { Fence } from '../../api/fence.ts'
 import type { Condition } from '../../kube/conditions.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
+import { makeCopy, makeSlot } from '../../slot/testing/slots.ts'
 import { makeFence, makeVotes, voteOf, votersOf } from '../../slot/testing/votes.ts'
 import { conditionsOf } from '../conditions.ts'
-import type { PodView } from '../snapshot.ts'
 import { actions, ofType, plan } from '../testing/decided.ts'
-import { makeMemorySnapshot, makePrimary, makeUnderstudy } from '../testing/memory.ts'
+import { copies, fenced, h0, lease, nodes, p0, plain, seen } from '../testing/fenced.ts'
+import { makePrimary } from '../testing/memory.ts'
 import { updateNotices } from '../update-status.ts'
-
-const p0 = makePrimary('p0', 0)
-const h0 = makeUnderstudy('h0')
-const plain = makeLease(p0, {
-  heir: { name: 'h0', uid: h0.uid, ip: '10.0.0.1' },
-  ...{ holders: ['n-h0'], kept: ['n-h0'] },
-})
-const lease = { ...plain, fence: makeFence(plain) }
-const { api, nodes } = votersOf(lease)
-const copies = [makeCopy(lease, h0, 'Frozen')]
-const fenced = { votes: makeVotes(lease, { silent: new Set([api, ...nodes]) }) }
-
-/** One primary, and a hot backup with its memory; every node votes. */
-function seen(slot: SlotMemory, pods: readonly PodView[] = [p0, h0], over: Partial<MemoryView> = {}) {
-  const wish = { replicas: 1, hotBackups: 1 }
-  const s = makeMemorySnapshot(wish, pods, [slot], { monotonicNow: 100_000 })
-  if (s.memory === undefined) throw new Error('no memory')
-  const view = (name: string) =>
-    [name, { name, ready: true, problem: undefined, vote: voteOf(name) }] as const
-  const memory = { ...s.memory, copies: 1, nodeTimeoutMs: 3_000, nodes: new Map(['n-p0', 'n-h0'].map(view)) }
-  return { ...s, memory: { ...memory, ...over } }
-}
 
 describe('a primary whose node is silent', () => {
   it('is replaced at once when it is fenced off: nothing waits for its node, or for its pod', () => {

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../playground/cluster.ts'
 import { pidsOf } from '../../../playground/pids.ts'
-import type { FailoverSpec } from '../../../src/api/backuppodset.ts'
+import { backupPodSets, type FailoverSpec } from '../../../src/api/backuppodset.ts'
 import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { nodes, type Pod } from '../../../src/kube/resources.ts'
@@ -53,6 +53,16 @@ const armed = (set: CounterSet): Promise<NumberedSlotLease> =>
     if (lease?.fence?.isArmed !== true) throw new Error(`not armed yet: ${JSON.stringify(lease?.fence)}`)
     return lease
   })
+
+/** Returns the nodes that have stated that the slot's primary is silent. */
+async function statedBy({ api }: CounterSet, { incarnation, fence }: NumberedSlotLease): Promise<string[]> {
+  const { items } = await api.list(nodeReports, {})
+  return items.flatMap(report => {
+    const slots = parseReport(report).status?.slots ?? []
+    const said = slots.find(slot => slot.incarnation === incarnation)?.silentTerm
+    return said !== undefined && said === fence?.term ? [report.metadata.name] : []
+  })
+}
 
 /** Returns the states of the app's processes as in /proc, `T`: stopped. */
 async function statesOf({ metadata: { uid } }: Pod): Promise<string[]> {
@@ -116,6 +126,31 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
     const [now] = await slotsOf(set)
     expect(now?.epoch).toBe(before.epoch + 1)
     await saved(set)
+  }, 400_000)
+
+  it('whose set is paused: its primary resumes when it is back, with its memory and without a successor', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
+    const { namespace, name } = set
+    const pause = (paused: boolean) =>
+      world.api.patch(backupPodSets, { namespace, name }, { type: 'merge', body: { spec: { paused } } })
+    await pause(true)
+    try {
+      await cluster.cutNode(node)
+      // From then on they answer it no more in this term.
+      await eventually(async () => expect(await statedBy(set, before)).toHaveLength(2))
+      expect(new Set(await statesOf(pod))).toEqual(new Set(['T']))
+    } finally {
+      await cluster.joinNode(node)
+    }
+    await eventually(async () => expect(await statesOf(pod)).not.toContain('T'))
+    expect(await counter.read(addressOf(pod))).toBe(expected)
+    const [now] = await slotsOf(set)
+    expect(now).toMatchObject({ epoch: before.epoch, holder: before.holder })
+    expect(now?.fence?.term).toBeGreaterThan(before.fence?.term ?? 0)
+    await pause(false)
+    await count(set, 2)
   }, 400_000)
 
   it('D8.pause: and resumes after its slot has gone on elsewhere lets no answer of its primary out', async () => {

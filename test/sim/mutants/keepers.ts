@@ -338,8 +338,8 @@ export const ofKeepers: readonly Mutant[] = [
       [
         [3_437, { type: 'cutNode', node: 2, forMs: 19_503, apiOnly: false }],
         [86, { type: 'powerOff', node: 3, forMs: 5_541 }],
-        [8_675, { type: 'pauseSet', forMs: 32_025 }],
-        [788, { type: 'powerOff', node: 0, forMs: 13_133 }],
+        [8_675, { type: 'pauseSet', forMs: 12_000 }],
+        [788, { type: 'powerOff', node: 0, forMs: 6_000 }],
       ],
     ),
   },
