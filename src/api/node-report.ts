@@ -98,6 +98,8 @@ export interface SlotReport extends SlotKey {
   readonly answeredRequest?: string
   /** Source: the latest voters that the sentinel of the primary has acknowledged, see `Fence`. */
   readonly acknowledged?: { readonly term: number; readonly version: number }
+  /** Source: the sentinel has stopped the primary, because too few of its voters answer. */
+  readonly fenced?: boolean
   /**
    * Source: uid of the primary, if by the API server's word its pod is gone or has finished, and the agent has ended what
    * it watched of it; or if the pod does not belong to its set any more.

@@ -139,7 +139,7 @@ describe('fences', () => {
     expect(said({ guarded: new Map([['uid-p', { term: 3 }]]) })).toBeUndefined()
   })
 
-  it('a fenced primary is on stage: its node does not offer what it has saved of it', () => {
+  it('a fenced primary is on stage: its node says so, and does not offer what it has saved of it', () => {
     const it = (known: Parameters<typeof fence>[0]) =>
       snapshot({
         slots: [asked([`b/${first}`])],
@@ -147,8 +147,11 @@ describe('fences', () => {
         kept: new Map([[nameOf(), kept()]]),
         fence: fence({ run: second, ...known }),
       })
-    const usable = (known: Parameters<typeof fence>[0]) => slotReportsOf(it(known), nothing)[0]?.usable
-    expect(usable({})).toBe('Cold')
-    expect(usable({ fenced: new Set(['uid-p']) })).toBeUndefined()
+    const said = (known: Parameters<typeof fence>[0]) => slotReportsOf(it(known), nothing)[0]
+    expect(said({})?.usable).toBe('Cold')
+    expect(said({})?.fenced).toBeUndefined()
+    const fenced = said({ fenced: new Set(['uid-p']) })
+    expect(fenced?.usable).toBeUndefined()
+    expect(fenced?.fenced).toBe(true)
   })
 })

@@ -87,6 +87,7 @@ function sourceOf(
     ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
     ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
     ...acknowledgedOf(snapshot, lease),
+    ...(snapshot.fence.fenced.has(lease.holder.uid) && { fenced: true }),
     ...(kept.isEnded?.(lease.holder.uid) === true && { ended: lease.holder.uid }),
     ...leftOf(snapshot, lease, kept),
   }

@@ -63,6 +63,10 @@ describe('the report of a node', () => {
     writer.update(content(5, 'Frozen'))
     await clock.advance(0)
     expect(generations()).toEqual([1, 4, 5])
+    const fenced = content(6, 'Frozen')
+    writer.update({ ...fenced, slots: fenced.slots?.map(slot => ({ ...slot, fenced: true })) })
+    await clock.advance(0)
+    expect(generations()).toEqual([1, 4, 5, 6])
     await end()
   })
 

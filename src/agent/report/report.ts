@@ -272,13 +272,14 @@ const actedOn = ({ ready, retired, checks, address, fingerprint, heartbeats, slo
       standsForHandover,
       handoverPaused,
       acknowledged,
+      fenced,
       ended,
       silentTerm,
       grant,
       reason,
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, ended, silentTerm, grant },
+      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, fenced, ended, silentTerm, grant },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

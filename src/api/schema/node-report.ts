@@ -100,6 +100,9 @@ const slot = object<WrittenSlotReport>(
       { term: true, version: true },
       { description: 'The latest voters that the primary has acknowledged; only for a source.' },
     ),
+    fenced: flag(
+      'True while the primary is stopped because too few of its voters answer; only for a source.',
+    ),
     ended: text(
       'UID of the primary, if its pod was deleted by force and the agent has ended its processes; only for a source.',
     ),

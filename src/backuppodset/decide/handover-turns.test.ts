@@ -206,6 +206,18 @@ describe('a slot that somebody wants to go to another pod', () => {
       expect(isFailing(off(4_000))).toBe(true)
     })
 
+    it('nor does the time count for which its voters have stopped it', () => {
+      const runsFor = (ms: number) =>
+        withSlots(unready(sent, 20_000), it => ({
+          ...it,
+          lease: { ...it.lease, handover: undefined },
+          unfencedSince: sent.monotonicNow - ms,
+        }))
+      expect(isFailing(runsFor(3_999))).toBe(false)
+      expect(decide(runsFor(3_000), random).requeueAfterMs).toBe(1_000)
+      expect(isFailing(runsFor(4_000))).toBe(true)
+    })
+
     it('and a primary of which no handover is wanted has its usual time', () => {
       const other = changed(sent, 'p1', pod => ({ ...pod, ready: false, unreadySince: sent.now - 4_000 }))
       const [p1] = other.pods.filter(({ name }) => name === 'p1')

@@ -34,7 +34,8 @@ export function handoverOverAt(s: Snapshot, { uid, slot, unreadySince }: PodView
 /**
  * Returns the wall clock time, ms, at which a primary that stays unready counts as failed. A primary that is stopped
  * for its successor, by the Lease that this operator wrote, fails its probes and has not failed: it has the time that
- * its agent gives the handover. After that it has to answer again, within the time that every pod has.
+ * its agent gives the handover. After that it has to answer again, within the time that every pod has. So does a primary that
+ * its voters had stopped, once it runs again.
  */
 function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
   const { uid, slot, unreadySince } = pod
@@ -42,11 +43,13 @@ function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
   if (limitMs === 0 || unreadySince === undefined) return undefined
   const memory = s.memory?.slots.get(slot ?? -1)
   if (memory?.lease.holder.uid !== uid) return unreadySince + limitMs
-  const { settledSince } = memory
   const overAt = handoverOverAt(s, pod)
   if (overAt !== undefined) return overAt + limitMs
-  const settledAt = settledSince === undefined ? unreadySince : s.now - (s.monotonicNow - settledSince)
-  return Math.max(unreadySince, settledAt) + limitMs
+  const { settledSince, unfencedSince } = memory
+  const runsSince = [settledSince, unfencedSince].map(at =>
+    at === undefined ? unreadySince : s.now - (s.monotonicNow - at),
+  )
+  return Math.max(unreadySince, ...runsSince) + limitMs
 }
 
 /**

@@ -1,4 +1,5 @@
 // Long because it is a list of situations for one function, with the fixtures that they share.
+
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
@@ -13,6 +14,7 @@ import { createSince } from '../../slot/observe/since.ts'
 import { leaseIndexes } from '../../slot/observe/slot-leases.ts'
 import { makePodObject, makeReport, makeSlotReport, type PodCondition } from '../../slot/testing/objects.ts'
 import { makeLease } from '../../slot/testing/slots.ts'
+import { makeFence } from '../../slot/testing/votes.ts'
 import { makePrimary } from '../testing/memory.ts'
 import type { Claim } from './claims.ts'
 import { type MemoryDeps, observeMemory } from './observe.ts'
@@ -378,6 +380,21 @@ it('D7.handover-unready: since when a Lease asks for no handover is known by our
     (await observed(lease, {}, { silentMs: 5_000 }))?.settledSince ?? 0,
   )
   expect(await at('uid-h0')).toBeUndefined()
+})
+
+it('since when a primary is not stopped by its voters is known by our own clock', async () => {
+  const plain = makeLease(makePrimary('p0', 0), { node: 'n1', holders: ['n2'] })
+  const lease = { ...plain, fence: makeFence(plain) }
+  const at = async (fenced: boolean, ms: number, its: NumberedSlotLease = lease) => {
+    const source = { role: 'source', generation: 1, ...(fenced && { fenced }) } as const
+    return (await observed(its, { n1: source, n2: {} }, { pod: running, laterMs: ms }))?.unfencedSince
+  }
+  expect(await at(false, 5_000)).toEqual(expect.any(Number))
+  expect(await at(true, 5_000)).toBeUndefined()
+  // A silent agent cannot report it, and voters that are not armed stop nothing.
+  expect(await at(false, 12_000)).toBeUndefined()
+  const unarmed = { ...lease, fence: { ...lease.fence, isArmed: false } }
+  expect(await at(false, 12_000, unarmed)).toEqual(expect.any(Number))
 })
 
 describe('D7.holders: memory lies where its template may run', () => {

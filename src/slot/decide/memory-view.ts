@@ -116,6 +116,8 @@ export interface SlotMemory {
   readonly handoverRequestedAt?: number | undefined
   /** Monotonic ms since which this process has seen that its Lease asks for no handover; undefined while it does. */
   readonly settledSince?: number | undefined
+  /** Monotonic ms since which this process has seen that its primary is not stopped by its voters; undefined while it is, or may be. */
+  readonly unfencedSince?: number | undefined
   /** Nodes that keep memory of this incarnation, whether it could be restored now or not. */
   readonly copies: readonly Copy[]
   /** Nodes that may keep memory of it, and have neither shown a copy nor reported that they have none. */

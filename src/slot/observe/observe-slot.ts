@@ -93,6 +93,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     resumingSince: since(`resuming/${incarnation}/${lease.epoch}`, isCalled && stage.resuming),
     handoverRequestedAt: deps.handoverTimes.requestedAt(lease),
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
+    unfencedSince: since(`unfenced/${incarnation}/${lease.epoch}`, !mayBeFenced(lease, source?.slot, deps)),
     copies,
     votes: votesOf(lease, pass.told, deps, since),
     grants: grantsOf(lease, pass.told, { ...pass, reports: deps.reports }),
@@ -104,6 +105,15 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     }),
   }
 }
+
+/** An agent that is cut off cannot report that the sentinel has stopped its primary. */
+const mayBeFenced = (
+  { fence, node }: NumberedSlotLease,
+  said: Told['slot'] | undefined,
+  { reports }: SlotDeps,
+): boolean =>
+  said?.fenced === true ||
+  (fence?.isArmed === true && node !== undefined && reports.unheardFor(node) >= timelyMs)
 
 function copiesOf(
   lease: NumberedSlotLease,

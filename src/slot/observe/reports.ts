@@ -182,6 +182,8 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         // A primary stays stopped until the operator acts on it.
         other?.final !== slot.final ||
         other?.handoverPaused !== slot.handoverPaused ||
+        // An unready primary gets time to answer from when it runs again.
+        other?.fenced !== slot.fenced ||
         other?.reason !== slot.reason
       if (!isUrgent && other?.generation === slot.generation) continue
       const key = setKeyOf(slot)

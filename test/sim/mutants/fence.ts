@@ -199,4 +199,50 @@ export const ofFence: readonly Mutant[] = [
       ]),
     ),
   },
+  {
+    finding: 'fence',
+    name: 'stopped-by-pause',
+    what: 'a primary that its voters have stopped gets no new term during a pause, because another pod could take over after it',
+    mutations: [
+      {
+        file: 'src/slot/decide/fence/paused.ts',
+        find: '{ slot: { ...slot, copies: [] }, pod }',
+        replace: '{ slot, pod }',
+      },
+    ],
+    scenarios: bySeeds(
+      [1],
+      { hotBackups: 0, copies: 2, probes: false, unreadySeconds: 4, nodeTimeoutMs: 1_500, graves: true },
+      [
+        [1_717, { type: 'pauseSet', forMs: 17_881 }],
+        [11, cutOff(2_000)],
+        [8_501, { type: 'endApp', primary: 0, container: 'app' }],
+      ],
+    ),
+  },
+  {
+    finding: 'fence',
+    name: 'unready-while-fenced',
+    what: 'the time for which a primary was stopped by its voters counts as unready once it runs again',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/losses.ts',
+        find: '[settledSince, unfencedSince].map',
+        replace: '[settledSince].map',
+      },
+    ],
+    // Its successor can be called only after the same disturbance.
+    scenarios: bySeeds(
+      [723802896],
+      { ...voted, replicas: 2, containers: 'sidecar', probes: false, unreadySeconds: 4, graves: true },
+      [
+        [0, { type: 'cutPrimarysNode', primary: 3, forMs: 22_030, apiOnly: true }],
+        [0, { type: 'deletePod', pod: 2, force: true }],
+        [3_932, { type: 'deletePod', pod: 0, force: true }],
+        [3_130, { type: 'deletePod', pod: 1, force: true }],
+        [136, { type: 'pauseAgent', node: 2, forMs: 4_827 }],
+        [4_837, { type: 'cutNode', node: 0, forMs: 13_504, apiOnly: false }],
+      ],
+    ),
+  },
 ]

@@ -263,8 +263,8 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/losses.ts',
-        find: 'Math.max(unreadySince, settledAt)',
-        replace: 'Math.min(unreadySince, settledAt)',
+        find: '[settledSince, unfencedSince].map',
+        replace: '[unfencedSince].map',
       },
     ],
     // Restoring the last generation takes longer than the handover may.
