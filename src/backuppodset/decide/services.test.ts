@@ -42,4 +42,16 @@ describe('the endpoints of a set that keeps memory', () => {
     const dead = makePrimary('p0', 0, { ready: true }, { died: true })
     expect(changed(makeSlot(lease, copies, { replacedSince: 900 }), dead)).toEqual([])
   })
+
+  it('keep a dead primary while the operator waits for what its node has saved last: an empty list would be refused for a second', () => {
+    const unready = { ready: false } as const
+    const source = { ...makeCopy(lease, p0, undefined).report, role: 'source' } as const
+    const behind = [makeCopy(lease, h0, 'Frozen', { generation: source.generation - 2 })]
+    const dead = { source, sourceSeenAt: 990, vacantSince: 999 }
+    const died = makePrimary('p0', 0, unready, { died: true })
+    expect(changed(makeSlot(lease, behind, dead), died)).toEqual([])
+    // Two seconds later it waits no more. And nothing answers for a pod that only is not ready.
+    expect(changed(makeSlot(lease, behind, { ...dead, vacantSince: -1_001 }), died)).toEqual([[]])
+    expect(changed(makeSlot(lease, behind, dead), makePrimary('p0', 0, unready))).toEqual([[]])
+  })
 })

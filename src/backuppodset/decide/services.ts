@@ -1,8 +1,10 @@
 import { isEqual } from '../../kube/equal.ts'
 import type { Endpoint, ServicesView } from '../../slot/decide/endpoints-view.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
+import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Candidate } from '../../slot/decide/snapshot.ts'
 import { isGated } from '../../slot/decide/snapshot.ts'
+import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 import { familyOf, sliceName, wantedServices } from '../../slot/endpoints/shape.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
@@ -104,6 +106,12 @@ function slotsInTransition(s: Snapshot, actions: readonly Action[]): ReadonlySet
   for (const pod of s.pods)
     if (pod.slot !== undefined && (pod.stage?.promoting || (pod.waking && pod.stage?.understudy)))
       hold(pod.slot, pod)
-  for (const [number, slot] of s.memory?.slots ?? []) if (isGoing(s, slot)) held.add(number)
+  for (const [number, slot] of s.memory?.slots ?? [])
+    if (isGoing(s, slot) || isCalledSoon(s, slot)) held.add(number)
   return held
 }
+
+/** The agent has shut a dead primary off, and the operator waits some milliseconds for what its node has saved last. */
+const isCalledSoon = (s: Snapshot, slot: SlotMemory): boolean =>
+  msUntilSourceSays(s, slot) > 0 &&
+  s.pods.some(({ uid, stage }) => uid === slot.lease.holder.uid && stage?.died === true)
