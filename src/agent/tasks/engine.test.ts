@@ -27,10 +27,12 @@ describe('the agents of two nodes', () => {
     const slotOf = (node: string) => cluster.reports.get(node)?.status?.slots[0]
     await vi.waitFor(() => expect(slotOf('b')).toMatchObject({ usable: 'Frozen', reason: 'PolicyUnknown' }))
     const { dumps } = a.counts
+    // The earlier agent may have replaced its understudy's memory by a newer generation before.
+    const { discards } = b.counts
     a.running.set('uid-p', 'two')
     await sleep(500)
     // The agents begin no work whose pace and limits are unknown, and remove nothing.
-    expect([a.counts.dumps, b.counts.discards, frozen()?.word]).toEqual([dumps, 0, 'one'])
+    expect([a.counts.dumps, b.counts.discards, frozen()?.word]).toEqual([dumps, discards, 'one'])
     expect(slotOf('a')).toMatchObject({ role: 'source', generation: dumps, reason: 'PolicyUnknown' })
     again.die('uid-p')
     await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
