@@ -194,28 +194,19 @@ describe('a slot that somebody wants to go to another pod', () => {
       expect(writes(48_000)).toMatchObject([{ handover: undefined, ending: undefined }])
     })
 
-    it('and has to answer again only when the handover is called off', () => {
+    it.each([
+      ['the handover is called off', 'settledSince'],
+      ['its voters have stopped it, too, and it runs again', 'unfencedSince'],
+    ] as const)('and has to answer again only when %s', (_, since) => {
       const off = (ms: number) =>
         withSlots(unready(sent, 20_000), it => ({
           ...it,
           lease: { ...it.lease, handover: undefined },
-          settledSince: sent.monotonicNow - ms,
+          [since]: sent.monotonicNow - ms,
         }))
       expect(isFailing(off(3_999))).toBe(false)
       expect(decide(off(3_000), random).requeueAfterMs).toBe(1_000)
       expect(isFailing(off(4_000))).toBe(true)
-    })
-
-    it('nor does the time count for which its voters have stopped it', () => {
-      const runsFor = (ms: number) =>
-        withSlots(unready(sent, 20_000), it => ({
-          ...it,
-          lease: { ...it.lease, handover: undefined },
-          unfencedSince: sent.monotonicNow - ms,
-        }))
-      expect(isFailing(runsFor(3_999))).toBe(false)
-      expect(decide(runsFor(3_000), random).requeueAfterMs).toBe(1_000)
-      expect(isFailing(runsFor(4_000))).toBe(true)
     })
 
     it('and a primary of which no handover is wanted has its usual time', () => {

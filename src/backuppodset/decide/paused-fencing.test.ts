@@ -27,12 +27,12 @@ describe('a primary of a paused set', () => {
 
   it('has armed voters as soon as it has acknowledged them: a pod that is deleted by force is waited for', () => {
     const unarmed = { ...lease, fence: { ...lease.fence, term: 2, isArmed: false } }
-    const source = { ...copies[0]?.report, role: 'source', acknowledged: { term: 2, version: 1 } } as const
+    const acknowledges = { role: 'source', acknowledged: { term: 2, version: 1 } } as const
     const told = makeSlot(unarmed, copies, {
       votes: makeVotes(unarmed, { statedAt: undefined, silent: new Set() }),
     })
     expect(ofType(paused(told), 'writeSlot')).toEqual([])
-    const acknowledged = { ...told, source: { ...makeCopy(lease, p0, undefined).report, ...source } }
+    const acknowledged = { ...told, source: { ...makeCopy(lease, p0, undefined).report, ...acknowledges } }
     expect(ofType(paused(acknowledged), 'writeSlot')).toMatchObject([
       { lease: { fence: { term: 2, version: 1, isArmed: true } } },
     ])

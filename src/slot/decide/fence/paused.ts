@@ -8,7 +8,7 @@ import type { SlotActionOf } from '../actions.ts'
 import type { SlotMemory } from '../memory-view.ts'
 import type { Candidate, SlotSnapshot } from '../snapshot.ts'
 import { fenceOf } from './fence-of.ts'
-import { verdictOf } from './verdict.ts'
+import { untilVerdictOn } from './verdict.ts'
 
 /** Returns a write for each slot whose Lease should have another fence. */
 export const fencesInPause = (s: SlotSnapshot): SlotActionOf<'writeSlot'>[] =>
@@ -22,13 +22,11 @@ export const fencesInPause = (s: SlotSnapshot): SlotActionOf<'writeSlot'>[] =>
   })
 
 /** Returns the ms until a primary may be recovered; undefined if none is. */
-export function untilFenceInPause(s: SlotSnapshot): number | undefined {
-  const left = primariesAlone(s).flatMap(({ slot }) => {
-    const verdict = verdictOf(s, slot)
-    return 'lookAgainMs' in verdict ? (verdict.lookAgainMs ?? []) : []
-  })
-  return left.length === 0 ? undefined : Math.min(...left)
-}
+export const untilFenceInPause = (s: SlotSnapshot): number | undefined =>
+  untilVerdictOn(
+    s,
+    primariesAlone(s).map(({ slot }) => slot),
+  )
 
 /**
  * Returns the slots whose primaries are there, as if no other node had their memory. The fence of any other slot stays as it

@@ -159,10 +159,16 @@ export const heldSlots = (s: Pick<SlotSnapshot, 'memory' | 'monotonicNow'>): rea
     .map(({ lease }) => lease.slot)
 
 /** Returns the ms until a verdict may change with time alone; undefined if none does. */
-export function untilVerdict(s: SlotSnapshot): number | undefined {
-  const left = [...(s.memory?.slots.values() ?? [])].flatMap(slot => {
-    // Its primary has ended, and no pod takes over.
-    if (slot.lease.retainedSince !== undefined) return []
+export const untilVerdict = (s: SlotSnapshot): number | undefined =>
+  untilVerdictOn(
+    s,
+    // The primary of a retained slot has ended, and no pod takes over.
+    [...(s.memory?.slots.values() ?? [])].filter(({ lease }) => lease.retainedSince === undefined),
+  )
+
+/** The same for these slots only. */
+export function untilVerdictOn(s: SlotSnapshot, slots: readonly SlotMemory[]): number | undefined {
+  const left = slots.flatMap(slot => {
     const verdict = verdictOf(s, slot)
     return 'lookAgainMs' in verdict ? (verdict.lookAgainMs ?? []) : []
   })
