@@ -211,12 +211,8 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
     const cluster = await playground()
     const { set, before, pod, node, expected } = await fenced(world, { nodeTimeout: '3s' })
     const [holder = ''] = before.holders
-    const silentTerm = async () => {
-      const { status } = parseReport(await set.api.get(nodeReports, { name: holder }))
-      return status?.slots.find(({ incarnation }) => incarnation === before.incarnation)?.silentTerm
-    }
     await withoutLink(cluster, node, addressOn(cluster, holder), async () => {
-      await eventually(async () => expect(await silentTerm()).toBe(before.fence?.term))
+      await eventually(async () => expect(await statedBy(set, before)).toContain(holder))
       // The operator begins a new term for the same pod.
       const later = await eventually(async () => {
         const lease = await armed(set)
