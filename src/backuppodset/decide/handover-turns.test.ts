@@ -209,6 +209,17 @@ describe('a slot that somebody wants to go to another pod', () => {
       expect(isFailing(off(4_000))).toBe(true)
     })
 
+    it('and another leader does not wait once more for a primary that its Lease tells to end', () => {
+      const told = (uid: string | undefined) =>
+        withSlots(unready(sent, 1), it => ({
+          ...it,
+          lease: { ...it.lease, handover: undefined, ending: uid && it.lease.holder.uid },
+          ...{ settledSince: sent.monotonicNow, unfencedSince: sent.monotonicNow },
+        }))
+      expect(isFailing(told(undefined))).toBe(false)
+      expect(isFailing(told('told'))).toBe(true)
+    })
+
     it('and a primary of which no handover is wanted has its usual time', () => {
       const other = changed(sent, 'p1', pod => ({ ...pod, ready: false, unreadySince: sent.now - 4_000 }))
       const [p1] = other.pods.filter(({ name }) => name === 'p1')

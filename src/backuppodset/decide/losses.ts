@@ -35,7 +35,8 @@ export function handoverOverAt(s: Snapshot, { uid, slot, unreadySince }: PodView
  * Returns the wall clock time, ms, at which a primary that stays unready counts as failed. A primary that is stopped
  * for its successor, by the Lease that this operator wrote, fails its probes and has not failed: it has the time that
  * its agent gives the handover. After that it has to answer again, within the time that every pod has. So does a primary that
- * its voters had stopped, once it runs again.
+ * its voters had stopped, once it runs again. If the Lease tells it to end, an operator has waited for all of this: a new
+ * leader, whose own clock has only just begun to count, does not wait once more.
  */
 function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
   const { uid, slot, unreadySince } = pod
@@ -43,6 +44,7 @@ function unreadyAt(s: Snapshot, pod: PodView): number | undefined {
   if (limitMs === 0 || unreadySince === undefined) return undefined
   const memory = s.memory?.slots.get(slot ?? -1)
   if (memory?.lease.holder.uid !== uid) return unreadySince + limitMs
+  if (memory.lease.ending === uid) return unreadySince
   const overAt = handoverOverAt(s, pod)
   if (overAt !== undefined) return overAt + limitMs
   const { settledSince, unfencedSince } = memory

@@ -535,4 +535,27 @@ export const ofOperator: readonly Mutant[] = [
       [10_666, wait],
     ]),
   },
+  {
+    finding: 'found 37',
+    name: 'patience-begins-again',
+    what: 'another leader waits once more for a primary that was already told to end for being unready',
+    mutations: [
+      {
+        file: 'src/backuppodset/decide/losses.ts',
+        find: 'if (memory.lease.ending === uid) return unreadySince',
+        replace: '',
+      },
+    ],
+    scenarios: bySeeds(
+      [59_711_968],
+      { memory: true, probes: false, unreadySeconds: 4, grants: false, graves: true },
+      [
+        [1_501, { type: 'pausePrimarysMachine', primary: 0, forMs: 35_973 }],
+        [9_854, { type: 'lagAgent', node: 0, resource: 'pods', lagMs: -1, forMs: 2_000 }],
+        [11_988, { type: 'endOperator', index: 1, how: 'stop', forMs: 2_000 }],
+        [8_156, endApp()],
+        [3, { type: 'pauseAgent', node: 0, forMs: 500 }],
+      ],
+    ),
+  },
 ]
