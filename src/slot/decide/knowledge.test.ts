@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { makeSlotReport } from '../testing/objects.ts'
-import { makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
+import { makeCopy, makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
 import { keptNow, unaskedOf } from './knowledge.ts'
+import type { Copy, SlotMemory } from './memory-view.ts'
 
 const lease = makeLease(makeHolder('p', 0, { node: 'n1' }), { holders: ['n2'], kept: ['n1'] })
 const nothing = { node: 'n1', status: { slotsKnown: true, slots: [] }, report: undefined, fresh: true }
@@ -23,6 +24,24 @@ it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget t
     keptNow(makeSlot(lease, [], { unasked }), lease.holders, 'n1')
   expect(keptOf([guess])).toEqual(['n1'])
   expect(keptOf([])).toEqual([])
+})
+
+it('D7.holder-asked: the Lease names a former holder that is silent until a node that is heard has memory', () => {
+  const former = {
+    ...makeCopy(lease, makeHolder('h', 0, { node: 'n3' }), undefined),
+    silent: true,
+    timely: false,
+  }
+  const holder = makeCopy(lease, makeHolder('h', 0, { node: 'n2' }), 'Frozen')
+  const keptOf = (copies: readonly Copy[], over: Partial<SlotMemory> = {}) =>
+    keptNow(makeSlot(lease, copies, { sourceKeeps: true, ...over }), lease.holders, 'n1')
+  expect(keptOf([former])).toEqual(['n3', 'n1'])
+  // The report of the primary's node, too, may be from before a loss of power.
+  expect(keptOf([former], { source: makeSlotReport({ role: 'source' }) })).toEqual(['n3', 'n1'])
+  expect(keptOf([former, { ...holder, timely: false }])).toEqual(['n2', 'n3', 'n1'])
+  expect(keptOf([former, holder])).toEqual(['n2', 'n1'])
+  expect(keptOf([former], { source: makeSlotReport({ role: 'source' }), sourceSeenAt: 1 })).toEqual(['n1'])
+  expect(keptOf([{ ...former, silent: false }, holder])).toEqual(['n2', 'n3', 'n1'])
 })
 
 it('D10.bounds: a slot that a full report does not name is empty there, unless the report says that there are more', () => {

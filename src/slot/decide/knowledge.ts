@@ -102,6 +102,9 @@ export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: numbe
   return epoch => isUnknown || epochs.has(epoch)
 }
 
+const isKnownAtSource = ({ source, sourceSeenAt }: SlotMemory): boolean =>
+  source !== undefined && isKept(source) && sourceSeenAt !== undefined
+
 function whyUnasked(answer: Answer | undefined): string {
   if (answer === undefined) return 'no agent reports from it'
   return answer.fresh ? 'its agent has not reported its copies yet' : 'its agent is silent'
@@ -110,7 +113,8 @@ function whyUnasked(answer: Answer | undefined): string {
 /**
  * Returns the nodes that the Lease of a primary on this node should name as keeping memory of this incarnation. A former
  * holder keeps its copy for a while. It stays named as long as its agent reports, because the other copies may be lost
- * in the moment in which it is released.
+ * in the moment in which it is released. If its agent is silent, it stays named until another agent reports memory: a
+ * report from before a node lost its power is no such news.
  * @param holders `nobody`: no memory is to be kept.
  */
 export function keptNow(
@@ -123,8 +127,9 @@ export function keptNow(
   const open = new Set(slot.unasked.flatMap(each => (each.isGuess ? [] : [each.node])))
   if (holders === 'nobody')
     return node !== undefined && node === slot.lease.node && slot.sourceKeeps ? [node] : []
+  const isKnown = slot.copies.some(({ timely }) => timely) || isKnownAtSource(slot)
   const former = slot.copies.flatMap(copy =>
-    copy.silent || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
+    (copy.silent && isKnown) || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
   )
   // A fetch may end after the last report of a node that is let go in this moment.
   const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)

@@ -16,7 +16,7 @@ const editOfTemplate: Command = {
 
 const letGoUnasked: Mutation = {
   file: 'src/slot/decide/knowledge.ts',
-  find: 'copy.silent || holders.includes(copy.node)',
+  find: '(copy.silent && isKnown) || holders.includes(copy.node)',
   replace: 'copy.node !== undefined || holders.includes(copy.node)',
 }
 
@@ -277,7 +277,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/knowledge.ts',
-        find: 'copy.silent || holders.includes(copy.node)',
+        find: '(copy.silent && isKnown) || holders.includes(copy.node)',
         replace: 'copy.stale || holders.includes(copy.node)',
       },
     ],
@@ -419,5 +419,28 @@ export const ofKeepers: readonly Mutant[] = [
       [0, { type: 'powerOff', node: 2, forMs: 3_000 }],
       [60_000, wait],
     ]),
+  },
+  {
+    finding: 'found 38',
+    name: 'released-by-old-word',
+    what: 'a former holder that is silent is forgotten while no agent that is there reports any memory',
+    mutations: [
+      {
+        file: 'src/slot/decide/knowledge.ts',
+        find: '(copy.silent && isKnown) || holders.includes(copy.node)',
+        replace: 'copy.silent || holders.includes(copy.node)',
+      },
+    ],
+    // The last report of the primary's node is from before it lost its power.
+    scenarios: bySeeds(
+      [332_311_458],
+      { probes: false, memory: true, unreadySeconds: 4, nodeTimeoutMs: 1_500, grants: false, graves: true },
+      [
+        [0, { type: 'cutPrimarysNode', primary: 0, forMs: 24_503, apiOnly: false }],
+        [4_119, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
+        [4_341, { type: 'losePrimarysNode', primary: 0, forMs: 9_669 }],
+        [6_043, { type: 'cutNode', node: 5, forMs: 6_634, apiOnly: false }],
+      ],
+    ),
   },
 ]
