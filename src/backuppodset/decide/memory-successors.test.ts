@@ -54,11 +54,12 @@ describe('D7.newest: who cannot get the newest memory', () => {
     generation: number,
     monotonicNow = 9_000,
     said: Partial<Copy['report']> = {},
+    others: readonly Copy[] = [],
   ) => {
     const saved = makeCopy(lease, h0, undefined, { role: 'source', epoch: 1, generation }).report
     const { usable: _, ...source } = saved
     const over = { vacantSince: 8_000, source: { ...source, ...said }, sourceSeenAt: 0 }
-    const s = { ...world([copy], over), monotonicNow }
+    const s = { ...world([copy, ...others], over), monotonicNow }
     return [ofType(s, 'promote').length, ofType(s, 'create').length, plan(s).requeueAfterMs]
   }
 
@@ -80,6 +81,15 @@ describe('D7.newest: who cannot get the newest memory', () => {
     expect(called(copy, 7, 9_000, { usable: 'Cold' })[0]).toBe(1)
     // Generation 7 may be in transit.
     expect(called(here({ generation: 6 }), 7)[0]).toBe(1)
+  })
+
+  it('is called at once if its own node lacks nothing, whatever others lack', () => {
+    const elsewhere = { ...far, report: { ...far.report, generation: 5 } }
+    const whole = here({ generation: 7, usable: 'Frozen', understudyUid: h0.uid })
+    expect(called(whole, 7, 9_000, {}, [elsewhere])[0]).toBe(1)
+    expect(called({ ...whole, timely: false }, 7, 9_000, {}, [elsewhere])[0]).toBe(0)
+    // It would have to fetch the memory, perhaps from there.
+    expect(called({ ...whole, node: 'b' }, 7, 9_000, {}, [elsewhere])[0]).toBe(0)
   })
 
   it('goes on with what it has when two minutes have brought nobody else', () => {

@@ -51,10 +51,12 @@ export function callable(
 ): Option[] {
   const used = usedHeirOf(slot)
   if (used !== undefined) return pods.flatMap(({ uid }) => (uid === used.uid ? [{ uid, rank: 0 }] : []))
-  const options = optionsOf(slot, pods).filter(({ uid }) => mayCall(slot, uid))
-  if (slot === undefined) return options
-  if (msUntilSourceSays(s, slot) > 0) return []
-  if (leastFor(slot, s) === undefined) return options
+  const waits = slot !== undefined && msUntilSourceSays(s, slot) > 0
+  // A pod that has all of it, as far as is known, is the best choice whatever the others lack.
+  const able = waits ? pods.filter(({ node }) => hasAll(slot, node)) : pods
+  const options = optionsOf(slot, able).filter(({ uid }) => mayCall(slot, uid))
+  if (waits) return options.filter(isAtHand)
+  if (slot === undefined || leastFor(slot, s) === undefined) return options
   return options.filter(({ rank }) => rank < ranks.stuck)
 }
 
@@ -66,8 +68,8 @@ const sourceSaysMs = 2_000
 
 /**
  * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
- * that node has not reported usable memory yet, and some other node that might be called may lack some of it. Agents
- * report progress every few seconds, so how much is missing there is not known.
+ * that node has not reported usable memory yet, and some other node may lack some of it. Agents report progress every few
+ * seconds, so how much is missing there is not known.
  */
 export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
   const { source, sourceSeenAt, vacantSince } = slot
@@ -85,6 +87,10 @@ const mayLack = (source: SlotReport, copy: Copy, { lease, intervalMs }: SlotMemo
   stuckReasons.has(copy.report.reason ?? '') ||
   !copy.timely ||
   stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs) > 0
+
+/** True if the node has memory of the slot that lacks nothing, by what it and the source have reported. */
+const hasAll = (slot: SlotMemory, node: string | undefined): boolean =>
+  usableOf(slot).some(copy => copy.node === node && slot.source && !mayLack(slot.source, copy, slot))
 
 /** Returns the pods that could take the slot with its memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate[]): Option[] {
