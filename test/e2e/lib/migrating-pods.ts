@@ -8,7 +8,7 @@ import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { numberIn } from '../../../zoo/http-specimen.ts'
 import { counter } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import type { World } from './world.ts'
+import { often, type World } from './world.ts'
 
 export const create = async (
   { api, namespace }: World,
@@ -17,7 +17,8 @@ export const create = async (
 ): Promise<void> => {
   const kind = { apiVersion: 'backup.example.com/v1alpha1', kind: 'MigratingPod' }
   const { template } = counter
-  const body = { ...kind, metadata: { name }, spec: { template, checkpoint: { interval: '1s' }, ...spec } }
+  const checkpoint = often({ interval: '1s', ...spec.checkpoint })
+  const body = { ...kind, metadata: { name }, spec: { template, ...spec, checkpoint } }
   await api.create(migratingPods, body, { namespace })
 }
 

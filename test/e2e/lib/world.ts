@@ -2,7 +2,12 @@
 
 import { randomBytes } from 'node:crypto'
 import { inject } from 'vitest'
-import { type BackupPodSet, type BackupPodSetSpec, backupPodSets } from '../../../src/api/backuppodset.ts'
+import {
+  type BackupPodSet,
+  type BackupPodSetSpec,
+  backupPodSets,
+  type CheckpointSpec,
+} from '../../../src/api/backuppodset.ts'
 import { isAtGate } from '../../../src/api/gate.ts'
 import { labels, type PodKind } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
@@ -61,6 +66,12 @@ export interface TestSet {
   deletePod(pod: Pod, gracePeriodSeconds?: number): Promise<void>
 }
 
+/**
+ * Stops of a pod are long on a busy machine, and by default each is paid for by fifty times as long without another one: a test that waits for the
+ * next saved state would wait for minutes.
+ */
+export const often = (checkpoint: CheckpointSpec): CheckpointSpec => ({ maxFreezePercent: 50, ...checkpoint })
+
 export const isReady = (pod: Pod): boolean =>
   pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
 
@@ -95,7 +106,11 @@ export async function createWorld(): Promise<World> {
         apiVersion: 'backup.example.com/v1alpha1',
         kind: 'BackupPodSet',
         metadata: { name, namespace },
-        spec: { template: counterTemplate, ...spec },
+        spec: {
+          template: counterTemplate,
+          ...spec,
+          ...(spec.checkpoint && { checkpoint: often(spec.checkpoint) }),
+        },
       }
       await api.create(backupPodSets, body, { namespace })
       return testSet(api, namespace, name)
