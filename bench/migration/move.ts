@@ -32,7 +32,7 @@ export async function migrationTrials(
   const { api, signal, images, n } = context
   const { set, template, prepare, interval } = subject
   const counts = { primary: 1, hotbackup: 0, coldbackup: 0 }
-  const options = { checkpoint: { interval, keep: 1 } }
+  const options = { checkpoint: { interval } }
   await api.create(backupPodSets, setOf(set, counts, template(images), options), { namespace, signal })
   const prober = await clientOfService(context, namespace, set, primariesOf(set))
   try {

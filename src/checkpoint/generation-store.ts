@@ -81,6 +81,12 @@ export interface Draft {
   /** Most bytes that the draft could have in all at present. */
   room(): number
   /**
+   * Takes a generation out of the store that would be removed once this draft is complete, by the number that the last
+   * `prune` kept. The caller may move its files into the draft, and write over them. The end of the draft removes the rest.
+   * Undefined: there is none, or it is being read.
+   */
+  takeSpare(): Stored | undefined
+  /**
    * Makes the draft a generation. If it fails, the draft is discarded.
    * @throws CheckpointError StoreFull, BadDraft, Superseded, BadManifest; the signal's reason
    */
@@ -94,6 +100,8 @@ export interface CommitOptions {
   readonly stoppedAt?: number
   /** Files that the caller has synced and vouches for. The store reads all others to compute their digests. */
   readonly files?: readonly GenerationFile[]
+  /** The digests of the pages of files that the caller vouches for, by path: the store does not read these files. */
+  readonly pageDigests?: ReadonlyMap<string, Buffer> | undefined
   /** Adds this node's signature as the source. Absent for a generation that another node made. */
   readonly sign?: ((manifest: Manifest) => Manifest) | undefined
   readonly signal?: AbortSignal

@@ -88,8 +88,47 @@ export type PageDigests = ReadonlyMap<number, Buffer>
 export const digestsAt = (digests: Buffer, offset: number, length: number): Buffer =>
   digests.subarray((offset / pageBytes) * digestBytes, ((offset + length) / pageBytes) * digestBytes)
 
+/** Pages from the first to before the last one, which are all the same in two files, or all different. */
+export interface PagesInARow {
+  readonly from: number
+  readonly to: number
+  readonly same: boolean
+}
+
+/** Most pages whose digests are compared at once. */
+const stride = 128
+
+/** Compares as many pages as the first list has. The second one may be shorter. */
+export function* compareDigests(own: Buffer, theirs: Buffer): Generator<PagesInARow> {
+  const pages = own.length / digestBytes
+  const isSame = (from: number, to: number) =>
+    own
+      .subarray(from * digestBytes, to * digestBytes)
+      .equals(theirs.subarray(from * digestBytes, to * digestBytes))
+  let from = 0
+  let same = true
+  for (let page = 0; page < pages; ) {
+    const end = Math.min(page + stride, pages)
+    if (same && isSame(page, end)) {
+      page = end
+      continue
+    }
+    const isNow = isSame(page, page + 1)
+    if (isNow !== same) {
+      if (page > from) yield { from, to: page, same }
+      from = page
+      same = isNow
+    }
+    page += 1
+  }
+  if (pages > from) yield { from, to: pages, same }
+}
+
 /** Returns the digests that lie beside a generation. Those that are missing or wrong are left out. */
-export async function readPageDigests({ dir, manifest }: Stored): Promise<PageDigests> {
+export async function readPageDigests({
+  dir,
+  manifest,
+}: Pick<Stored, 'dir' | 'manifest'>): Promise<PageDigests> {
   const found = new Map<number, Buffer>()
   if (!manifest.files.some(({ byPage }) => byPage)) return found
   const all = await readFile(join(dir, pageDigestsName)).catch((error: unknown) => {

@@ -14,11 +14,13 @@ import {
   readPageDigests,
   writePageDigests,
 } from './page-digests.ts'
-import { bytesOnDisk, pageBytes, type Stored } from './stored.ts'
+import { bytesOnDisk, digestBytesOf, pageBytes, type Stored } from './stored.ts'
 
 export interface SealOptions {
   /** Files whose writer has synced them and vouches for their digests; all others are read. */
   readonly known: readonly GenerationFile[]
+  /** The digests of the pages of files that are not read, by path. */
+  readonly pageDigests?: ReadonlyMap<string, Buffer> | undefined
   /** Called with the bytes on disk, before anything is read. */
   readonly reserve: (bytes: number) => void
   /** Large images of memory get digests by page. */
@@ -57,7 +59,7 @@ export async function sealFiles(dir: string, options: SealOptions): Promise<Seal
     (byPage && !vouched.has(path) && isPages.test(path) && size >= smallestCompared && size <= largestByPage)
   reserve(bytesOnDisk(found.map(file => (isByPage(file) ? { ...file, byPage: true } : file))))
   const pages = found.filter(file => isByPage(file) && !vouched.has(file.path))
-  await using digester = await createPagesDigester(dir, found, pages, options.base)
+  await using digester = await createPagesDigester(dir, found, pages, options)
   const files: GenerationFile[] = []
   for (const file of found)
     files.push(
@@ -100,22 +102,31 @@ async function createPagesDigester(
   dir: string,
   found: readonly Sized[],
   pages: readonly Sized[],
-  base: Stored | undefined,
+  { base, pageDigests = new Map() }: Pick<SealOptions, 'base' | 'pageDigests'>,
 ) {
-  const before = pages.length === 0 ? undefined : await knownOf(dir, found, base)
+  const known = ({ path, size }: Sized) => {
+    const ofPages = pageDigests.get(path)
+    return ofPages?.length === digestBytesOf(size) ? ofPages : undefined
+  }
+  const before = pages.every(known) ? undefined : await knownOf(dir, found, base)
   const digests: Buffer[] = []
   return {
     /** Those of the pages of all files digested so far. */
     digests,
-    async digest({ path, size }: Sized, signal: AbortSignal | undefined): Promise<GenerationFile> {
+    async digest(sized: Sized, signal: AbortSignal | undefined): Promise<GenerationFile> {
+      const { path, size } = sized
       const file = await open(join(dir, path), 'r')
       try {
         const digester = createPageDigester(size)
+        const ofPages = known(sized)
         const parts = before?.plan.get(path)
+        if (ofPages !== undefined) digester.addKnown(ofPages)
         const read =
-          parts !== undefined && before !== undefined
-            ? await digestChanges(file, parts, before, digester, signal)
-            : await digestAll(file, digester, signal)
+          ofPages !== undefined
+            ? size
+            : parts !== undefined && before !== undefined
+              ? await digestChanges(file, parts, before, digester, signal)
+              : await digestAll(file, digester, signal)
         if (read !== size) throw new CheckpointError('BadDraft', `${path} changes while it is read`)
         await file.sync()
         const result = digester.finish()

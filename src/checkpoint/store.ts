@@ -129,6 +129,8 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
+  /** How many generations the last `prune` of a slot kept, by slot name. */
+  const keeps = new Map<string, number>()
   const readers = createReaders(slot => (slots.get(slot) ?? []).some(entry => entry.readers > 0))
   let bytes = 0
 
@@ -208,7 +210,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     await erase(slot, entry.stored.dir)
     const rest = (slots.get(slot) ?? []).filter(it => it !== entry)
     if (rest.length > 0) slots.set(slot, rest)
-    else slots.delete(slot)
+    else {
+      slots.delete(slot)
+      keeps.delete(slot)
+    }
     // Subtracted only now: a draft admitted before the deletion could fill the tmpfs.
     bytes -= entry.bytes
   }
@@ -252,12 +257,23 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     const name = slotName(slot)
     const dir = join(root, name, uniqueName(draftPrefix))
     let finished = false
+    let letGoOfSpare: (() => void) | undefined
 
     async function discard() {
       if (finished) return
       finished = true
+      letGoOfSpare?.()
       await rm(dir, { recursive: true, force: true })
       reserved.delete(dir)
+    }
+
+    function takeSpare(): Stored | undefined {
+      // The newest one is the base, and stays whatever happens to the draft.
+      const spare = live(slot)[Math.max((keeps.get(name) ?? Number.POSITIVE_INFINITY) - 1, 1)]
+      if (finished || letGoOfSpare !== undefined || spare === undefined || spare.readers > 0) return undefined
+      letGoOfSpare = hold(spare)
+      spare.doomed = true
+      return spare.stored
     }
 
     function setAsideLate(size: number) {
@@ -272,11 +288,12 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     async function seal(manifest: Omit<Manifest, 'files' | 'bytes'>, options: CommitOptions) {
       if (slotName(manifest.slot) !== name || manifest.generation !== generation)
         throw new CheckpointError('BadManifest', 'the manifest and its draft name different generations')
-      const { files = [], stoppedAt = startedAt, sign = same, signal } = options
+      const { files = [], pageDigests, stoppedAt = startedAt, sign = same, signal } = options
       const before = live(slot)[0]
       const release = before && hold(before)
       const sealed = await sealFiles(dir, {
-        ...{ known: files, reserve: setAsideLate, byPage: digestByPage(), base: before?.stored, signal },
+        ...{ known: files, pageDigests, reserve: setAsideLate, byPage: digestByPage() },
+        ...{ base: before?.stored, signal },
       }).finally(() => release?.())
       const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
       const completedAt = clock.monotonic()
@@ -318,12 +335,14 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         const { own, most } = shareOf(slot.namespace, dir)
         return Math.max(0, Math.min(budget - takenBeside(dir), most - own))
       },
+      takeSpare,
       async commit(manifest, options = {}) {
         if (finished)
           throw new CheckpointError('Superseded', `the draft of generation ${generation} is finished`)
         try {
           const stored = Object.freeze(await seal(manifest, options))
           finished = true
+          letGoOfSpare?.()
           reserved.delete(dir)
           add(name, stored)
           await syncDirectory(join(root, name))
@@ -385,7 +404,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     latest: slot => live(slot)[0]?.stored,
     list: () => [...slots.values()].flatMap(entries => entries.filter(it => !it.doomed).map(it => it.stored)),
     open: (slot, generation, epoch) => find(slot, generation, epoch)?.stored,
-    prune: async (slot, keep) => removeOld(slotName(slot), keep),
+    async prune(slot, keep) {
+      const name = slotName(slot)
+      if (slots.has(name)) keeps.set(name, keep)
+      await removeOld(name, keep)
+    },
     async drop(slot, generation, epoch) {
       const entry = find(slot, generation, epoch)
       if (entry !== undefined) await doom(entry)

@@ -175,6 +175,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.void', 'a dump of a pod that was told to end is void', 'unit'),
       sentence('D7.budget', 'saved memory never exceeds its budget', 'unit'),
       sentence('D7.delta', 'only what has changed travels', 'unit'),
+      sentence('D7.patch', 'and only that is written, over the oldest generation that a node keeps', 'unit'),
       sentence('D7.digests', 'only what has changed is hashed', 'unit'),
       sentence('D7.verified', 'what arrives is verified and whole, or it is not there', 'unit'),
       sentence('D7.broken', 'a transfer that breaks leaves nothing and begins again', 'unit'),

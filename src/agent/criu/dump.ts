@@ -58,7 +58,7 @@ async function dumpWith(
   directory: string,
   work: string,
   tracked: TrackedDump | undefined,
-  { deadlineMs, before, roomBytes, onStopped, signal }: DumpOptions,
+  { deadlineMs, before, base, takeSpare, roomBytes, onStopped, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Does as much as possible before the stop, so that the pod is stopped only for the rest.
@@ -125,12 +125,13 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
-    await completeAll(targets, signal)
-    return await resultOf(deps, targets, saves, {
+    const pageDigests = await completeAll(targets, { base, takeSpare }, signal)
+    const result = await resultOf(deps, targets, saves, {
       takenAt,
       skewMicroseconds,
       heldMicroseconds: held.heldMicroseconds + (tracked?.heldMicroseconds ?? 0),
     })
+    return { ...result, pageDigests }
   } finally {
     // Aborts a CRIU that still waits at its gate.
     failed.abort(new Error('the dump is over'))

@@ -2,9 +2,11 @@
 import { link, mkdir, open, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import { openSpare } from '../../checkpoint/delta/patch.ts'
 import { readSingle } from '../../checkpoint/images/image-file.ts'
 import { type AuditedPage, completeIncrement } from '../../checkpoint/images/increment.ts'
 import { mmEntry } from '../../checkpoint/images/messages.ts'
+import { readPageDigests } from '../../checkpoint/page-digests.ts'
 import { isGone, unlessGone } from '../container/process.ts'
 import { dumpBefore, imagesOf, type PageRecord } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -72,20 +74,46 @@ interface Saved {
   readonly record: PageRecord
 }
 
-/** Adds the unchanged pages to the images of all containers. @throws AgentError RecordWrong */
-export async function completeAll(targets: readonly Saved[], signal: AbortSignal): Promise<void> {
+/** The dump before, of which unchanged pages are taken, and one that may be written over. */
+interface Earlier {
+  readonly base: DumpOptions['base']
+  readonly takeSpare: DumpOptions['takeSpare']
+}
+
+/**
+ * Adds the unchanged pages to the images of all containers.
+ * @returns the digests of the pages of files, by the path in the generation, where they are known without reading the file.
+ * @throws AgentError RecordWrong
+ */
+export async function completeAll(
+  targets: readonly Saved[],
+  { base, takeSpare = () => undefined }: Earlier,
+  signal: AbortSignal,
+): Promise<ReadonlyMap<string, Buffer>> {
+  const all = new Map<string, Buffer>()
+  const known = base && (await readPageDigests(base))
+  const spare = known?.size ? await openSpare({ takeSpare }) : undefined
   for (const { container, images, work, record } of targets) {
     if (record !== 'Since') continue
     // CRIU's link to the dump before.
     await rm(join(images, 'parent'), { force: true })
     const audited = await readAudited(join(work, 'audited'))
-    const { wrong } = await completeIncrement(images, join(work, dumpBefore), audited, signal)
+    const pathOf = (pages: string) => `${imagesOf(container)}/${pages}`
+    const before = {
+      directory: join(work, dumpBefore),
+      digestsOf: (pages: string) =>
+        known?.get(base?.manifest.files.findIndex(({ path }) => path === pathOf(pages)) ?? -1),
+      takeSpare: async (pages: string, to: string) => spare?.take({ path: pathOf(pages), byPage: true }, to),
+    }
+    const { wrong, digests } = await completeIncrement(images, before, audited, signal)
     if (wrong > 0)
       throw new AgentError(
         'RecordWrong',
         `container ${container.name}: ${wrong} of ${audited.length} audited pages`,
       )
+    for (const [pages, ofPages] of digests) all.set(pathOf(pages), ofPages)
   }
+  return all
 }
 
 const recordBytes = 16

@@ -37,6 +37,8 @@ export interface DumpOptions {
   readonly before?: Pick<Manifest, 'files'> | undefined
   /** The newest generation of the slot: a dump of the same pod may need only what was written since. */
   readonly base?: Pick<Stored, 'dir' | 'manifest'> | undefined
+  /** Returns a generation whose files the dump may write over; see `Draft`. Default: there is none. */
+  readonly takeSpare?: (() => Stored | undefined) | undefined
   /**
    * Most bytes of each file. Default: any size. With it, an aborted dump ends at its next write, even while CRIU has
    * changed the processes.
@@ -59,6 +61,8 @@ export interface DumpResult {
   readonly cpuFeatures?: readonly string[]
   readonly containers: readonly ContainerImage[]
   readonly volumes: readonly string[]
+  /** The digests of the pages of files, by their paths, where they are known without reading the file. */
+  readonly pageDigests?: ReadonlyMap<string, Buffer>
 }
 
 export interface RestoreOptions {

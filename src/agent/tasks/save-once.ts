@@ -90,6 +90,7 @@ export async function saveOnce(
           deadlineMs,
           before: last?.manifest,
           base: last,
+          takeSpare: draft.takeSpare,
           roomBytes: draft.room(),
           onStopped: () => {
             stopped = work.clock.monotonic()
@@ -111,7 +112,7 @@ export async function saveOnce(
         restoreHash: pod.restoreHash ?? policy.restoreHash,
         ...(isFinal && { final: true }),
       },
-      { stoppedAt, sign: work.sign, signal },
+      { stoppedAt, pageDigests: result.pageDigests, sign: work.sign, signal },
     )
     work.announce(key)
     await store.prune(key, Math.max(policy.keep, baseAndNewest))

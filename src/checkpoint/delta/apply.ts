@@ -1,20 +1,22 @@
-import { createHash } from 'node:crypto'
-import { type FileHandle, mkdir, open } from 'node:fs/promises'
+import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Draft } from '../generation-store.ts'
 import { type GenerationFile, type Manifest, slotName } from '../manifest.ts'
-import { createPageDigester, digestsAt, readPageDigests, writePageDigests } from '../page-digests.ts'
+import { digestsAt, readPageDigests, writePageDigests } from '../page-digests.ts'
 import { bytesOnDisk, digestBytesOf, noSpace, pageBytes, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { type CodecOptions, decompress } from './compress.ts'
+import { createOutput, type Output } from './output.ts'
+import { createPatch, openSpare } from './patch.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
 /**
- * Makes the generation that a stream of `encodeDelta` describes. It writes every file in full, checks the file's size
- * and digest against the manifest, and syncs it before it commits the draft. If anything fails, it discards the draft.
+ * Makes the generation that a stream of `encodeDelta` describes. It writes every file in full, or over a file of a generation that is
+ * no longer needed, checks the file's size and digest against the manifest, and syncs it before it commits the draft. If anything
+ * fails, it discards the draft.
  * The caller must keep `base` in place until then (`retain`).
  *
  * @throws CheckpointError DeltaBaseMissing, Corrupt, BadManifest, StoreFull, Superseded; the error of the stream; the
@@ -95,18 +97,27 @@ async function receive(
   draft.reserve(bytesOnDisk(manifest.files))
   const past = header.base === undefined ? undefined : base
   const reader = past && (await openBase(past))
+  const spare = past && (await openSpare(draft))
   const digests: Buffer[] = []
   try {
     const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
     for (const file of manifest.files) {
       const path = join(draft.dir, file.path)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      const handle = await open(path, 'wx', 0o600)
+      const before = await spare?.take(file, path)
+      const handle = await open(path, before === undefined ? 'wx' : 'r+', 0o600)
       try {
-        const output = createOutput(handle, file, buffers)
+        const { size } = file
+        const digest = file.byPage === true ? 'OfPages' : 'OfFile'
+        const output =
+          before === undefined
+            ? createOutput(handle, { size, digest }, buffers)
+            : await createPatch(handle, size, before)
         await receiveFile(input, file, output, reader, signal)
-        const ofPages = await output.finish()
-        if (ofPages !== undefined) digests.push(ofPages)
+        const written = await output.finish()
+        if (written.size !== size || written.sha256 !== file.sha256)
+          throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
+        if (written.digests !== undefined) digests.push(written.digests)
         await handle.sync()
       } finally {
         await handle.close()
@@ -147,6 +158,12 @@ async function receiveFile(
   reader: Base | undefined,
   signal: AbortSignal | undefined,
 ): Promise<void> {
+  let size = 0
+  const require = (bytes: number) => {
+    size += bytes
+    if (size > file.size)
+      throw new CheckpointError('Corrupt', `${file.path} is longer than its manifest says`)
+  }
   for (;;) {
     signal?.throwIfAborted()
     const kind = (await input.exactly(1)).readUInt8()
@@ -158,14 +175,15 @@ async function receiveFile(
         const length = head.readUIntLE(10, 6)
         if (reader === undefined)
           throw new CheckpointError('Corrupt', `${file.path}: a copy record without a base`)
-        output.require(length)
+        require(length)
         if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: an empty copy record`)
         for (let at = 0; at < length; ) {
           signal?.throwIfAborted()
           // Reads up to the end of a window of the base.
           const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
-          const known = reader.digestsOf(index, offset + at, part)
-          await output.write(await reader.read(index, offset + at, part), known)
+          const start = offset + at
+          const read = (from: number, length: number) => reader.read(index, start + from, length)
+          await output.copy(part, reader.digestsOf(index, start, part), read)
           at += part
         }
         break
@@ -174,7 +192,7 @@ async function receiveFile(
         const length = (await input.exactly(4)).readUInt32LE()
         if (length > longestLiteral)
           throw new CheckpointError('Corrupt', `${file.path}: a literal record is too long`)
-        output.require(length)
+        require(length)
         if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: an empty literal record`)
         for (let left = length; left > 0; ) {
           const part = await input.some(left)
@@ -188,76 +206,5 @@ async function receiveFile(
       default:
         throw new CheckpointError('Corrupt', `${file.path}: unknown record kind ${kind}`)
     }
-  }
-}
-
-interface Output {
-  /** @throws CheckpointError Corrupt when this many more bytes would exceed the size in the manifest. */
-  require(bytes: number): void
-  /**
-   * Takes a copy of the bytes.
-   * @param known the digests of these pages.
-   */
-  write(bytes: Buffer, known?: Buffer): Promise<void>
-  /**
-   * Returns the digests of the pages of a file that has them.
-   * @throws CheckpointError Corrupt when size or digest differ from the manifest.
-   */
-  finish(): Promise<Buffer | undefined>
-}
-
-/** Writes in large pieces, and hashes one piece while it writes the other. */
-function createOutput(handle: FileHandle, file: GenerationFile, buffers: readonly [Buffer, Buffer]): Output {
-  const pages = file.byPage && createPageDigester(file.size)
-  const hash = pages ? undefined : createHash('sha256')
-  let size = 0
-  let current = 0
-  let used = 0
-  let written: Promise<void> = Promise.resolve()
-
-  const buffer = () => buffers[current === 0 ? 0 : 1]
-
-  async function flush() {
-    const piece = buffer().subarray(0, used)
-    await written
-    written = writeAll(handle, piece)
-    // The next `await` reports a failure. Without this, Node would also report an unhandled rejection.
-    written.catch(() => undefined)
-    hash?.update(piece)
-    current = 1 - current
-    used = 0
-  }
-
-  return {
-    require(bytes) {
-      if (size + bytes > file.size)
-        throw new CheckpointError('Corrupt', `${file.path} is longer than its manifest says`)
-    },
-    async write(bytes, known) {
-      size += bytes.length
-      if (known !== undefined && pages?.isAtPage) pages.addKnown(known)
-      else pages?.update(bytes)
-      for (let from = 0; from < bytes.length; ) {
-        const part = bytes.copy(buffer(), used, from)
-        used += part
-        from += part
-        if (used === buffer().length) await flush()
-      }
-    },
-    async finish() {
-      if (used > 0) await flush()
-      await written
-      const ofPages = pages?.finish()
-      if (size !== file.size || (ofPages?.sha256 ?? hash?.digest('hex')) !== file.sha256)
-        throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
-      return ofPages?.digests
-    },
-  }
-}
-
-async function writeAll(handle: FileHandle, bytes: Buffer): Promise<void> {
-  for (let from = 0; from < bytes.length; ) {
-    const { bytesWritten } = await handle.write(bytes, from, bytes.length - from)
-    from += bytesWritten
   }
 }

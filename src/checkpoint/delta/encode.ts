@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { CheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
-import { digestsAt, type PageDigests, readPageDigests } from '../page-digests.ts'
+import { compareDigests, digestsAt, type PageDigests, readPageDigests } from '../page-digests.ts'
 import { pageBytes, type Stored } from '../stored.ts'
 import { type CodecOptions, compress } from './compress.ts'
 import { type Part, planDelta } from './plan.ts'
@@ -141,39 +141,16 @@ interface Run {
   readonly from?: { readonly file: number; readonly offset: number }
 }
 
-/** Most pages whose digests are compared at once. */
-const stride = 128
-
 /** Divides a part that begins at this offset into runs of pages that the base has, and of others. */
 function* runsOf({ length, like }: Part, at: number, { own, ofBase }: SideBySide): Generator<Run> {
   const theirs = like && ofBase.get(like.file)
   if (like === undefined || theirs === undefined) return yield { length }
-  const pages = length / pageBytes
-  const isSame = (from: number, to: number) => {
-    const [offset, bytes] = [from * pageBytes, (to - from) * pageBytes]
-    return digestsAt(own, at + offset, bytes).equals(digestsAt(theirs, like.offset + offset, bytes))
-  }
-  const run = (from: number, to: number, same: boolean): Run => ({
-    length: (to - from) * pageBytes,
-    ...(same && { from: { file: like.file, offset: like.offset + from * pageBytes } }),
-  })
-  let start = 0
-  let same = true
-  for (let page = 0; page < pages; ) {
-    const end = Math.min(page + stride, pages)
-    if (same && isSame(page, end)) {
-      page = end
-      continue
+  const rows = compareDigests(digestsAt(own, at, length), digestsAt(theirs, like.offset, length))
+  for (const { from, to, same } of rows)
+    yield {
+      length: (to - from) * pageBytes,
+      ...(same && { from: { file: like.file, offset: like.offset + from * pageBytes } }),
     }
-    const isNow = isSame(page, page + 1)
-    if (isNow !== same) {
-      if (page > start) yield run(start, page, same)
-      start = page
-      same = isNow
-    }
-    page += 1
-  }
-  if (pages > start) yield run(start, pages, same)
 }
 
 /** Writes the records of one file, and yields after each chunk. */

@@ -2,15 +2,13 @@
  * Completes an incremental dump: CRIU has saved only the pages that were written since the dump before. Nothing else
  * need know of increments, because the result has the same files as a full dump.
  */
-import { type FileHandle, open, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CheckpointError } from '../errors.ts'
 import { readImage } from './image-file.ts'
 import { stackEntry } from './messages.ts'
+import { createPageWriter, gone, openPages, type Pages, page, pagesName } from './page-files.ts'
 import { type PageEntry, pagemapOf, parsePageEntries } from './pagemap.ts'
-
-const page = 4096
-const chunkBytes = 1024 * 1024
 
 /** A page that was saved although it was not written, as the audit draws them. */
 export interface AuditedPage {
@@ -27,19 +25,31 @@ export interface Completed {
   readonly unchanged: number
   /** Audited pages that differ from the dump before: it was wrong to call them unchanged. */
   readonly wrong: number
+  /** The digests of the pages of files, by the names of these; only of files whose digests are known without reading them. */
+  readonly digests: ReadonlyMap<string, Buffer>
 }
 
-/**
- * @param before directory with the page maps and pages of a complete dump.
- * @throws CheckpointError BadImage when that dump lacks a page; the signal's reason.
- */
+/** The dump before, and knowledge of it. Files go by their names. */
+export interface Before {
+  /** Directory with the page maps and pages of a complete dump. */
+  readonly directory: string
+  /** Returns the digests of the pages of a file; undefined: they are not known. */
+  digestsOf(pages: string): Buffer | undefined
+  /**
+   * Moves the file of an earlier dump, which is no longer needed, to a place where it may be written over.
+   * @returns the digests of its pages; undefined: there is none.
+   */
+  takeSpare(pages: string, to: string): Promise<Buffer | undefined>
+}
+
+/** @throws CheckpointError BadImage when the dump before lacks a page; the signal's reason. */
 export async function completeIncrement(
   images: string,
-  before: string,
+  before: Before,
   audited: readonly AuditedPage[],
   signal: AbortSignal,
 ): Promise<Completed> {
-  const sum = { written: 0, unchanged: 0, wrong: 0 }
+  const sum = { written: 0, unchanged: 0, wrong: 0, digests: new Map<string, Buffer>() }
   const names = (await readdir(images)).filter(name => /^pagemap-.*\.img$/.test(name))
   const stacks = await stackPages(images)
   for (const name of names) {
@@ -54,6 +64,7 @@ export async function completeIncrement(
     sum.written += result.written
     sum.unchanged += result.unchanged
     sum.wrong += result.wrong
+    if (result.digests !== undefined) sum.digests.set(pagesName(pagesId), result.digests)
   }
   return sum
 }
@@ -62,7 +73,7 @@ const pagesIn = (entries: readonly PageEntry[]) => entries.reduce((sum, { pages 
 
 interface Task {
   readonly images: string
-  readonly before: string
+  readonly before: Before
   readonly name: string
   readonly pagesId: number
   readonly entries: readonly PageEntry[]
@@ -73,15 +84,24 @@ interface Task {
   readonly signal: AbortSignal
 }
 
-async function completeOne(task: Task): Promise<Completed> {
+interface CompletedOne extends Omit<Completed, 'digests'> {
+  readonly digests: Buffer | undefined
+}
+
+async function completeOne(task: Task): Promise<CompletedOne> {
   const { images, before, name, pagesId, entries, own, stacks, signal } = task
-  const old = await parsePageEntries(name, await readFile(join(before, name)).catch(gone))
+  const old = await parsePageEntries(name, await readFile(join(before.directory, name)).catch(gone))
   await using present = await openPages(images, pagesId)
-  await using past = await openPages(before, old.pagesId)
-  const path = join(images, `pages-${pagesId}.img`)
+  await using past = await openPages(before.directory, old.pagesId)
+  const known = before.digestsOf(pagesName(old.pagesId))
+  const path = join(images, pagesName(pagesId))
   const result = { written: 0, unchanged: 0, wrong: 0 }
+  let digests: Buffer | undefined
   {
-    await using out = await createPageWriter(`${path}.whole`)
+    await using out = await createPageWriter(`${path}.whole`, {
+      ...{ size: pagesIn(entries) * page, digest: known === undefined ? 'None' : 'OfPages' },
+      spare: known && (await before.takeSpare(pagesName(pagesId), `${path}.whole`)),
+    })
     const whole: PageEntry[] = []
     const find = createFinder(name, old.entries)
     let offset = 0
@@ -95,22 +115,18 @@ async function completeOne(task: Task): Promise<Completed> {
         continue
       }
       for (const { at, pages, address, isLazy } of find(entry)) {
-        await out.copy(past, at, pages)
+        await out.copy(past, at, pages, known)
         result.unchanged += pages
         for (const part of aroundStacks({ address, pages, isLazy, isHere: true }, stacks)) push(whole, part)
       }
     }
     result.wrong = await countWrong({ name, own, entries, old: old.entries, present, past })
-    await out.flush()
+    digests = await out.finish()
     await writeFile(join(images, `${name}.whole`), pagemapOf(pagesId, whole), { mode: 0o600 })
   }
   await rename(`${path}.whole`, path)
   await rename(join(images, `${name}.whole`), join(images, name))
-  return result
-}
-
-const gone = (error: unknown): never => {
-  throw new CheckpointError('BadImage', 'the dump before is gone', error)
+  return { ...result, digests }
 }
 
 /** Joins adjacent entries of one kind. */
@@ -222,69 +238,5 @@ function placeOf(find: ReturnType<typeof createFinder>, wanted: PageEntry): numb
     return find(wanted)[0]?.at
   } catch {
     return undefined
-  }
-}
-
-interface Pages extends AsyncDisposable {
-  /** Reads from a page on; the buffer is filled unless the file ends. */
-  read(buffer: Buffer, at: number): Promise<void>
-  page(at: number): Promise<Buffer>
-}
-
-async function openPages(directory: string, pagesId: number): Promise<Pages> {
-  const name = `pages-${pagesId}.img`
-  const file: FileHandle = await open(join(directory, name), 'r').catch(gone)
-  // A window: most runs are a few pages, and a read for each would cost more than all the rest.
-  const window = Buffer.allocUnsafe(chunkBytes)
-  let from = 0
-  let length = 0
-  const readAt = async (buffer: Buffer, position: number) => {
-    for (let have = 0; have < buffer.length; ) {
-      const { bytesRead } = await file.read(buffer, have, buffer.length - have, position + have)
-      if (bytesRead === 0) throw new CheckpointError('BadImage', `${name} is truncated`)
-      have += bytesRead
-    }
-  }
-  const read = async (buffer: Buffer, at: number) => {
-    const position = at * page
-    if (buffer.length >= window.length / 4) return readAt(buffer, position)
-    if (position < from || position + buffer.length > from + length) {
-      from = position
-      length = (await file.read(window, 0, window.length, from)).bytesRead
-      if (length < buffer.length) throw new CheckpointError('BadImage', `${name} is truncated`)
-    }
-    window.copy(buffer, 0, position - from, position - from + buffer.length)
-  }
-  return {
-    read,
-    async page(at) {
-      const buffer = Buffer.allocUnsafe(page)
-      await readAt(buffer, at * page)
-      return buffer
-    },
-    [Symbol.asyncDispose]: () => file.close(),
-  }
-}
-
-async function createPageWriter(path: string) {
-  const file = await open(path, 'wx', 0o600)
-  const buffer = Buffer.allocUnsafe(chunkBytes)
-  let filled = 0
-  const flush = async () => {
-    for (let at = 0; at < filled; ) at += (await file.write(buffer, at, filled - at)).bytesWritten
-    filled = 0
-  }
-  return {
-    async copy(from: Pages, at: number, pages: number): Promise<void> {
-      for (let done = 0; done < pages; ) {
-        const count = Math.min(pages - done, (buffer.length - filled) / page)
-        await from.read(buffer.subarray(filled, filled + count * page), at + done)
-        filled += count * page
-        done += count
-        if (filled === buffer.length) await flush()
-      }
-    },
-    flush,
-    [Symbol.asyncDispose]: () => file.close(),
   }
 }

@@ -10,31 +10,42 @@ const entry = (fields: readonly (readonly [number, bigint])[]) => {
   return writer.finish()
 }
 
+/** Flags of a run: its pages are in the dump before, or in this one. */
+const [inParent, present] = [1n, 4n]
+
 /**
  * The images that CRIU would make of this memory: a page map of runs, and the pages in the order of their addresses.
+ * @param before the memory at the dump before: an incremental dump has only the other pages. Absent: a full dump.
  */
-export function memoryImages(pid: number, pagesId: number, memory: Memory): Record<string, Buffer> {
+export function memoryImages(
+  pid: number,
+  pagesId: number,
+  memory: Memory,
+  before: Memory = new Map(),
+): Record<string, Buffer> {
   const addresses = [...memory.keys()].sort((a, b) => a - b)
-  const runs: { start: number; pages: number }[] = []
+  const isHere = (address: number) => memory.get(address) !== before.get(address)
+  const runs: { start: number; pages: number; flags: bigint }[] = []
   for (const address of addresses) {
     const last = runs.at(-1)
-    if (last !== undefined && last.start + last.pages === address) last.pages += 1
-    else runs.push({ start: address, pages: 1 })
+    const flags = isHere(address) ? present : inParent
+    if (last !== undefined && last.start + last.pages === address && last.flags === flags) last.pages += 1
+    else runs.push({ start: address, pages: 1, flags })
   }
   return {
     [`pagemap-${pid}.img`]: joinEntries('pagemap', [
       entry([[1, BigInt(pagesId)]]),
-      ...runs.map(({ start, pages }) =>
+      ...runs.map(({ start, pages, flags }) =>
         entry([
           [1, BigInt(start) << 12n],
           [2, BigInt(pages)],
-          [4, 4n],
+          [4, flags],
           [5, BigInt(pages)],
         ]),
       ),
     ]),
     [`pages-${pagesId}.img`]: Buffer.concat(
-      addresses.map(address => memory.get(address) ?? new Uint8Array()),
+      addresses.filter(isHere).map(address => memory.get(address) ?? new Uint8Array()),
     ),
   }
 }

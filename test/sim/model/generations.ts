@@ -89,6 +89,7 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
         ...{ slot, generation, dir },
         reserve: () => undefined,
         grow: () => undefined,
+        takeSpare: () => undefined,
         room: () => Number.MAX_SAFE_INTEGER,
         async commit(manifest, options) {
           options?.signal?.throwIfAborted()

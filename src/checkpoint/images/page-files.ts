@@ -1,0 +1,93 @@
+/** Files with the pages of a task: read from anywhere, and written from their start to their end. */
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createOutput, type OutputOptions } from '../delta/output.ts'
+import { createPatch } from '../delta/patch.ts'
+import { CheckpointError } from '../errors.ts'
+import { digestsAt } from '../page-digests.ts'
+
+/** Bytes of a page. */
+export const page = 4096
+
+const chunkBytes = 1024 * 1024
+
+export const pagesName = (pagesId: number): string => `pages-${pagesId}.img`
+
+export const gone = (error: unknown): never => {
+  throw new CheckpointError('BadImage', 'the dump before is gone', error)
+}
+
+export interface Pages extends AsyncDisposable {
+  /** Reads from a page on; the buffer is filled unless the file ends. */
+  read(buffer: Buffer, at: number): Promise<void>
+  page(at: number): Promise<Buffer>
+}
+
+export async function openPages(directory: string, pagesId: number): Promise<Pages> {
+  const name = pagesName(pagesId)
+  const file: FileHandle = await open(join(directory, name), 'r').catch(gone)
+  // A window: most runs are a few pages, and a read for each would cost more than all the rest.
+  const window = Buffer.allocUnsafe(chunkBytes)
+  let from = 0
+  let length = 0
+  const readAt = async (buffer: Buffer, position: number) => {
+    for (let have = 0; have < buffer.length; ) {
+      const { bytesRead } = await file.read(buffer, have, buffer.length - have, position + have)
+      if (bytesRead === 0) throw new CheckpointError('BadImage', `${name} is truncated`)
+      have += bytesRead
+    }
+  }
+  const read = async (buffer: Buffer, at: number) => {
+    const position = at * page
+    if (buffer.length >= window.length / 4) return readAt(buffer, position)
+    if (position < from || position + buffer.length > from + length) {
+      from = position
+      length = (await file.read(window, 0, window.length, from)).bytesRead
+      if (length < buffer.length) throw new CheckpointError('BadImage', `${name} is truncated`)
+    }
+    window.copy(buffer, 0, position - from, position - from + buffer.length)
+  }
+  return {
+    read,
+    async page(at) {
+      const buffer = Buffer.allocUnsafe(page)
+      await readAt(buffer, at * page)
+      return buffer
+    },
+    [Symbol.asyncDispose]: () => file.close(),
+  }
+}
+
+interface PageWriterOptions {
+  readonly size: number
+  readonly digest: OutputOptions['digest']
+  /** The digests of the pages that the file has; undefined: there is no file. */
+  readonly spare: Buffer | undefined
+}
+
+export async function createPageWriter(path: string, { size, digest, spare }: PageWriterOptions) {
+  const file = await open(path, spare === undefined ? 'wx' : 'r+', 0o600)
+  const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
+  const output =
+    spare === undefined ? createOutput(file, { size, digest }, buffers) : await createPatch(file, size, spare)
+  const part = Buffer.allocUnsafe(chunkBytes)
+  return {
+    /** @param known the digests of all pages of that file. */
+    async copy(from: Pages, at: number, pages: number, known?: Buffer): Promise<void> {
+      for (let done = 0; done < pages; ) {
+        const count = Math.min(pages - done, chunkBytes / page)
+        const first = at + done
+        const digests = known && digestsAt(known, first * page, count * page)
+        await output.copy(count * page, digests, async (start, length) => {
+          const bytes = part.subarray(0, length)
+          await from.read(bytes, first + start / page)
+          return bytes
+        })
+        done += count
+      }
+    },
+    /** Returns the digests of its pages, if it has them. */
+    finish: async () => (await output.finish()).digests,
+    [Symbol.asyncDispose]: () => file.close(),
+  }
+}
