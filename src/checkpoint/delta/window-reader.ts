@@ -21,9 +21,18 @@ export interface WindowReader {
   close(): Promise<void>
 }
 
-interface Window {
+interface Place {
   readonly file: number
   readonly start: number
+}
+
+/** A window that is being read before anyone asks for it. */
+interface Coming extends Place {
+  readonly buffer: Buffer
+  readonly reading: Promise<{ readonly bytesRead: number }>
+}
+
+interface Window extends Place {
   /** The allocation, which the next window reuses. */
   readonly buffer: Buffer
   readonly bytes: Buffer
@@ -34,6 +43,10 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
   /** The most recently used window comes first. */
   const recent: Window[] = []
   const joined = Buffer.allocUnsafe(chunkBytes)
+  let last: Place | undefined
+  let coming: Coming | undefined
+  /** Under way: their buffers belong to the kernel. */
+  const reads = new Set<Promise<unknown>>()
 
   async function handleOf(file: number): Promise<FileHandle> {
     const known = handles.get(file)
@@ -60,12 +73,27 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
   async function window(file: number, start: number): Promise<Window> {
     const known = peekWindow(file, start)
     if (known !== undefined) return known
-    const handle = await handleOf(file)
     const oldest = recent.length < windows ? undefined : recent.pop()
-    const buffer = oldest?.buffer ?? Buffer.allocUnsafe(chunkBytes)
-    const { bytesRead } = await handle.read(buffer, 0, buffer.length, start)
-    const loaded = { file, start, buffer, bytes: buffer.subarray(0, bytesRead) }
+    const begin = async (start: number, free: Buffer | undefined): Promise<Coming> => {
+      const handle = await handleOf(file)
+      const buffer = free ?? Buffer.allocUnsafe(chunkBytes)
+      const reading = handle.read(buffer, 0, buffer.length, start)
+      const end = () => reads.delete(reading)
+      reads.add(reading)
+      // The next `await` reports a failure. Without this, Node would also report an unhandled rejection.
+      reading.then(end, end)
+      return { file, start, buffer, reading }
+    }
+    const isHere = coming?.file === file && coming.start === start
+    const present = isHere && coming ? coming : await begin(start, oldest?.buffer)
+    coming = undefined
+    const { bytesRead } = await present.reading
+    const loaded = { file, start, buffer: present.buffer, bytes: present.buffer.subarray(0, bytesRead) }
     recent.unshift(loaded)
+    // A file that is read from its start to its end is read while the window before is used.
+    const isInOrder = last?.file === file && last.start + chunkBytes === start && bytesRead === chunkBytes
+    last = { file, start }
+    if (isInOrder) coming = await begin(start + chunkBytes, isHere ? oldest?.buffer : undefined)
     return loaded
   }
 
@@ -93,6 +121,7 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
       return joined.subarray(0, length)
     },
     async close() {
+      await Promise.allSettled(reads)
       for (const handle of handles.values()) await handle.close()
       handles.clear()
     },
