@@ -30,7 +30,7 @@ export interface SealOptions {
   readonly signal: AbortSignal | undefined
 }
 
-/** The digests of two generations are in the memory of the agent at once: 8 MiB for each GiB. */
+/** The digests of three generations may be in the memory of the agent at once: 8 MiB for each GiB. */
 const largestByPage = 8 * 2 ** 30
 
 interface Sealed {
