@@ -108,7 +108,7 @@ it('D7.policy: a promotion, a first Lease and a retained slot bring the policy t
 
 it('D7.policy: an edit also reaches the slot of a promotion that an earlier leader has begun', () => {
   const called = makeUnderstudy('h0', { kind: 'primary', slot: 0, epoch: 2 }, { promoting: true })
-  const lease = makeLease(called, { epoch: 2, ...(policy && { policy }) })
+  const lease = makeLease(called, { epoch: 2, kept: [called.node ?? ''], ...(policy && { policy }) })
   const slot = makeSlot(lease, [makeCopy(lease, called, 'Staged')])
   const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [called], [slot], { policy: edited })
   expect(policies(actions(s))).toEqual([[0, edited]])

@@ -26,6 +26,22 @@ it('D7.holder-asked: meanwhile the Lease does not name it, and does not forget t
   expect(keptOf([])).toEqual([])
 })
 
+it('D7.holder-asked: a copy of its epoch elsewhere proves that the last primary has saved it, whether its node could say so or not', () => {
+  const vacancy = { isVacant: true, isDeath: false, isLong: false }
+  const first = { ...lease, kept: [] }
+  const copyOf = (epoch: number) => ({
+    ...{ node: 'n2', status: undefined, fresh: true },
+    report: makeSlotReport({ epoch }),
+  })
+  const nodes = (...said: Parameters<typeof unaskedOf>[1]) =>
+    unaskedOf(first, said, vacancy).map(({ node, isGuess }) => [node, isGuess])
+  expect(nodes()).toEqual([])
+  expect(nodes(copyOf(first.epoch))).toEqual([['n1', undefined]])
+  expect(nodes(copyOf(first.epoch), nothing)).toEqual([])
+  // The primary had that from another one.
+  expect(nodes(copyOf(first.epoch - 1))).toEqual([])
+})
+
 it('D7.holder-asked: the Lease names a former holder that is silent until a node that is heard has memory', () => {
   const former = {
     ...makeCopy(lease, makeHolder('h', 0, { node: 'n3' }), undefined),

@@ -61,7 +61,9 @@ export function unaskedOf(
   { isVacant, isDeath, isLong }: Vacancy,
 ): readonly Unasked[] {
   const { node: source } = lease
-  const keepers = [...mayKeep(lease), ...(isDeath && source !== undefined ? [source] : [])]
+  // The primary has saved what another node has of its epoch, although its own node may have had no chance to report it.
+  const isSaved = isDeath || answers.some(({ node, report }) => node !== source && isOfEpoch(report, lease))
+  const keepers = [...mayKeep(lease), ...(isSaved && source !== undefined ? [source] : [])]
   const others = isLong ? [] : lease.holders
   const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...others])] : mayKeep(lease)
   return nodes.flatMap((node): Unasked[] => {
@@ -72,6 +74,9 @@ export function unaskedOf(
     return [{ node, why: whyUnasked(answer), ...(!keepers.includes(node) && { isGuess: true }) }]
   })
 }
+
+const isOfEpoch = (report: SlotReport | undefined, { epoch }: SlotLease): boolean =>
+  report !== undefined && isKept(report) && report.epoch === epoch
 
 /** Returns a node's report on a slot in this incarnation. */
 export const reportOf = (

@@ -3,7 +3,7 @@ import { isEqual } from '../../kube/equal.ts'
 import type { SlotActionOf } from './actions.ts'
 import { latecomerOf } from './ending.ts'
 import { nextGrant } from './grant.ts'
-import type { MemoryView } from './memory-view.ts'
+import type { MemoryView, SlotMemory } from './memory-view.ts'
 import { isWanted } from './origin.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 import { nowAskedFor, stillAskedFor } from './successors.ts'
@@ -44,11 +44,7 @@ export function vacantLeases(
       const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
       const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
       const end = ending.has(number) ? rest.holder.uid : undefined
-      // The agent that reports a death may be gone before it has reported its copies, and the record of the death goes
-      // with the pod. Therefore the Lease names the node.
-      const open = slot.unasked.flatMap(each =>
-        rest.kept?.includes(each.node) === false && !each.isGuess ? [each.node] : [],
-      )
+      const open = unnamedKeepers(slot)
       const isRevoked = outOfReach.includes(number) && rest.fence?.isRevoked === false
       const grant = ungranted.has(number) ? nextGrant(slot, undefined, false) : rest.grant
       if (
@@ -74,4 +70,13 @@ export function vacantLeases(
       return [{ type: 'writeSlot', lease, version, restarts, stateLost: false, ...unresumed }]
     },
   )
+}
+
+/**
+ * Returns the nodes that the Lease should name as keeping memory, and does not. An agent may be gone before it has reported
+ * its copies, and the record of a death goes with the pod. A report on a first copy may come in the moment of the death.
+ */
+function unnamedKeepers({ lease: { kept }, copies, unasked }: SlotMemory): readonly string[] {
+  const nodes = [...copies, ...unasked.filter(({ isGuess }) => !isGuess)].map(({ node }) => node)
+  return kept === undefined ? [] : nodes.filter(node => !kept.includes(node))
 }

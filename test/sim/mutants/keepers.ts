@@ -239,8 +239,8 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/knowledge.ts',
-        find: 'isDeath && source !== undefined',
-        replace: "isDeath && source === ''",
+        find: 'isDeath || answers.some',
+        replace: 'answers.some',
       },
     ],
     // Its first memory is saved while the node is cut off.
@@ -258,8 +258,8 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/vacant-leases.ts',
-        find: 'rest.kept?.includes(each.node) === false',
-        replace: 'rest.kept?.includes(each.node) === null',
+        find: 'nodes.filter(node => !kept.includes(node))',
+        replace: 'nodes.filter(() => kept.length < 0)',
       },
     ],
     scenarios: bySeeds([3], { hotBackups: 0 }, [
@@ -440,6 +440,37 @@ export const ofKeepers: readonly Mutant[] = [
         [4_119, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
         [4_341, { type: 'losePrimarysNode', primary: 0, forMs: 9_669 }],
         [6_043, { type: 'cutNode', node: 5, forMs: 6_634, apiOnly: false }],
+      ],
+    ),
+  },
+  {
+    finding: 'found 39',
+    name: 'first-copy-unnamed',
+    what: 'the first copy of a slot, reported in the moment of its loss, proves nothing about the node of its primary',
+    mutations: [
+      {
+        file: 'src/slot/decide/knowledge.ts',
+        find: 'const isSaved = isDeath || answers.some(({ node, report }) => node !== source && isOfEpoch(report, lease))',
+        replace: 'const isSaved = isDeath',
+      },
+    ],
+    // The primary's node was cut off when it saved, and its agent ends. The holder loses its power.
+    scenarios: bySeeds(
+      [0],
+      {
+        replicas: 2,
+        hotBackups: 0,
+        memory: true,
+        probes: false,
+        unreadySeconds: 4,
+        grants: false,
+        graves: true,
+      },
+      [
+        [0, { type: 'cutPrimarysNode', primary: 3, forMs: 2_423, apiOnly: true }],
+        [2_508, { type: 'powerOff', node: 0, forMs: 2_000 }],
+        [0, { type: 'deletePod', pod: 3, force: false }],
+        [0, { type: 'endAgent', node: 4, how: 'stop', forMs: 6_064 }],
       ],
     ),
   },

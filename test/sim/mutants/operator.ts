@@ -465,7 +465,7 @@ export const ofOperator: readonly Mutant[] = [
     ],
     // Its node is back, and the backup that was created meanwhile is ready before it.
     scenarios: bySeeds(
-      [817],
+      [356],
       {
         ...{ nodes: 4, replicas: 2, hotBackups: 2, coldBackups: 1, containers: 'two' },
         ...{ memory: true, probes: false, unreadySeconds: 4, graves: true },
