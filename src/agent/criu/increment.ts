@@ -91,10 +91,11 @@ export async function completeAll(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Buffer>> {
   const all = new Map<string, Buffer>()
+  const increments = targets.filter(({ record }) => record === 'Since')
+  if (increments.length === 0) return all
   const known = base && (await readPageDigests(base))
   const spare = known?.size ? await openSpare({ takeSpare }) : undefined
-  for (const { container, images, work, record } of targets) {
-    if (record !== 'Since') continue
+  for (const { container, images, work } of increments) {
     // CRIU's link to the dump before.
     await rm(join(images, 'parent'), { force: true })
     const audited = await readAudited(join(work, 'audited'))
