@@ -14,7 +14,7 @@ import type { GenerationFile } from './manifest.ts'
 import { createPageDigester } from './page-digests.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from './store.ts'
 import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
-import { type Memory, memoryImages } from './testing/memory.ts'
+import { changedMemory, type Memory, memoryImages } from './testing/memory.ts'
 
 let root: string
 let stores = 0
@@ -69,17 +69,7 @@ it('the digest of a file does not depend on the pieces in which its bytes come',
   )
 })
 
-/** Changes pages, lets some go, and puts others between them. */
-function changed(memory: Memory, share: number): Map<number, Uint8Array> {
-  const next = new Map(memory)
-  for (const address of memory.keys()) {
-    const chance = random.next()
-    if (chance < share) next.set(address, page())
-    else if (chance < 1.5 * share) next.delete(address)
-    else if (chance < 2 * share) next.set(address - 500, page())
-  }
-  return next
-}
+const changed = (memory: Memory, share: number) => changedMemory(random, memory, share)
 
 describe('D7.digests: a generation with digests by page', () => {
   it('has the same digests, whatever is known of the one before', async () => {

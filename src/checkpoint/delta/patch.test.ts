@@ -10,7 +10,7 @@ import { applyDelta, encodeDelta } from '../delta.ts'
 import { slotName } from '../manifest.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from '../store.ts'
 import { manifestOf, putFiles, slotKey } from '../testing/generation.ts'
-import { type Memory, memoryImages } from '../testing/memory.ts'
+import { changedMemory, type Memory, memoryImages } from '../testing/memory.ts'
 
 const image = 'pages-1.img'
 const keep = 2
@@ -30,7 +30,7 @@ const storeIn = (dir: string): GenerationStore =>
 
 const random = seededRandom(11)
 const page = () => random.bytes(4096)
-const first: Memory = new Map(Array.from({ length: 300 }, (_, index) => [1000 + index, page()]))
+const first: Memory = new Map(Array.from({ length: 300 }, (_, index) => [100_000 + index, page()]))
 
 async function save(generation: number, memory: Memory): Promise<Stored> {
   const draft = await source.begin(slotKey, generation)
@@ -62,17 +62,7 @@ async function expectSame(copy: Stored, original: Stored) {
 
 const fileOf = async ({ dir }: Stored): Promise<number> => (await stat(join(dir, image))).ino
 
-/** Changes some pages, lets some go, and puts others between them. */
-function changed(memory: Memory): Memory {
-  const next = new Map(memory)
-  for (const address of memory.keys()) {
-    const chance = random.next()
-    if (chance < 0.02) next.set(address, page())
-    else if (chance < 0.03) next.delete(address)
-    else if (chance < 0.04) next.set(address + 1000, page())
-  }
-  return next
-}
+const changed = (memory: Memory) => changedMemory(random, memory, 0.02)
 
 /** Both nodes have the first two generations. @returns the memory of the second one. */
 async function begun(): Promise<Memory> {

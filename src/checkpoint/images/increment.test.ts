@@ -8,7 +8,7 @@ import { openSpare } from '../delta/patch.ts'
 import { readPageDigests } from '../page-digests.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from '../store.ts'
 import { manifestOf, putFiles, slotKey } from '../testing/generation.ts'
-import { type Memory, memoryImages } from '../testing/memory.ts'
+import { changedMemory, type Memory, memoryImages } from '../testing/memory.ts'
 import { completeIncrement } from './increment.ts'
 import { parsePagemap } from './pagemap.ts'
 
@@ -35,17 +35,7 @@ function newStore(digestByPage = () => true): GenerationStore {
   })
 }
 
-/** Changes some pages, lets some go, and puts others between them. */
-function changed(memory: Memory): Memory {
-  const next = new Map(memory)
-  for (const address of memory.keys()) {
-    const chance = random.next()
-    if (chance < 0.02) next.set(address, page())
-    else if (chance < 0.03) next.delete(address)
-    else if (chance < 0.04) next.set(address + 1000, page())
-  }
-  return next
-}
+const changed = (memory: Memory) => changedMemory(random, memory, 0.02)
 
 async function dump(store: GenerationStore, generation: number, memory: Memory): Promise<Stored> {
   const draft = await store.begin(slotKey, generation)
@@ -94,7 +84,7 @@ const fileOf = async ({ dir }: Stored): Promise<number> => (await stat(join(dir,
 
 it('D7.patch: increments are written over the dump before the last one, and are what a full dump would be', async () => {
   const store = newStore()
-  let memory: Memory = new Map(Array.from({ length: 400 }, (_, index) => [1000 + index, page()]))
+  let memory: Memory = new Map(Array.from({ length: 400 }, (_, index) => [100_000 + index, page()]))
   await dump(store, 1, memory)
   let last = await dump(store, 2, memory)
   for (let generation = 3; generation < 20; generation += 1) {
@@ -116,7 +106,7 @@ it('D7.patch: increments are written over the dump before the last one, and are 
 
 it('D7.patch: nothing is written over without digests of pages', async () => {
   const store = newStore(() => false)
-  const first: Memory = new Map(Array.from({ length: 400 }, (_, index) => [1000 + index, page()]))
+  const first: Memory = new Map(Array.from({ length: 400 }, (_, index) => [100_000 + index, page()]))
   const one = await dump(store, 1, first)
   const two = await dump(store, 2, first)
   const files = [await fileOf(one), await fileOf(two)]

@@ -1,8 +1,22 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire'
+import type { Random } from '../../kube/random.ts'
 import { joinEntries } from '../images/image-file.ts'
 
 /** Memory of one task: content of its pages by address / 4096. */
 export type Memory = ReadonlyMap<number, Uint8Array>
+
+/** Changes this share of the pages, lets some go, and puts others before them. */
+export function changedMemory(random: Random, memory: Memory, share: number): Map<number, Uint8Array> {
+  const page = () => random.bytes(4096)
+  const next = new Map(memory)
+  for (const address of memory.keys()) {
+    const chance = random.next()
+    if (chance < share) next.set(address, page())
+    else if (chance < 1.5 * share) next.delete(address)
+    else if (chance < 2 * share) next.set(address - 500, page())
+  }
+  return next
+}
 
 const entry = (fields: readonly (readonly [number, bigint])[]) => {
   const writer = new BinaryWriter()
