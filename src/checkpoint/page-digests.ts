@@ -84,6 +84,13 @@ export async function writePageDigests(dir: string, all: readonly Buffer[]): Pro
 /** The digests of the pages of files, by the index of the file in its manifest. */
 export type PageDigests = ReadonlyMap<number, Buffer>
 
+/** Returns the digests of the pages of the file with this path; undefined: they are not known. */
+export const digestsOfPath = (
+  digests: PageDigests,
+  { files }: Pick<Stored['manifest'], 'files'>,
+  path: string,
+): Buffer | undefined => digests.get(files.findIndex(file => file.path === path))
+
 /** Returns the digests of whole pages of a file. */
 export const digestsAt = (digests: Buffer, offset: number, length: number): Buffer =>
   digests.subarray((offset / pageBytes) * digestBytes, ((offset + length) / pageBytes) * digestBytes)

@@ -6,7 +6,7 @@ import { openSpare } from '../../checkpoint/delta/patch.ts'
 import { readSingle } from '../../checkpoint/images/image-file.ts'
 import { type AuditedPage, completeIncrement } from '../../checkpoint/images/increment.ts'
 import { mmEntry } from '../../checkpoint/images/messages.ts'
-import { readPageDigests } from '../../checkpoint/page-digests.ts'
+import { digestsOfPath, readPageDigests } from '../../checkpoint/page-digests.ts'
 import { isGone, unlessGone } from '../container/process.ts'
 import { dumpBefore, imagesOf, type PageRecord } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -102,8 +102,7 @@ export async function completeAll(
     const pathOf = (pages: string) => `${imagesOf(container)}/${pages}`
     const before = {
       directory: join(work, dumpBefore),
-      digestsOf: (pages: string) =>
-        known?.get(base?.manifest.files.findIndex(({ path }) => path === pathOf(pages)) ?? -1),
+      digestsOf: (pages: string) => known && base && digestsOfPath(known, base.manifest, pathOf(pages)),
       takeSpare: async (pages: string, to: string) => spare?.take({ path: pathOf(pages), byPage: true }, to),
     }
     const { wrong, digests } = await completeIncrement(images, before, audited, signal)

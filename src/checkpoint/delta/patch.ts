@@ -7,7 +7,13 @@ import { type FileHandle, lstat, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Draft } from '../generation-store.ts'
 import type { GenerationFile } from '../manifest.ts'
-import { compareDigests, createPageDigester, digestsAt, readPageDigests } from '../page-digests.ts'
+import {
+  compareDigests,
+  createPageDigester,
+  digestsAt,
+  digestsOfPath,
+  readPageDigests,
+} from '../page-digests.ts'
 import { digestBytes, isSystemError, pageBytes } from '../stored.ts'
 import type { Output } from './output.ts'
 
@@ -23,11 +29,10 @@ export interface Spare {
 export async function openSpare(draft: Pick<Draft, 'takeSpare'>): Promise<Spare | undefined> {
   const spare = draft.takeSpare()
   if (spare === undefined) return undefined
-  const { files } = spare.manifest
   const digests = await readPageDigests(spare)
   return {
     async take({ path, byPage }, to) {
-      const known = digests.get(files.findIndex(file => file.path === path))
+      const known = digestsOfPath(digests, spare.manifest, path)
       if (byPage !== true || known === undefined) return undefined
       const from = join(spare.dir, path)
       try {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '../../kube/clock.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { openSpare } from '../delta/patch.ts'
-import { readPageDigests } from '../page-digests.ts'
+import { digestsOfPath, readPageDigests } from '../page-digests.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from '../store.ts'
 import { manifestOf, putFiles, slotKey } from '../testing/generation.ts'
 import { changedMemory, type Memory, memoryImages } from '../testing/memory.ts'
@@ -56,7 +56,7 @@ async function increment(store: GenerationStore, base: Stored, memory: Memory, b
     draft.dir,
     {
       directory: base.dir,
-      digestsOf: pages => known.get(base.manifest.files.findIndex(({ path }) => path === pages)),
+      digestsOf: pages => digestsOfPath(known, base.manifest, pages),
       takeSpare: async (pages, to) => spare?.take({ path: pages, byPage: true }, to),
     },
     [],
