@@ -558,6 +558,10 @@ describe('D10.permission: memory is asked for where an administrator has labelle
     })
     await expect(change('asked', { replicas: 3 })).resolves.toBeDefined()
     await label('allowed')
+    // The policy sees the labels of a namespace a moment later, and the tests after this one rely on them.
+    await vi.waitFor(() => expect(change('plain', { checkpoint: {} })).resolves.toBeDefined(), {
+      interval: 200,
+    })
   })
 })
 

@@ -26,8 +26,11 @@ describe('a fix that is taken back is noticed', () => {
   it.each(mutants)(
     '$name: $what',
     async mutant => {
-      for (const scenario of mutant.scenarios) expect((await runRound(scenario)).violations).toEqual([])
-      expect((await tryMutant(mutant)).rule).toBeDefined()
+      const { rule, scenario } = await tryMutant(mutant)
+      expect(rule).toBeDefined()
+      if (scenario === undefined) throw new Error('no scenario violates anything')
+      // Not because of the scenario itself.
+      expect((await runRound(scenario)).violations).toEqual([])
     },
     120_000,
   )

@@ -21,7 +21,7 @@ interface AuditEvent {
 export interface OperatorRequests {
   /** Every right that was used, as `group/resource[/subresource][/name] verb`, with and without the name. */
   readonly used: ReadonlySet<string>
-  /** Requests that RBAC or a policy of deploy/admission refused. */
+  /** Requests that RBAC or a policy of deploy/admission refused, each with the reason. */
   readonly denied: readonly string[]
   readonly total: number
 }
@@ -44,7 +44,7 @@ export async function operatorRequests(auditLogPath: string): Promise<OperatorRe
     const decision = annotations?.['authorization.k8s.io/decision']
     const byPolicy = responseStatus?.message?.includes("ValidatingAdmissionPolicy 'understudy-") === true
     if (byPolicy || decision === 'forbid' || (responseStatus?.code === 403 && decision !== 'allow'))
-      denied.push(`${verb} ${requestURI}`)
+      denied.push(`${verb} ${requestURI}: ${decision}, ${responseStatus?.message}`)
     if (!objectRef) continue
     const { apiGroup = '', resource = '', subresource, name } = objectRef
     const what = [apiGroup, resource, ...(subresource ? [subresource] : [])].join('/')

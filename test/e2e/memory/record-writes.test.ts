@@ -69,8 +69,10 @@ it.skipIf(needsNodes())(
         })
       }, 1_000)
       try {
-        for (const name of ['nodejs', 'python']) {
-          const { failovers } = await perform({ ...world, pidsOf }, specimen(name), { refreshes: 6 })
+        const performances = await Promise.all(
+          ['nodejs', 'python'].map(name => perform({ ...world, pidsOf }, specimen(name), { refreshes: 6 })),
+        )
+        for (const { failovers } of performances) {
           expect(failovers.map(({ read }) => read)).toEqual(failovers.map(({ expected }) => expected))
           expect(failovers.map(({ restarts }) => restarts)).toEqual(failovers.map(() => 0))
         }
