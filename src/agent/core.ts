@@ -184,6 +184,7 @@ function createPodMemory(
     holds: pod => present().slotHeldBy(pod.uid) !== undefined,
     matters: pod => present().matters(pod),
     hasHeir: pod => present().hasHeir(pod),
+    leftOf: pod => present().leftOf(pod),
     patch,
     unwatch: name => void dropWatch(sentinel, name, signal).catch(orLog('cannot remove a watch', { name })),
     release: uid => void release(sentinel, uid, signal).catch(orLog('cannot open a redirect', { uid })),

@@ -128,4 +128,11 @@ export interface ServingRecord {
   readonly memory?: BroughtBack
   /** Name of the slot (`slotName`) whose memory ended with this pod's app. */
   readonly diedWith?: string
+  readonly left?: LeftMemory
+}
+
+/** What the node of a dead pod can restore of its slot: its report says the same some milliseconds later. */
+export interface LeftMemory extends BroughtBack {
+  readonly epoch: number
+  readonly usable: 'Staged' | 'Cold'
 }

@@ -22,12 +22,17 @@ const recordIn = (message: string, annotation?: string) =>
     }),
   )
 
-it.each([{ containers, memory }, { containers }, { diedWith: 'ns/set/0/life' }, {}])(
-  'D7.record: the facts behind a condition come back as they were written: %j',
-  record => {
-    expect(recordIn('for people', formatServingRecord(record, 'for people'))).toEqual(record)
-  },
-)
+const left = { ...memory, epoch: 3, usable: 'Staged' } as const
+
+it.each([
+  { containers, memory },
+  { containers },
+  { diedWith: 'ns/set/0/life' },
+  { diedWith: 'ns/set/0/life', left },
+  {},
+])('D7.record: the facts behind a condition come back as they were written: %j', record => {
+  expect(recordIn('for people', formatServingRecord(record, 'for people'))).toEqual(record)
+})
 
 it('D7.record: an annotation of an earlier condition counts for nothing', () => {
   const old = formatServingRecord({ diedWith: 'ns/set/0/life' }, 'it has ended')
@@ -44,6 +49,14 @@ it.each(['', '{', '[]', '{"version":2,"message":"m","diedWith":"x"}', '{"version
 it('D7.record: fields of another type count for nothing', () => {
   const given = { version: 1, message: 'm', containers: { app: 7 }, memory: { generation: 'x' }, diedWith: 1 }
   expect(recordIn('m', JSON.stringify(given))).toEqual({})
+  for (const wrong of [
+    { epoch: '3' },
+    { generation: 0 },
+    { generation: -1 },
+    { takenAt: 'x' },
+    { usable: 'Frozen' },
+  ])
+    expect(recordIn('m', formatServingRecord({ left: { ...left, ...Object(wrong) } }, 'm'))).toEqual({})
 })
 
 it('D7.record: a record that is too long counts for nothing, and no agent writes one', () => {

@@ -5,7 +5,7 @@
 import type { Pod } from '../kube/resources.ts'
 import { prefix } from './labels.ts'
 import { legacyRecord } from './legacy-serving.ts'
-import { podConditions, type ServingRecord } from './pod-contract.ts'
+import { type BroughtBack, type LeftMemory, podConditions, type ServingRecord } from './pod-contract.ts'
 import { objectIn } from './unknown.ts'
 
 export const servingRecordAnnotation = `${prefix}serving-record`
@@ -71,13 +71,29 @@ function recordIn(given: Readonly<Record<string, unknown>>): ServingRecord {
   const ids = Object.entries(objectIn(given['containers'])).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string',
   )
-  const { generation, takenAt } = objectIn(given['memory'])
+  const memory = memoryIn(given['memory'])
+  const left = leftIn(given['left'])
   const { diedWith } = given
-  const hasMemory =
-    Number.isSafeInteger(generation) && typeof takenAt === 'string' && !Number.isNaN(Date.parse(takenAt))
   return {
     ...(ids.length > 0 && { containers: Object.fromEntries(ids) }),
-    ...(hasMemory && { memory: { generation: Number(generation), takenAt } }),
+    ...(memory && { memory }),
     ...(typeof diedWith === 'string' && { diedWith }),
+    ...(left && { left }),
   }
 }
+
+function memoryIn(given: unknown): BroughtBack | undefined {
+  const { generation, takenAt } = objectIn(given)
+  if (typeof takenAt !== 'string' || Number.isNaN(Date.parse(takenAt))) return undefined
+  return isCount(generation) ? { generation, takenAt } : undefined
+}
+
+function leftIn(given: unknown): LeftMemory | undefined {
+  const memory = memoryIn(given)
+  const { epoch, usable } = objectIn(given)
+  if (memory === undefined || memory.generation < 1 || !isCount(epoch)) return undefined
+  return usable === 'Staged' || usable === 'Cold' ? { ...memory, epoch, usable } : undefined
+}
+
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0

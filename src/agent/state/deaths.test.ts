@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { podConditions } from '../../api/pod-contract.ts'
+import { type LeftMemory, podConditions } from '../../api/pod-contract.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
 import { isDead } from '../observe/pod-facts.ts'
@@ -13,7 +13,14 @@ import { parseWatchName, watchName } from './watch-name.ts'
 
 function stand(
   pods: readonly PodView[],
-  over: { matters?: boolean; holds?: boolean; hasHeir?: boolean; fail?: number; lostPages?: boolean } = {},
+  over: {
+    matters?: boolean
+    holds?: boolean
+    hasHeir?: boolean
+    fail?: number
+    lostPages?: boolean
+    left?: LeftMemory
+  } = {},
 ) {
   const written: { pod: string; condition: PodCondition }[] = []
   const unwatched: string[] = []
@@ -27,6 +34,7 @@ function stand(
     holds: () => over.holds ?? true,
     matters: () => over.matters ?? true,
     hasHeir: () => over.hasHeir ?? false,
+    leftOf: () => over.left,
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))
       written.push({ pod: target.name, condition })
@@ -64,6 +72,13 @@ describe('deaths', () => {
     expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
     expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  it('D7.record: say what the node could restore, so that the operator need not wait for its report', async () => {
+    const left = { epoch: 2, generation: 7, takenAt: '2030-01-01T00:00:00.000Z', usable: 'Staged' } as const
+    const { deaths, written } = stand([pod('p')], { left })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf(), left })
   })
 
   describe('D7.endpoints: and a pod may stay in its Services while its heir answers its connections', () => {

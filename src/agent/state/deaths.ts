@@ -1,6 +1,6 @@
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
 import { legacyDeath } from '../../api/legacy-serving.ts'
-import { podConditions, servingReasons } from '../../api/pod-contract.ts'
+import { type LeftMemory, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -58,6 +58,8 @@ export interface DeathsOptions {
   readonly matters: (pod: PodView) => boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   readonly hasHeir: (pod: PodView) => boolean
+  /** What this node could restore of the memory of this pod's slot now; undefined: nothing. */
+  readonly leftOf: (pod: PodView) => LeftMemory | undefined
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: Deaths['patch']
   /** Removes a watch whose process no longer counts. */
@@ -131,12 +133,14 @@ export function createDeaths(options: DeathsOptions): Deaths {
     const isTold = serving?.reason === servingReasons.died && serving.record.diedWith === slot
     const mayStay = isTold ? serving.heirAnswers === true : isRedirected && options.hasHeir(pod)
     const message = `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`
+    // The operator need not wait for the report of this node to call a successor for the newest memory.
+    const left = options.leftOf(pod)
     const condition = {
       type: podConditions.serving,
       status: mayStay ? 'True' : 'False',
       reason: servingReasons.died,
       message: isTold ? serving.message : message,
-      record: { diedWith: slot },
+      record: { diedWith: slot, ...(left && { left }) },
     } as const
     told.set(pod.uid, { condition, since: undefined })
     const written = track(tell(pod, condition, diedAt))

@@ -1,8 +1,10 @@
+import type { LeftMemory } from '../../api/pod-contract.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isEqual } from '../../kube/equal.ts'
 import { isAtStake, isToEnd, nowhere, wayFrom } from '../decide/slot-facts.ts'
+import { usabilityOf } from '../decide/usability.ts'
 import { policiesOf } from '../observe/observe.ts'
 import { isFor, isServing } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
@@ -29,6 +31,8 @@ export interface Present {
   matters(pod: PodView): boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   hasHeir(pod: PodView): boolean
+  /** What this node could restore of the memory of this pod's slot now; see `ServingRecord`. */
+  leftOf(pod: PodView): LeftMemory | undefined
 }
 
 /** @param onRequest called when a policy or state has changed on which the checkpoints of this pod depend. */
@@ -81,6 +85,16 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
       const lease = leaseOf(pod.uid)
       if (lease !== undefined) return ![undefined, nowhere].includes(wayFrom(snapshot, lease))
       return snapshot.slots.some(each => isFor(each, pod) && each.name === pod.slot && each.ip !== undefined)
+    },
+    leftOf(pod) {
+      const lease = leaseOf(pod.uid)
+      const kept = lease && snapshot.kept.get(slotName(lease))
+      if (lease === undefined || kept === undefined) return undefined
+      const { usable } = usabilityOf(snapshot, lease)
+      if (usable === undefined) return undefined
+      const { epoch, generation } = kept
+      const takenAt = new Date(kept.takenAt).toISOString()
+      return { epoch, generation, takenAt, usable: usable === 'Cold' ? 'Cold' : 'Staged' }
     },
   }
 }

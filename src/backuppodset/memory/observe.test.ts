@@ -5,7 +5,15 @@ import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { parseSet } from '../../api/parse.ts'
-import { holdInitContainer, podConditions, savedAnnotation, servingReasons } from '../../api/pod-contract.ts'
+import {
+  holdInitContainer,
+  podConditions,
+  type ServingRecord,
+  savedAnnotation,
+  servingReasons,
+} from '../../api/pod-contract.ts'
+import { formatServingRecord, servingRecordAnnotation } from '../../api/serving-record.ts'
+import { formatSlotKey } from '../../api/slot-key.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
@@ -268,6 +276,45 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     // It has reported since, and has not read that it was let go.
     expect(await fetching(letGo)).toEqual(['n2'])
     expect(await fetching(letGo, { silentMs: 31_000 })).toEqual([])
+  })
+
+  describe('D7.record: and the record of a death counts until its report comes', () => {
+    const left = { epoch: 1, generation: 9, takenAt: '2030-01-01T00:00:00.250Z', usable: 'Staged' } as const
+    const slot = formatSlotKey(lease) ?? ''
+    const deadWith = (record: ServingRecord): Pod => ({
+      ...running,
+      metadata: {
+        ...running.metadata,
+        annotations: { [servingRecordAnnotation]: formatServingRecord(record, 'it has ended') ?? '' },
+      },
+      status: { conditions: [{ ...died, message: 'it has ended' }] },
+    })
+    const sourceOf = async (record: ServingRecord, world: World = {}, said: Said = {}) => {
+      const reports = with1({ epoch: 1, usable: 'not', ...said })
+      return (await observed(lease, reports, { status, silentMs: 1, pod: deadWith(record), ...world }))
+        ?.source
+    }
+    const record = { diedWith: slot, left }
+
+    it('with what the node had saved, and how that can be used', async () => {
+      expect(await sourceOf(record)).toMatchObject(left)
+      const { copies } = (await observed(lease, with1({ epoch: 1, usable: 'not' }), {
+        ...{ status, silentMs: 1, pod: deadWith(record) },
+      })) ?? { copies: [] }
+      expect(copies).toMatchObject([{ node: 'n1', report: left }])
+    })
+
+    it.each<[string, ServingRecord, World, Said]>([
+      ['a report from after the death', record, { silentMs: 0 }, {}],
+      ['another memory ended', { ...record, diedWith: `${slot}x` }, {}, {}],
+      ['the node has reported that it cannot restore it', record, {}, { reason: 'NodeNotReady' }],
+      ['it is older than the report', { ...record, left: { ...left, generation: 6 } }, {}, {}],
+      ['it is of an earlier epoch', { ...record, left: { ...left, epoch: 0 } }, {}, {}],
+      ['no memory is left', { diedWith: slot }, {}, {}],
+    ])('but not: %s', async (_, given, world, said) => {
+      const source = await sourceOf(given, world, said)
+      expect([source?.generation, source?.usable]).toEqual([7, undefined])
+    })
   })
 
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {

@@ -1,9 +1,11 @@
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
-import { isSameSlot } from '../../api/slot-key.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
+import { formatSlotKey, isSameSlot } from '../../api/slot-key.ts'
 import { restartsOf } from '../../api/slot-lease.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
+import { isNewerTold } from '../decide/age.ts'
 import { timelyMs } from '../decide/deadlines.ts'
 import { isKept } from '../decide/kept.ts'
 import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
@@ -66,7 +68,9 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   const vacantAt = since(`empty/${incarnation}`, isVacant)
   const isAsked = isVacant && !pass.refusedForLong
   const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
-  const here = pass.told.filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
+  const here = pass.told
+    .filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
+    .map(told => withLeft(told, lease, holder, { vacantAt, deps }))
   const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
   const copies = copiesOf(lease, here, isAsked, deps)
   const answers = answersOf(here, vacantAt, deps)
@@ -104,6 +108,30 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
       isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
     }),
   }
+}
+
+/**
+ * Returns the report of the dead primary's node as it is going to be, by the record of the death: the agent writes that some
+ * milliseconds before its report. A report from after the death counts as it is.
+ */
+function withLeft(
+  told: Told,
+  lease: NumberedSlotLease,
+  holder: Pod | undefined,
+  { vacantAt, deps }: { readonly vacantAt: number | undefined; readonly deps: SlotDeps },
+): Told {
+  const { node, slot } = told
+  if (holder === undefined || vacantAt === undefined || node !== lease.node || slot.role !== 'source')
+    return told
+  if (slot.usable !== undefined || slot.reason !== undefined || wasHeardSince(node, vacantAt, deps))
+    return told
+  const { diedWith, left } = servingRecordOf(holder)
+  if (left === undefined || diedWith !== formatSlotKey(lease)) return told
+  const { epoch, generation } = slot
+  if (isNewerTold({ ...(epoch !== undefined && { epoch }), generation, takenAt: 0 }, { ...left, takenAt: 0 }))
+    return told
+  const seenAt = left.generation === generation ? told.seenAt : deps.clock.monotonic()
+  return { node, slot: { ...slot, ...left }, seenAt }
 }
 
 /** An agent that is cut off cannot report that the sentinel has stopped its primary. */
