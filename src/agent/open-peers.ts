@@ -58,7 +58,7 @@ export async function openPeers(
     // Peers accept connections from the address in our report.
     localAddress: isOurs ? options.address : undefined,
     ...{ identity, store, clock, random, log },
-    apply: (stream, base, draft, cancel) => applyDelta(stream, base, draft, { ...cancel, onBuffer }),
+    apply: (stream, base, draft, options) => applyDelta(stream, base, draft, { ...options, onBuffer }),
     originFault: manifest =>
       originFault({ ...manifest, signer: signerOf(manifest) }, caches.leaseOf(manifest.slot)),
     onReceived: metrics.shipped,

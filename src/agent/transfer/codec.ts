@@ -1,4 +1,5 @@
 /** The types of functions that write a generation to a stream and read it: see src/checkpoint/delta.ts. */
+import type { Manifest } from '../../checkpoint/manifest.ts'
 import type { Draft, Stored } from '../../checkpoint/store.ts'
 
 interface Cancel {
@@ -11,5 +12,5 @@ export type Apply = (
   stream: AsyncIterable<Buffer>,
   base: Stored | undefined,
   draft: Draft,
-  cancel?: Cancel,
+  options?: Cancel & { readonly accept?: (manifest: Manifest) => void },
 ) => Promise<Stored>

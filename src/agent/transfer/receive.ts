@@ -97,21 +97,23 @@ export async function receiveGeneration(
   const release = base && store.retain(slot, base.manifest.generation, base.manifest.epoch)
   try {
     const draft = await store.begin(slot, version.generation)
+    const accept = (manifest: Omit<Manifest, 'bytes'>) => {
+      const bytes = manifest.files.reduce((sum, { size }) => sum + size, 0)
+      const fault = originFault({ ...manifest, bytes })
+      if (fault !== undefined) throw new AgentError('PeerForeign', `${peer}: ${fault}`)
+    }
     const checked: Draft = {
       ...draft,
       commit: async (manifest, options) => {
-        const files = options?.files ?? []
-        const fault = originFault({
-          ...manifest,
-          files,
-          bytes: files.reduce((sum, { size }) => sum + size, 0),
-        })
-        if (fault !== undefined) throw new AgentError('PeerForeign', `${peer}: ${fault}`)
+        accept({ ...manifest, files: options?.files ?? [] })
         return draft.commit(manifest, options)
       },
     }
     try {
-      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, checked), { signal })
+      const stored = await apply(counted(), base, onlyAs(request, answer, stoppedAt, checked), {
+        signal,
+        accept,
+      })
       return { stored, slot, delta: base !== undefined, bytes, ms: clock.monotonic() - start }
     } catch (error) {
       await draft.discard()

@@ -1,5 +1,6 @@
 import { mkdir, open } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { chunkBytes } from '../files.ts'
 import type { Draft } from '../generation-store.ts'
@@ -12,6 +13,13 @@ import { createOutput, type Output } from './output.ts'
 import { createPatch, openSpare } from './patch.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
+
+export interface ApplyOptions extends CodecOptions {
+  /** Called with the manifest before anything is written or given up for it; throws if the generation is not to be made. */
+  readonly accept?: (manifest: Manifest) => void
+  /** Lets other work of the process run; default: one turn of the event loop. */
+  readonly giveWay?: () => Promise<void>
+}
 
 /**
  * Makes the generation that a stream of `encodeDelta` describes. It writes every file in full, or over a file of a generation that is
@@ -26,7 +34,7 @@ export async function applyDelta(
   stream: AsyncIterable<Buffer>,
   base: Stored | undefined,
   draft: Draft,
-  options: CodecOptions = {},
+  options: ApplyOptions = {},
 ): Promise<Stored> {
   const { signal } = options
   let failed: { readonly error: unknown } | undefined
@@ -48,7 +56,7 @@ export async function applyDelta(
     const input = createByteReader(decompress(source(), options))
     let manifest: Manifest
     try {
-      manifest = await receive(input, base, draft, signal)
+      manifest = await receive(input, base, draft, options)
     } finally {
       await input.close()
     }
@@ -76,7 +84,7 @@ async function receive(
   input: ByteReader,
   base: Stored | undefined,
   draft: Draft,
-  signal: AbortSignal | undefined,
+  options: ApplyOptions,
 ): Promise<Manifest> {
   if (!(await input.exactly(magic.length)).equals(magic))
     throw new CheckpointError('Corrupt', 'the delta has a wrong magic number')
@@ -94,17 +102,20 @@ async function receive(
       'DeltaBaseMissing',
       `the delta needs generation ${header.base.generation} of epoch ${header.base.epoch}, which is missing or differs here`,
     )
+  options.accept?.(manifest)
   draft.reserve(bytesOnDisk(manifest.files))
   const past = header.base === undefined ? undefined : base
   const reader = past && (await openBase(past))
-  const spare = past && (await openSpare(draft))
+  // Only for a generation with large memory: the spare one is lost whatever becomes of this one.
+  let spare: ReturnType<typeof openSpare> | undefined
   const digests: Buffer[] = []
   try {
     const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
     for (const file of manifest.files) {
       const path = join(draft.dir, file.path)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      const before = await spare?.take(file, path)
+      if (file.byPage === true && past !== undefined) spare ??= openSpare(draft)
+      const before = await (await spare)?.take(file, path)
       const handle = await open(path, before === undefined ? 'wx' : 'r+', 0o600)
       try {
         const { size } = file
@@ -113,7 +124,7 @@ async function receive(
           before === undefined
             ? createOutput(handle, { size, digest }, buffers)
             : await createPatch(handle, size, before)
-        await receiveFile(input, file, output, reader, signal)
+        await receiveFile(input, file, output, reader, options)
         const written = await output.finish()
         if (written.size !== size || written.sha256 !== file.sha256)
           throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
@@ -145,9 +156,33 @@ async function openBase(base: Stored): Promise<Base> {
     digestsOf(file, offset, length) {
       if (offset % pageBytes > 0 || length % pageBytes > 0) return undefined
       const all = digests.get(file)
-      const known = all && digestsAt(all, offset, length)
+      // The last page of a file may be shorter than the page that this digest would stand for.
+      const isWithin = offset + length <= (base.manifest.files[file]?.size ?? 0)
+      const known = isWithin && all ? digestsAt(all, offset, length) : undefined
       return known?.length === digestBytesOf(length) ? known : undefined
     },
+  }
+}
+
+/** An archive has a member in 512 bytes at the least, which is a copy and a literal; memory has a record for a page. */
+const mostRecords = ({ size }: GenerationFile): number => 1024 + size / 128
+
+/** Work between two turns of the event loop, as bytes. */
+const bytesAtOnce = 4 * 1024 * 1024
+/** A record costs as much as so many bytes. */
+const recordBytes = 16 * 1024
+
+/**
+ * Lets other work of the process run now and then. A peer can describe gigabytes in a kilobyte, and what the base has in a window
+ * needs no wait.
+ */
+function createTurns(giveWay: () => Promise<void>): (bytes: number) => Promise<void> | undefined {
+  let done = 0
+  return bytes => {
+    done += bytes + recordBytes
+    if (done < bytesAtOnce) return undefined
+    done = 0
+    return giveWay()
   }
 }
 
@@ -156,14 +191,19 @@ async function receiveFile(
   file: GenerationFile,
   output: Output,
   reader: Base | undefined,
-  signal: AbortSignal | undefined,
+  { signal, giveWay = setImmediate }: ApplyOptions,
 ): Promise<void> {
   let size = 0
+  let records = 0
   const require = (bytes: number) => {
     size += bytes
+    records += 1
     if (size > file.size)
       throw new CheckpointError('Corrupt', `${file.path} is longer than its manifest says`)
+    if (records > mostRecords(file))
+      throw new CheckpointError('Corrupt', `${file.path}: it has more records than an agent writes`)
   }
+  const turn = createTurns(giveWay)
   for (;;) {
     signal?.throwIfAborted()
     const kind = (await input.exactly(1)).readUInt8()
@@ -181,6 +221,7 @@ async function receiveFile(
           signal?.throwIfAborted()
           // Reads up to the end of a window of the base.
           const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
+          await turn(part)
           const start = offset + at
           const read = (from: number, length: number) => reader.read(index, start + from, length)
           await output.copy(part, reader.digestsOf(index, start, part), read)
@@ -196,6 +237,7 @@ async function receiveFile(
         if (length === 0) throw new CheckpointError('Corrupt', `${file.path}: an empty literal record`)
         for (let left = length; left > 0; ) {
           const part = await input.some(left)
+          await turn(part.length)
           await output.write(part)
           left -= part.length
         }

@@ -5,6 +5,7 @@
 import { writeSync } from 'node:fs'
 import { type FileHandle, lstat, rename } from 'node:fs/promises'
 import { join } from 'node:path'
+import { CheckpointError } from '../errors.ts'
 import type { Draft } from '../generation-store.ts'
 import type { GenerationFile } from '../manifest.ts'
 import {
@@ -14,7 +15,7 @@ import {
   digestsOfPath,
   readPageDigests,
 } from '../page-digests.ts'
-import { digestBytes, isSystemError, pageBytes } from '../stored.ts'
+import { digestBytes, digestBytesOf, isSystemError, pageBytes } from '../stored.ts'
 import type { Output } from './output.ts'
 
 export interface Spare {
@@ -72,6 +73,11 @@ export async function createPatch(handle: FileHandle, total: number, before: Buf
     write: async bytes => write(bytes),
     async copy(length, known, read) {
       if (known === undefined || !pages.isAtPage) return write(await read(0, length))
+      if (known.length !== digestBytesOf(length))
+        throw new CheckpointError(
+          'Corrupt',
+          `${known.length / digestBytes} digests are known of ${length} bytes`,
+        )
       const rows = compareDigests(known, digestsAt(before, size, length))
       for (const { from, to, same } of rows) {
         const bytes = (to - from) * pageBytes
