@@ -185,6 +185,7 @@ function leaseWrites(
       ending: new Set(taken.late.filter(slot => taken.ending.has(slot))),
       outOfReach: unheld.waiting.flatMap(slot => (isLongOutOfReach(s, slot) ? [slot.lease.slot] : [])),
       ungranted,
+      waiting: unheld.waiting.map(({ lease }) => lease.slot),
       called: cast.primaries.flatMap(({ slot, stage }) => (stage?.promoting ? (slot ?? []) : [])),
     }),
     ...reclaim([...unheld.retained, ...calledBack(memory, cast, leaving)]),

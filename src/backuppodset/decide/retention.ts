@@ -2,7 +2,7 @@ import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { SlotActionOf } from '../../slot/decide/actions.ts'
 import { mayBeginAnew } from '../../slot/decide/grant.ts'
 import { savedOn, standsUntil } from '../../slot/decide/handover.ts'
-import { endOf, isGone } from '../../slot/decide/knowledge.ts'
+import { endOf, isGone, keepersOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -94,6 +94,7 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
   const lease: NumberedSlotLease = {
     ...before,
     ...freed,
+    kept: keepersOf(slot),
     retainedSince: new Date(s.now).toISOString(),
   }
   const until = new Date(s.now + retainMs).toISOString()
@@ -112,7 +113,7 @@ function suspend(s: Snapshot, slot: SlotMemory): Action {
     : `its memory${generationOf(slot)} is kept on ${nodes} until spec.suspend is false`
   const note = `slot ${lease.slot} (${lease.holder.name}) is suspended: ${where}`
   const suspended: NumberedSlotLease = {
-    ...{ ...lease, ...freed, suspended: true },
+    ...{ ...lease, ...freed, kept: keepersOf(slot), suspended: true },
     // It is stopped, and must not run on: changes that it made now would be lost. Nodes with older memory are named no more: the
     // slot would resume with that while the others are away.
     ...(standing && {

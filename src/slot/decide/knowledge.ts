@@ -110,6 +110,16 @@ export function isKeptOf({ copies, source, unasked }: SlotMemory): (epoch: numbe
 const isKnownAtSource = ({ source, sourceSeenAt }: SlotMemory): boolean =>
   source !== undefined && isKept(source) && sourceSeenAt !== undefined
 
+/**
+ * Returns the nodes that the Lease of a slot without a primary is to name as keeping memory; undefined: an earlier version has
+ * written the Lease. An agent may be gone before it has reported its copies, and the record of a death goes with the pod. A report on
+ * a first copy may come in the moment of the death. So whatever is written into the Lease of such a slot, these nodes go with it.
+ */
+export function keepersOf({ lease: { kept }, copies, unasked }: SlotMemory): readonly string[] | undefined {
+  const nodes = [...copies, ...unasked.filter(({ isGuess }) => !isGuess)].map(({ node }) => node)
+  return kept && [...new Set([...kept, ...nodes])]
+}
+
 function whyUnasked(answer: Answer | undefined): string {
   if (answer === undefined) return 'no agent reports from it'
   return answer.fresh ? 'its agent has not reported its copies yet' : 'its agent is silent'
@@ -136,11 +146,17 @@ export function keptNow(
   const former = slot.copies.flatMap(copy =>
     (copy.silent && isKnown) || holders.includes(copy.node) || copy.node === node ? [] : [copy.node],
   )
+  const unheard = isKnown ? [] : [...open].filter(each => !holders.includes(each) && each !== node)
   // A fetch may end after the last report of a node that is let go in this moment.
   const fetching = (slot.fetching ?? []).filter(each => !holders.includes(each) && each !== node)
   // While such a holder is waited for, the Lease does not forget that there was memory.
   const before = slot.unasked.some(({ isGuess }) => isGuess) ? mayKeep(slot.lease) : []
-  const named = [...holders.filter(holder => shown.has(holder) || open.has(holder)), ...former, ...fetching]
+  const named = [
+    ...holders.filter(holder => shown.has(holder) || open.has(holder)),
+    ...former,
+    ...unheard,
+    ...fetching,
+  ]
   const kept = [...new Set([...named, ...before.filter(each => each !== node)])]
   const isSource = node !== undefined && node === slot.lease.node
   return isSource && (slot.sourceKeeps || before.includes(node)) ? [...kept, node] : kept

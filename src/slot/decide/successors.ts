@@ -9,7 +9,7 @@ import { fenceOfSuccessor } from './fence/voters.ts'
 import { grantOfSuccessor, mayCall, usedHeirOf } from './grant.ts'
 import { isKept } from './kept.ts'
 import { fitsMemory } from './kinds.ts'
-import { isKeptOf, usableOf } from './knowledge.ts'
+import { isKeptOf, keepersOf, usableOf } from './knowledge.ts'
 import type { Option } from './match.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import { signersAfter } from './signers.ts'
@@ -156,6 +156,11 @@ function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]
   return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
 }
 
+const withKeepers = (slot: SlotMemory): readonly string[] | undefined => {
+  const kept = keepersOf(slot)
+  return kept && withSource(slot, kept)
+}
+
 /**
  * How long a slot without primary waits for a pod that can continue with its newest memory, ms; after that, older
  * memory is better than none.
@@ -223,7 +228,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
       heir: undefined,
       holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
       // Includes the copy on the node of the called pod: if that pod does not come, the copy is still on its node.
-      kept: lease.kept && withSource(slot, lease.kept),
+      kept: withKeepers(slot),
       containers: undefined,
       ending: undefined,
       handover: undefined,

@@ -3,6 +3,7 @@ import { isEqual } from '../../kube/equal.ts'
 import type { SlotActionOf } from './actions.ts'
 import { latecomerOf } from './ending.ts'
 import { nextGrant } from './grant.ts'
+import { keepersOf } from './knowledge.ts'
 import type { MemoryView, SlotMemory } from './memory-view.ts'
 import { isWanted } from './origin.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
@@ -20,6 +21,8 @@ export interface Vacancy {
   readonly outOfReach: readonly number[]
   /** Slots that get no successor before their grants are over. */
   readonly ungranted: ReadonlySet<number>
+  /** Slots whose primaries are gone, and have not been stopped yet. */
+  readonly waiting: readonly number[]
 }
 
 /**
@@ -32,9 +35,12 @@ export function vacantLeases(
   memory: MemoryView,
   vacancy: Vacancy,
 ): SlotActionOf<'writeSlot'>[] {
-  const { hot, expecting, ending, called, outOfReach, ungranted } = vacancy
-  return [...new Set([...expecting, ...ending, ...called, ...outOfReach])].flatMap(
-    (number): SlotActionOf<'writeSlot'>[] => {
+  const { hot, expecting, ending, called, outOfReach, ungranted, waiting } = vacancy
+  const changing = new Set([...expecting, ...ending, ...called, ...outOfReach])
+  const naming = waiting.filter(number => !changing.has(number))
+  return [
+    ...naming.flatMap(number => nameKeepers(memory.slots.get(number))),
+    ...[...changing].flatMap((number): SlotActionOf<'writeSlot'>[] => {
       const slot = memory.slots.get(number)
       if (slot === undefined) return []
       const { resourceVersion: version, restarts = 0 } = slot
@@ -44,7 +50,7 @@ export function vacantLeases(
       const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
       const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
       const end = ending.has(number) ? rest.holder.uid : undefined
-      const open = unnamedKeepers(slot)
+      const kept = keepersOf(slot)
       const isRevoked = outOfReach.includes(number) && rest.fence?.isRevoked === false
       const grant = ungranted.has(number) ? nextGrant(slot, undefined, false) : rest.grant
       if (
@@ -53,11 +59,10 @@ export function vacantLeases(
         isEqual(grant, rest.grant) &&
         isEqual(atLeast, before) &&
         end === rest.ending &&
-        open.length === 0
+        isEqual(kept, rest.kept)
       )
         return []
       const holders = isNew ? [node, ...rest.holders] : rest.holders
-      const kept = rest.kept && [...rest.kept, ...open]
       const lease: NumberedSlotLease = {
         ...{ ...rest, holders, kept, ending: end },
         ...(atLeast && { atLeast }),
@@ -68,15 +73,15 @@ export function vacantLeases(
       const isUntold = end !== undefined && latecomer?.stage?.resuming !== true
       const unresumed = isUntold && latecomer ? { unresumed: latecomer } : {}
       return [{ type: 'writeSlot', lease, version, restarts, stateLost: false, ...unresumed }]
-    },
-  )
+    }),
+  ]
 }
 
-/**
- * Returns the nodes that the Lease should name as keeping memory, and does not. An agent may be gone before it has reported
- * its copies, and the record of a death goes with the pod. A report on a first copy may come in the moment of the death.
- */
-function unnamedKeepers({ lease: { kept }, copies, unasked }: SlotMemory): readonly string[] {
-  const nodes = [...copies, ...unasked.filter(({ isGuess }) => !isGuess)].map(({ node }) => node)
-  return kept === undefined ? [] : nodes.filter(node => !kept.includes(node))
+/** Changes nothing else in the Lease of a slot that may not have another pod yet. */
+function nameKeepers(slot: SlotMemory | undefined): SlotActionOf<'writeSlot'>[] {
+  if (slot === undefined) return []
+  const { lease, resourceVersion: version, restarts = 0 } = slot
+  const kept = keepersOf(slot)
+  if (isEqual(kept, lease.kept)) return []
+  return [{ type: 'writeSlot', lease: { ...lease, kept }, version, restarts, stateLost: false }]
 }

@@ -73,7 +73,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     .map(told => withLeft(told, lease, holder, { vacantAt, deps }))
   const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
   const copies = copiesOf(lease, here, isAsked, deps)
-  const answers = answersOf(here, vacantAt, deps)
+  const answers = answersOf(here, vacantAt ?? since(`epoch/${incarnation}/${lease.epoch}`, true), deps)
   const atSource = answers.find(({ node }) => node === lease.node)
   return {
     lease,
@@ -166,14 +166,17 @@ function copiesOf(
     .sort((a, b) => (a.node < b.node ? -1 : 1))
 }
 
-/** Returns what each node with an agent says about the slot. */
-const answersOf = (here: readonly Told[], vacantAt: number | undefined, deps: SlotDeps): readonly Answer[] =>
+/**
+ * Returns what each node with an agent says about the slot.
+ * @param sinceMs since when the slot is without a primary, or has this one.
+ */
+const answersOf = (here: readonly Told[], sinceMs: number | undefined, deps: SlotDeps): readonly Answer[] =>
   deps.reports.all().map(({ metadata: { name: node }, status }) => ({
     node,
     status,
     report: here.find(each => each.node === node)?.slot,
-    // A report from while the primary ran may be older than the node's first generation.
-    fresh: isFresh(node, deps) && (vacantAt === undefined || wasHeardSince(node, vacantAt, deps)),
+    // A report from while the last primary ran may be older than the node's first generation.
+    fresh: isFresh(node, deps) && (sinceMs === undefined || wasHeardSince(node, sinceMs, deps)),
   }))
 
 /** @param incarnation of the slot, for the keys of `since`. */

@@ -5,7 +5,17 @@
  */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
-import { bySeeds, endApp, endsUnasked, hangApp, lag, onEachNode, slow, wait } from './scenarios.ts'
+import {
+  bySeeds,
+  endApp,
+  endsUnasked,
+  hangApp,
+  lag,
+  leavesUntold,
+  onEachNode,
+  slow,
+  wait,
+} from './scenarios.ts'
 
 const claim = { name: 'data', persistentVolumeClaim: { claimName: 'data' } }
 /** The template requires a claim that does not exist; the running pods do not have that volume. */
@@ -163,6 +173,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'const sourceSaysMs = 0',
       },
       leastAsCalled,
+      leavesUntold,
     ],
     // The death is reported some milliseconds before its node's report of its copies.
     scenarios: bySeeds([3], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
@@ -242,6 +253,7 @@ export const ofKeepers: readonly Mutant[] = [
         find: 'isDeath || answers.some',
         replace: 'answers.some',
       },
+      leavesUntold,
     ],
     // Its first memory is saved while the node is cut off.
     scenarios: bySeeds([3], { hotBackups: 0 }, [
@@ -257,9 +269,9 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a slot begins anew whose dead primary is deleted before its node has said what it has saved',
     mutations: [
       {
-        file: 'src/slot/decide/vacant-leases.ts',
-        find: 'nodes.filter(node => !kept.includes(node))',
-        replace: 'nodes.filter(() => kept.length < 0)',
+        file: 'src/slot/decide/knowledge.ts',
+        find: 'return kept && [...new Set([...kept, ...nodes])]',
+        replace: 'return nodes.length < 0 ? nodes : kept',
       },
     ],
     scenarios: bySeeds([3], { hotBackups: 0 }, [
@@ -440,6 +452,29 @@ export const ofKeepers: readonly Mutant[] = [
         [4_119, { type: 'losePrimarysNode', primary: 0, forMs: 2_000 }],
         [4_341, { type: 'losePrimarysNode', primary: 0, forMs: 9_669 }],
         [6_043, { type: 'cutNode', node: 5, forMs: 6_634, apiOnly: false }],
+      ],
+    ),
+  },
+  {
+    finding: 'found 40',
+    name: 'called-from-unnamed',
+    what: 'a successor is called right after the first copy, and the Lease forgets the node that has saved it',
+    mutations: [
+      {
+        file: 'src/slot/decide/successors.ts',
+        find: 'const kept = keepersOf(slot)',
+        replace: 'const kept = keepersOf(slot) && slot.lease.kept',
+      },
+    ],
+    // The source does not reach the API server, and the successor loses its power.
+    scenarios: bySeeds(
+      [1],
+      { replicas: 1, hotBackups: 1, memory: true, probes: false, unreadySeconds: 4, graves: true },
+      [
+        [0, { type: 'scale', replicas: 2 }],
+        [606, { type: 'cutPrimarysNode', primary: 1, forMs: 6_000, apiOnly: true }],
+        [400, { type: 'deletePod', pod: 2, force: true }],
+        [15, { type: 'powerOff', node: 1, forMs: 1_500 }],
       ],
     ),
   },

@@ -14,6 +14,7 @@ import {
   hangApp,
   lag,
   latecomersRun,
+  leavesUntold,
   onEachNode,
   type Steps,
   slow,
@@ -76,6 +77,7 @@ export const ofMemory: readonly Mutant[] = [
         find: isGone,
         replace: 'slot === undefined || usableOf(slot).length === 0',
       },
+      leavesUntold,
     ],
     // The agent of the node that keeps it has just started when the app ends.
     scenarios: onEachNode([5], {}, node => [

@@ -68,6 +68,13 @@ export const startingIsAbsent: Mutation = {
   replace: 'agent.ready',
 }
 
+/** An agent of an earlier version: the record of a death does not say what its node can restore. */
+export const leavesUntold: Mutation = {
+  file: 'src/agent/state/deaths.ts',
+  find: 'const left = options.leftOf(pod)',
+  replace: 'const left = undefined',
+}
+
 /**
  * A life ends without a question to the API server. That question would save memory which the operator takes for gone,
  * and so mask the mutation beside it.

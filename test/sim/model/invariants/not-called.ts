@@ -42,7 +42,9 @@ export function notCalled(ground: Ground): {
     const heir = type === 'DELETED' || grant?.heir?.uid === holder.uid ? undefined : grant?.heir?.uid
     const last = named.at(-1)
     const isSame = last?.uid === heir && before?.epoch === epoch && last?.until === Number.POSITIVE_INFINITY
-    if (last !== undefined && !isSame) last.until = Math.min(last.until, time.now())
+    // Nothing tells a heir that its Lease is gone while its node does not reach the API server. Its pod goes with the Lease, and no
+    // Service leads to it.
+    if (last !== undefined && !isSame && type !== 'DELETED') last.until = Math.min(last.until, time.now())
     if (heir !== undefined && !isSame)
       named.push({ uid: heir, from: time.now(), until: Number.POSITIVE_INFINITY })
     const had = before?.grant?.heir?.uid

@@ -20,12 +20,13 @@ export function oldMemory({ cluster, bounds, intervalMs, violate, health }: Grou
 } {
   const { time, nodes } = cluster
   const { fetchMs, soundMs } = bounds
-  /** By directory, by slot on a node. */
-  const copies = new Map<string, Map<string, Copy>>()
-  const copiesOn = ({ machine }: ModelNode, name: string) => {
-    const key = `${machine.name}/${name}`
-    const found = copies.get(key) ?? new Map<string, Copy>()
-    copies.set(key, found)
+  /** By directory, by slot, by what a node loses with its power. */
+  const copies = new WeakMap<ModelNode['volatile'], Map<string, Map<string, Copy>>>()
+  const copiesOn = ({ volatile }: ModelNode, name: string) => {
+    const ofNode = copies.get(volatile) ?? new Map<string, Map<string, Copy>>()
+    copies.set(volatile, ofNode)
+    const found = ofNode.get(name) ?? new Map<string, Copy>()
+    ofNode.set(name, found)
     return found
   }
   const note = (node: ModelNode, name: string) => {
