@@ -10,10 +10,7 @@ import type { Death, Watched } from '../sentinel/client.ts'
 import { parseWatchName, shortId, type WatchName, watchName } from './watch-name.ts'
 
 export interface Deaths {
-  /**
-   * Pods whose memory is gone, with the slot of that memory (`slotName`). A pod stays here until it is gone itself, or
-   * revived.
-   */
+  /** Pods whose memory is gone, with the slot of that memory (`slotName`), until they are gone themselves or revived. */
   readonly dead: ReadonlyMap<string, string>
   /** Handles the sentinel's news that a watched process has ended. */
   onDeath(death: Death): void
@@ -93,9 +90,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
   /** Uids of watched pods that have not been on stage yet. */
   const arriving = new Set<string>()
   const writing = new Set<Promise<void>>()
-  /**
-   * The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet.
-   */
+  /** The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
   const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
 
   const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {

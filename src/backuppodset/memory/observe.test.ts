@@ -262,6 +262,14 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     expect(await unasked(dead, 0)).toEqual([])
   })
 
+  it('D7.holder-asked: so is a node that the Lease names, until it has reported in the time of the present primary', async () => {
+    const named = { ...lease, kept: ['n1', 'n2'] }
+    const unasked = async (world: World) =>
+      (await observed(named, with1({}), { status, pod: running, ...world }))?.unasked.map(({ node }) => node)
+    expect(await unasked({ silentMs: 1 })).toEqual(['n2'])
+    expect(await unasked({ silentMs: 1, laterMs: 2_000, speaksMs: 1_000 })).toEqual([])
+  })
+
   it('D7.let-go: a holder that has nothing may be fetching, until it reports that it knows that it was let go', async () => {
     const fetching = async (of: NumberedSlotLease, world: World = {}, n2: Said = nothing) =>
       (await observed(of, { ...with1({}), n2 }, { status, pod: running, ...world }))?.fetching

@@ -86,11 +86,7 @@ async function receive(
   draft: Draft,
   options: ApplyOptions,
 ): Promise<Manifest> {
-  if (!(await input.exactly(magic.length)).equals(magic))
-    throw new CheckpointError('Corrupt', 'the delta has a wrong magic number')
-  const length = (await input.exactly(4)).readUInt32LE()
-  if (length > longestHeader) throw new CheckpointError('Corrupt', 'the header of the delta is too long')
-  const header = parseHeader((await input.exactly(length)).toString())
+  const header = await readHeader(input)
   const { manifest } = header
   if (slotName(manifest.slot) !== slotName(draft.slot) || manifest.generation !== draft.generation)
     throw new CheckpointError('Corrupt', 'the delta is for another generation than requested')
@@ -142,6 +138,14 @@ async function receive(
   await input.end()
   await writePageDigests(draft.dir, digests)
   return manifest
+}
+
+async function readHeader(input: ByteReader) {
+  if (!(await input.exactly(magic.length)).equals(magic))
+    throw new CheckpointError('Corrupt', 'the delta has a wrong magic number')
+  const length = (await input.exactly(4)).readUInt32LE()
+  if (length > longestHeader) throw new CheckpointError('Corrupt', 'the header of the delta is too long')
+  return parseHeader((await input.exactly(length)).toString())
 }
 
 interface Base extends WindowReader {

@@ -60,6 +60,16 @@ it('D7.holder-asked: the Lease names a former holder that is silent until a node
   expect(keptOf([{ ...former, silent: false }, holder])).toEqual(['n2', 'n3', 'n1'])
 })
 
+it('D7.holder-asked: the Lease names a node that has not been heard since it saved, until a node that is heard has memory', () => {
+  const unasked = [{ node: 'n3', why: 'its agent is silent' }]
+  const holder = makeCopy(lease, makeHolder('h', 0, { node: 'n2' }), 'Frozen')
+  const keptOf = (copies: readonly Copy[]) =>
+    keptNow(makeSlot(lease, copies, { sourceKeeps: true, unasked }), lease.holders, 'n1')
+  expect(keptOf([])).toEqual(['n3', 'n1'])
+  expect(keptOf([{ ...holder, timely: false }])).toEqual(['n2', 'n3', 'n1'])
+  expect(keptOf([holder])).toEqual(['n2', 'n1'])
+})
+
 it('D10.bounds: a slot that a full report does not name is empty there, unless the report says that there are more', () => {
   const slots = Array.from({ length: 800 }, (_, slot) => makeSlotReport({ name: `bps-${slot}` }))
   const vacancy = { isVacant: true, isDeath: false, isLong: true }

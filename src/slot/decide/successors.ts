@@ -156,11 +156,6 @@ function withSource({ lease, sourceKeeps }: SlotMemory, nodes: readonly string[]
   return node !== undefined && !nodes.includes(node) && sourceKeeps ? [...nodes, node] : nodes
 }
 
-const withKeepers = (slot: SlotMemory): readonly string[] | undefined => {
-  const kept = keepersOf(slot)
-  return kept && withSource(slot, kept)
-}
-
 /**
  * How long a slot without primary waits for a pod that can continue with its newest memory, ms; after that, older
  * memory is better than none.
@@ -210,6 +205,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
   const { atLeast: _, fence: before, grant: __, ...present } = slot.lease
   const { handedOverBy: ___, suspended: ____, ...lease } = present
   const grant = grantOfSuccessor(slot, pod.uid)
+  const kept = keepersOf(slot)
   const atLeast = leastFor(slot, s)
   const fence = fenceOfSuccessor(before)
   return {
@@ -228,7 +224,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
       heir: undefined,
       holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
       // Includes the copy on the node of the called pod: if that pod does not come, the copy is still on its node.
-      kept: withKeepers(slot),
+      kept: kept && withSource(slot, kept),
       containers: undefined,
       ending: undefined,
       handover: undefined,

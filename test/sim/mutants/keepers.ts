@@ -329,6 +329,7 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'false',
       },
       leastAsCalled,
+      leavesUntold,
     ],
     scenarios: bySeeds([39], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
       [2_198, { type: 'cutPeers', node: 0, forMs: 8_966 }],
@@ -359,7 +360,7 @@ export const ofKeepers: readonly Mutant[] = [
     finding: 'found 25',
     name: 'least-as-called',
     what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
-    mutations: [leastAsCalled, onlyStuck],
+    mutations: [leastAsCalled, onlyStuck, leavesUntold],
     scenarios: bySeeds([60], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
       [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
       [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
@@ -464,6 +465,11 @@ export const ofKeepers: readonly Mutant[] = [
         file: 'src/slot/decide/successors.ts',
         find: 'const kept = keepersOf(slot)',
         replace: 'const kept = keepersOf(slot) && slot.lease.kept',
+      },
+      {
+        file: 'src/slot/decide/vacant-leases.ts',
+        find: 'naming.flatMap(',
+        replace: 'naming.slice(99).flatMap(',
       },
     ],
     // The source does not reach the API server, and the successor loses its power.

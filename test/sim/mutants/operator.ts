@@ -13,6 +13,7 @@ import {
   hangApp,
   lag,
   latecomersRun,
+  leavesUntold,
   onEachNode,
   resumingIsNothing,
   type Steps,
@@ -462,6 +463,7 @@ export const ofOperator: readonly Mutant[] = [
         find: 'containers.every(({ state }) => state?.running !== undefined)',
         replace: 'containers.every(({ state }) => state !== undefined)',
       },
+      leavesUntold,
     ],
     // Its node is back, and the backup that was created meanwhile is ready before it.
     scenarios: bySeeds(
@@ -547,7 +549,7 @@ export const ofOperator: readonly Mutant[] = [
       },
     ],
     scenarios: bySeeds(
-      [59_711_968],
+      [59_711_968, 3],
       { memory: true, probes: false, unreadySeconds: 4, grants: false, graves: true },
       [
         [1_501, { type: 'pausePrimarysMachine', primary: 0, forMs: 35_973 }],

@@ -26,7 +26,7 @@ export async function tryMutant({ mutations, scenarios }: Mutant): Promise<Verdi
 }
 
 /** How many further seeds are tried with each of a mutant's scenarios. */
-const moreSeeds = 400
+const moreSeeds = 40
 
 /**
  * Tries a mutant's scenarios with further seeds. A change of the code moves the random times of all that comes after it, so that a
