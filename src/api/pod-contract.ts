@@ -131,7 +131,7 @@ export interface ServingRecord {
   readonly left?: LeftMemory
 }
 
-/** What the node of a dead pod can restore of its slot: its report says the same some milliseconds later. */
+/** The memory of its slot that the node of a dead pod can restore: its report says the same some milliseconds later. */
 export interface LeftMemory extends BroughtBack {
   readonly epoch: number
   readonly usable: 'Staged' | 'Cold'

@@ -55,7 +55,7 @@ export interface DeathsOptions {
   readonly matters: (pod: PodView) => boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   readonly hasHeir: (pod: PodView) => boolean
-  /** What this node could restore of the memory of this pod's slot now; undefined: nothing. */
+  /** Returns the memory of this pod's slot that this node could restore now; undefined: none. */
   readonly leftOf: (pod: PodView) => LeftMemory | undefined
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: Deaths['patch']

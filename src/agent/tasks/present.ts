@@ -31,7 +31,7 @@ export interface Present {
   matters(pod: PodView): boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   hasHeir(pod: PodView): boolean
-  /** What this node could restore of the memory of this pod's slot now; see `ServingRecord`. */
+  /** Returns the memory of this pod's slot that this node could restore now; see `ServingRecord`. */
   leftOf(pod: PodView): LeftMemory | undefined
 }
 
