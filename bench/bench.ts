@@ -31,6 +31,8 @@ export interface BenchContext {
   readonly peer: string | undefined
   /** For benches that load an application. */
   readonly load: LoadOptions
+  /** For benches of memory of several sizes, GB. */
+  readonly sizes: readonly number[]
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock

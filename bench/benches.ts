@@ -7,6 +7,7 @@ import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
 import { loadFreeze } from './load/freeze.ts'
 import { loadKills } from './load/kills.ts'
+import { migratingPod } from './migration/migrating-pod.ts'
 import { migration } from './migration/migration.ts'
 import { paper } from './paper/paper.ts'
 import { promotion } from './promotion/promotion.ts'
@@ -26,6 +27,7 @@ export const benches: readonly Bench[] = [
   failoverCold,
   nodeCut,
   migration,
+  migratingPod,
   leader,
   loadKills,
   loadFreeze,

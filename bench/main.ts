@@ -14,6 +14,7 @@ import { createSamples, type Report, type Result, renderReport } from './report.
 
 interface Options {
   readonly json?: string
+  readonly csv?: string
   readonly writeFigures?: boolean
   readonly n?: number
   readonly name: string
@@ -23,6 +24,7 @@ interface Options {
   readonly connections: number
   readonly rate: number
   readonly interval: string
+  readonly sizes: readonly number[]
 }
 
 const positive = (text: string) => {
@@ -30,6 +32,13 @@ const positive = (text: string) => {
   if (!Number.isSafeInteger(value) || value < 1)
     throw new InvalidArgumentError('needs a whole number of at least 1')
   return value
+}
+
+const sizes = (text: string): readonly number[] => {
+  const values = text.split(',').map(Number)
+  if (!values.every(value => Number.isFinite(value) && value >= 0) || new Set(values).size < values.length)
+    throw new InvalidArgumentError('needs different sizes in GB, such as 0,0.1,1')
+  return values
 }
 
 const duration = (text: string) => {
@@ -42,6 +51,7 @@ const program: Command = new Command('npm run bench --')
   .description('Measures the operator on a real cluster, beside stock Kubernetes in the same run.')
   .argument('[bench]', 'what to measure; if absent, list all')
   .option('--json <file>', 'also write the result to a file, in seconds and bytes')
+  .option('--csv <file>', 'also write every measured value to a file, in seconds and bytes')
   .option('--write-figures', 'also put the result into bench/results, docs/figures.md and README.md')
   .option('--n <trials>', 'trials of each case', positive)
   .option(
@@ -60,6 +70,7 @@ const program: Command = new Command('npm run bench --')
   )
   .option('--connections <n>', 'load-kills: clients with one connection each', positive, 500)
   .option('--rate <n>', 'load-kills: messages a second of all clients together', positive, 2000)
+  .option('--sizes <list>', 'migrating-pod: sizes of the memory, GB', sizes, [0, 0.1, 0.2, 0.5, 1])
   .option('--interval <duration>', 'load-kills, load-freeze: interval of checkpoints', duration, '1s')
   .action(async (name: string | undefined, options: Options) => {
     if (name === undefined) {
@@ -73,7 +84,7 @@ const program: Command = new Command('npm run bench --')
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
-    const { report, waited } = await measure(bench, options, stop.signal)
+    const { report, waited, csv } = await measure(bench, options, stop.signal)
     const origin = {
       command: commandOf(bench),
       date: new Date().toISOString().slice(0, 10),
@@ -85,6 +96,10 @@ const program: Command = new Command('npm run bench --')
     if (options.json !== undefined) {
       await writeFile(options.json, `${JSON.stringify(result, undefined, 2)}\n`)
       console.log(`\n${options.json}`)
+    }
+    if (options.csv !== undefined) {
+      await writeFile(options.csv, csv)
+      console.log(`\n${options.csv}`)
     }
     if (options.writeFigures === true) {
       writeFigures(result)
@@ -98,7 +113,7 @@ function list(): string {
 }
 
 /** Options that choose where a bench runs and what it writes; the others belong to its command. */
-const aside = new Set(['json', 'writeFigures', 'name', 'keep'])
+const aside = new Set(['json', 'csv', 'writeFigures', 'name', 'keep'])
 
 /** Returns the command that measures the same again. */
 function commandOf(bench: Bench): string {
@@ -117,6 +132,8 @@ interface Measured {
   readonly report: Report
   /** Share of the time in which a task waited for a processor. */
   readonly waited: number | undefined
+  /** See `Samples`. */
+  readonly csv: string
 }
 
 async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Measured> {
@@ -141,6 +158,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
         interval: options.interval,
         intervalSeconds: (parseDuration(options.interval) ?? 0) / 1000,
       },
+      sizes: options.sizes,
       n: options.n ?? bench.trials,
       clock: createUnixClock(),
       signal,
@@ -155,7 +173,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
     const pressure = await startPressure()
     try {
       const report = await bench.run({ ...context, operator: started?.operator }, samples)
-      return { report, waited: await pressure() }
+      return { report, waited: await pressure(), csv: samples.csv() }
     } finally {
       await started?.restore(AbortSignal.timeout(120_000))
     }

@@ -29,6 +29,15 @@ describe('samples', () => {
     })
   })
 
+  it('gives every value as a line of CSV', () => {
+    const samples = createSamples()
+    samples.add('a, "b"', 's', 0.5)
+    samples.add('a, "b"', 's', 0.25)
+    samples.add('c', 'bytes', 7)
+    const lines = ['case,unit,trial,value', '"a, ""b""",s,1,0.5', '"a, ""b""",s,2,0.25', 'c,bytes,1,7', '']
+    expect(samples.csv()).toBe(lines.join('\n'))
+  })
+
   it('refuses to report what was not measured', () => {
     const samples = createSamples()
     expect(() => samples.add('a', 's', Number.NaN)).toThrow('a: not a measured value')

@@ -56,6 +56,8 @@ export interface Samples extends Sampler {
    * @param baselines by case: fixed figures, or the name of a case of the same run whose median is the baseline
    */
   report(name: string, baselines?: Baselines): Report
+  /** Returns every value, a line each: case, unit, trial (from 1), value. */
+  csv(): string
 }
 
 export type Baselines = Readonly<Record<string, Readonly<Record<string, number | { readonly case: string }>>>>
@@ -71,6 +73,14 @@ export function createSamples(): Samples {
       noted.set(name, entry)
     },
     values: name => noted.get(name)?.values ?? [],
+    csv: () =>
+      [
+        'case,unit,trial,value',
+        ...[...noted].flatMap(([name, { unit, values }]) =>
+          values.map((value, index) => [quoted(name), unit, index + 1, value].join(',')),
+        ),
+        '',
+      ].join('\n'),
     report(name, baselines = {}) {
       const summaries = new Map([...noted].map(([key, { values }]) => [key, summarise(values)]))
       const unknown = Object.keys(baselines).filter(key => !noted.has(key))
@@ -94,6 +104,9 @@ export function createSamples(): Samples {
     },
   }
 }
+
+/** Quotes a field by RFC 4180. */
+const quoted = (text: string): string => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)
 
 /** Renders a text table, one line a case; further baselines of a case follow on lines of their own. */
 export function renderReport(report: Report): string {

@@ -3,7 +3,7 @@ import { redis } from '../checkpoint/subjects.ts'
 import { inNamespace } from '../namespace.ts'
 import type { Baselines } from '../report.ts'
 import { ofDeployment } from './deployment.ts'
-import { type Moving, migrationTrials } from './move.ts'
+import { byMigration, type Moving, moveTrials } from './move.ts'
 
 /** `published`: the downtime that the published system reports for a state of that size, s. */
 const sizes = [
@@ -41,7 +41,7 @@ export const migration: Bench = {
     )
     for (const it of cases)
       await inNamespace(context.api, 'bench-migration', context.signal, namespace =>
-        migrationTrials(context, namespace, it, samples),
+        moveTrials(context, namespace, it, byMigration, samples),
       )
     const baselines: Baselines = Object.fromEntries(
       cases.map(({ name, published }) => [

@@ -135,4 +135,6 @@ export interface ServingRecord {
 export interface LeftMemory extends BroughtBack {
   readonly epoch: number
   readonly usable: 'Staged' | 'Cold'
+  /** When the agent said so, by the clock of its node, ms: a later report counts instead. */
+  readonly at: number
 }

@@ -22,7 +22,7 @@ const recordIn = (message: string, annotation?: string) =>
     }),
   )
 
-const left = { ...memory, epoch: 3, usable: 'Staged' } as const
+const left = { ...memory, epoch: 3, usable: 'Staged', at: 1_767_225_602_000 } as const
 
 it.each([
   { containers, memory },
@@ -55,6 +55,7 @@ it('D7.record: fields of another type count for nothing', () => {
     { generation: -1 },
     { takenAt: 'x' },
     { usable: 'Frozen' },
+    { at: 'x' },
   ])
     expect(recordIn('m', formatServingRecord({ left: { ...left, ...Object(wrong) } }, 'm'))).toEqual({})
 })

@@ -90,9 +90,9 @@ function memoryIn(given: unknown): BroughtBack | undefined {
 
 function leftIn(given: unknown): LeftMemory | undefined {
   const memory = memoryIn(given)
-  const { epoch, usable } = objectIn(given)
-  if (memory === undefined || memory.generation < 1 || !isCount(epoch)) return undefined
-  return usable === 'Staged' || usable === 'Cold' ? { ...memory, epoch, usable } : undefined
+  const { epoch, usable, at } = objectIn(given)
+  if (memory === undefined || memory.generation < 1 || !isCount(epoch) || !isCount(at)) return undefined
+  return usable === 'Staged' || usable === 'Cold' ? { ...memory, epoch, usable, at } : undefined
 }
 
 const isCount = (value: unknown): value is number =>

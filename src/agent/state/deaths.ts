@@ -56,7 +56,7 @@ export interface DeathsOptions {
   /** Whether connections to this pod lead to another pod once it is dead. */
   readonly hasHeir: (pod: PodView) => boolean
   /** Returns the memory of this pod's slot that this node could restore now; undefined: none. */
-  readonly leftOf: (pod: PodView) => LeftMemory | undefined
+  readonly leftOf: (pod: PodView) => Omit<LeftMemory, 'at'> | undefined
   /** Writes a condition of a pod; false: the pod is gone. */
   readonly patch: Deaths['patch']
   /** Removes a watch whose process no longer counts. */
@@ -135,7 +135,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       status: mayStay ? 'True' : 'False',
       reason: servingReasons.died,
       message: isTold ? serving.message : message,
-      record: { diedWith: slot, ...(left && { left }) },
+      record: { diedWith: slot, ...(left && { left: { ...left, at: clock.now() } }) },
     } as const
     told.set(pod.uid, { condition, since: undefined })
     const written = track(tell(pod, condition, diedAt))

@@ -32,7 +32,7 @@ export interface Present {
   /** Whether connections to this pod lead to another pod once it is dead. */
   hasHeir(pod: PodView): boolean
   /** Returns the memory of this pod's slot that this node could restore now; see `ServingRecord`. */
-  leftOf(pod: PodView): LeftMemory | undefined
+  leftOf(pod: PodView): Omit<LeftMemory, 'at'> | undefined
 }
 
 /** @param onRequest called when a policy or state has changed on which the checkpoints of this pod depend. */

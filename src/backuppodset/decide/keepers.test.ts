@@ -41,6 +41,22 @@ describe('D7.kept: the Lease of a slot without a primary names who may keep its 
     expect(keptIn({ suspended: true })).toEqual([[true, both]])
   })
 
+  it('also if its primary still counts as running', () => {
+    const running = makePrimary('p0', 0)
+    const kept = makeSlot(lease, [copy], { sourceKeeps: true })
+    const settled = makeMemorySnapshot(wish, [running, h0], [kept], { monotonicNow: 1 })
+    expect(ofType(settled, 'writeSlot').map(({ lease: next }) => next.kept)).toEqual([both])
+    const smaller = makeMemorySnapshot({ ...wish, replicas: 0 }, [running, h0], [kept], { monotonicNow: 1 })
+    expect(ofType(smaller, 'writeSlot').map(({ lease: next }) => next.kept)).toEqual([both])
+  })
+
+  it('and of a retained slot, when that becomes known later', () => {
+    const retained = { ...lease, retainedSince: '2030-01-01T00:00:00Z' }
+    const late = makeSlot(retained, [copy], { sourceKeeps: true, retainedSeenAt: 0 })
+    const s = makeMemorySnapshot({ ...wish, replicas: 0 }, [], [late], { monotonicNow: 1 })
+    expect(ofType(s, 'writeSlot').map(({ lease: next }) => next)).toEqual([{ ...retained, kept: both }])
+  })
+
   it('but not who is only guessed to have some', () => {
     const guess = makeSlot(lease, [copy], {
       vacantSince: 0,

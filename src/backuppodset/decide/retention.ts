@@ -4,6 +4,7 @@ import { mayBeginAnew } from '../../slot/decide/grant.ts'
 import { savedOn, standsUntil } from '../../slot/decide/handover.ts'
 import { endOf, isGone, keepersOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import { nameKeepers } from '../../slot/decide/vacant-leases.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 
@@ -67,7 +68,7 @@ export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
     if (!mayRetain(s, slot)) return [forget(s, slot)]
     // The time begins when the set resumes without a place for it.
     if (!isRetained(slot) || slot.lease.suspended) return [mark(s, slot)]
-    return msRetained(s, slot) > 0 ? [] : [forget(s, slot)]
+    return msRetained(s, slot) > 0 ? nameKeepers(slot) : [forget(s, slot)]
   })
 
 /**

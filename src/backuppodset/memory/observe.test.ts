@@ -287,7 +287,9 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
   })
 
   describe('D7.record: and the record of a death counts until its report comes', () => {
-    const left = { epoch: 1, generation: 9, takenAt: '2030-01-01T00:00:00.250Z', usable: 'Staged' } as const
+    const memory = { epoch: 1, generation: 9, takenAt: '2030-01-01T00:00:00.250Z', usable: 'Staged' } as const
+    const at = Date.parse('2030-01-01T00:00:01Z')
+    const left = { ...memory, at }
     const slot = formatSlotKey(lease) ?? ''
     const deadWith = (record: ServingRecord): Pod => ({
       ...running,
@@ -305,15 +307,22 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
     const record = { diedWith: slot, left }
 
     it('with what the node had saved, and how that can be used', async () => {
-      expect(await sourceOf(record)).toMatchObject(left)
+      expect(await sourceOf(record)).toMatchObject(memory)
       const { copies } = (await observed(lease, with1({ epoch: 1, usable: 'not' }), {
         ...{ status, silentMs: 1, pod: deadWith(record) },
       })) ?? { copies: [] }
-      expect(copies).toMatchObject([{ node: 'n1', report: left }])
+      expect(copies).toMatchObject([{ node: 'n1', report: memory }])
     })
 
     it.each<[string, ServingRecord, World, Said]>([
       ['a report from after the death', record, { silentMs: 0 }, {}],
+      // Its node has restarted since, and the record stays on the pod; this process has just become leader.
+      [
+        'a report from after the death, which this process has not seen come',
+        record,
+        { status: { ...status, updatedAt: new Date(at).toISOString() } },
+        {},
+      ],
       ['another memory ended', { ...record, diedWith: `${slot}x` }, {}, {}],
       ['the node has reported that it cannot restore it', record, {}, { reason: 'NodeNotReady' }],
       ['it is older than the report', { ...record, left: { ...left, generation: 6 } }, {}, {}],
@@ -323,6 +332,24 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
       const source = await sourceOf(given, world, said)
       expect([source?.generation, source?.usable]).toEqual([7, undefined])
     })
+  })
+
+  it('and while it is on stage, what another node has of its epoch proves that it has saved: its "none" from before that counts no more', async () => {
+    const unnamed = { ...lease, kept: ['n2'] }
+    const keeps = async (of: NumberedSlotLease, n2: Said, world: World = {}) =>
+      (
+        await observed(
+          of,
+          { n1: { ...source, ...nothing }, n2 },
+          { status, silentMs: 1, pod: running, ...world },
+        )
+      )?.sourceKeeps
+    expect(await keeps(unnamed, { epoch: 1 })).toBe(true)
+    expect(await keeps(unnamed, { epoch: 1 }, { laterMs: 2_000, speaksMs: 1_000 })).toBe(false)
+    // The primary had that from another one.
+    expect(await keeps(unnamed, { epoch: 0 })).toBe(false)
+    // Once the Lease names it, the other copy may be lost.
+    expect(await keeps({ ...unnamed, kept: ['n1', 'n2'] }, nothing)).toBe(true)
   })
 
   it('while the primary is on stage it is no copy to go on with, and nobody is asked', async () => {

@@ -62,7 +62,7 @@ export function unaskedOf(
 ): readonly Unasked[] {
   const { node: source } = lease
   // The primary has saved what another node has of its epoch, although its own node may have had no chance to report it.
-  const isSaved = isDeath || answers.some(({ node, report }) => node !== source && isOfEpoch(report, lease))
+  const isSaved = isDeath || isSavedElsewhere(lease, answers)
   const keepers = [...mayKeep(lease), ...(isSaved && source !== undefined ? [source] : [])]
   const others = isLong ? [] : lease.holders
   const nodes = isVacant && keepers.length > 0 ? [...new Set([...keepers, ...others])] : mayKeep(lease)
@@ -75,8 +75,14 @@ export function unaskedOf(
   })
 }
 
-const isOfEpoch = (report: SlotReport | undefined, { epoch }: SlotLease): boolean =>
-  report !== undefined && isKept(report) && report.epoch === epoch
+/** True if another node than the primary's has memory that the primary has saved. */
+export const isSavedElsewhere = (
+  { node: source, epoch }: SlotLease,
+  answers: readonly Pick<Answer, 'node' | 'report'>[],
+): boolean =>
+  answers.some(
+    ({ node, report }) => node !== source && report !== undefined && isKept(report) && report.epoch === epoch,
+  )
 
 /** Returns a node's report on a slot in this incarnation. */
 export const reportOf = (
@@ -85,12 +91,14 @@ export const reportOf = (
 ): SlotReport | undefined => status?.slots.find(each => isSameSlot(each, slot))
 
 /**
- * True if the primary's node has memory of this incarnation: it has reported so, and has not reported since that it has none.
+ * True if the primary's node has memory of this incarnation: it has reported so, or is named or proven to have saved, and has not
+ * reported since that it has none.
+ * @param isSaved another node has memory of the Lease's epoch: the primary has saved that.
  */
-export function keepsAtSource(lease: SlotLease, answer: Answer | undefined): boolean {
+export function keepsAtSource(lease: SlotLease, answer: Answer | undefined, isSaved: boolean): boolean {
   if (answer?.report !== undefined && isKept(answer.report)) return true
   const { node, kept = [] } = lease
-  if (node === undefined || !kept.includes(node)) return false
+  if (node === undefined || !(isSaved || kept.includes(node))) return false
   return !(answer?.fresh && hasNothing(answer.status, answer.report))
 }
 
@@ -115,9 +123,14 @@ const isKnownAtSource = ({ source, sourceSeenAt }: SlotMemory): boolean =>
  * written the Lease. An agent may be gone before it has reported its copies, and the record of a death goes with the pod. A report on
  * a first copy may come in the moment of the death. So whatever is written into the Lease of such a slot, these nodes go with it.
  */
-export function keepersOf({ lease: { kept }, copies, unasked }: SlotMemory): readonly string[] | undefined {
-  const nodes = [...copies, ...unasked.filter(({ isGuess }) => !isGuess)].map(({ node }) => node)
-  return kept && [...new Set([...kept, ...nodes])]
+export function keepersOf({
+  lease: { kept, node },
+  copies,
+  unasked,
+  sourceKeeps,
+}: SlotMemory): readonly string[] | undefined {
+  const nodes = [...copies, ...unasked.filter(({ isGuess }) => !isGuess)].map(each => each.node)
+  return kept && [...new Set([...kept, ...nodes, ...(sourceKeeps && node !== undefined ? [node] : [])])]
 }
 
 function whyUnasked(answer: Answer | undefined): string {

@@ -205,7 +205,6 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
   const { atLeast: _, fence: before, grant: __, ...present } = slot.lease
   const { handedOverBy: ___, suspended: ____, ...lease } = present
   const grant = grantOfSuccessor(slot, pod.uid)
-  const kept = keepersOf(slot)
   const atLeast = leastFor(slot, s)
   const fence = fenceOfSuccessor(before)
   return {
@@ -224,7 +223,7 @@ export function promotion(slot: SlotMemory, pod: Candidate, role: Role, s: SlotS
       heir: undefined,
       holders: withSource(slot, lease.holders).filter(node => node !== pod.node),
       // Includes the copy on the node of the called pod: if that pod does not come, the copy is still on its node.
-      kept: kept && withSource(slot, kept),
+      kept: keepersOf(slot),
       containers: undefined,
       ending: undefined,
       handover: undefined,

@@ -78,7 +78,7 @@ export function vacantLeases(
 }
 
 /** Changes nothing else in the Lease of a slot that may not have another pod yet. */
-function nameKeepers(slot: SlotMemory | undefined): SlotActionOf<'writeSlot'>[] {
+export function nameKeepers(slot: SlotMemory | undefined): SlotActionOf<'writeSlot'>[] {
   if (slot === undefined) return []
   const { lease, resourceVersion: version, restarts = 0 } = slot
   const kept = keepersOf(slot)

@@ -8,7 +8,7 @@ import type { Pod } from '../../kube/resources.ts'
 import { isNewerTold } from '../decide/age.ts'
 import { timelyMs } from '../decide/deadlines.ts'
 import { isKept } from '../decide/kept.ts'
-import { type Answer, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
+import { type Answer, isSavedElsewhere, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
 import type { Copy, SlotMemory } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
 import { grantsOf, isNodeLost } from './grants.ts'
@@ -73,7 +73,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     .map(told => withLeft(told, lease, holder, { vacantAt, deps }))
   const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
   const copies = copiesOf(lease, here, isAsked, deps)
-  const answers = answersOf(here, vacantAt ?? since(`epoch/${incarnation}/${lease.epoch}`, true), deps)
+  const { answers, isSaved } = answersOf(lease, here, { vacantAt, incarnation }, pass)
   const atSource = answers.find(({ node }) => node === lease.node)
   return {
     lease,
@@ -89,7 +89,7 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     holderGoesBy: holder ? goesBy(holder, stage, deps, since) : goneBy(lease, source?.slot.ended, since),
     isNodeLost: lease.node !== undefined && isNodeLost(lease.node, { ...pass, reports: deps.reports }),
     source: source?.slot,
-    sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource),
+    sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource, isSaved),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
     endingSince: since(`ending/${incarnation}/${lease.epoch}`, lease.ending === lease.holder.uid),
     calledSince: since(`called/${incarnation}/${lease.epoch}`, isCalled),
@@ -127,11 +127,14 @@ function withLeft(
     return told
   const { diedWith, left } = servingRecordOf(holder)
   if (left === undefined || diedWith !== formatSlotKey(lease)) return told
+  // By the same clock: the record stays on the pod whatever becomes of its node.
+  if (told.writtenAt === undefined || told.writtenAt >= left.at) return told
   const { epoch, generation } = slot
   if (isNewerTold({ ...(epoch !== undefined && { epoch }), generation, takenAt: 0 }, { ...left, takenAt: 0 }))
     return told
-  const seenAt = left.generation === generation ? told.seenAt : deps.clock.monotonic()
-  return { node, slot: { ...slot, ...left }, seenAt }
+  const seenAt = left.generation === generation ? told.seenAt : vacantAt
+  const { at: _, ...memory } = left
+  return { ...told, slot: { ...slot, ...memory }, seenAt }
 }
 
 /** An agent that is cut off cannot report that the sentinel has stopped its primary. */
@@ -167,17 +170,34 @@ function copiesOf(
 }
 
 /**
- * Returns what each node with an agent says about the slot.
- * @param sinceMs since when the slot is without a primary, or has this one.
+ * Returns what each node with an agent says about the slot, and whether another node shows that the primary has saved.
+ * @param at `incarnation` of the slot, for the keys of `since`.
  */
-const answersOf = (here: readonly Told[], sinceMs: number | undefined, deps: SlotDeps): readonly Answer[] =>
-  deps.reports.all().map(({ metadata: { name: node }, status }) => ({
-    node,
-    status,
-    report: here.find(each => each.node === node)?.slot,
-    // A report from while the last primary ran may be older than the node's first generation.
-    fresh: isFresh(node, deps) && (sinceMs === undefined || wasHeardSince(node, sinceMs, deps)),
-  }))
+function answersOf(
+  lease: NumberedSlotLease,
+  here: readonly Told[],
+  { vacantAt, incarnation }: { readonly vacantAt: number | undefined; readonly incarnation: string },
+  { deps, since }: SlotPass,
+): { readonly answers: readonly Answer[]; readonly isSaved: boolean } {
+  const { node: source, kept = [] } = lease
+  const said = here.map(({ node, slot: report }) => ({ node, report }))
+  const isSaved = isSavedElsewhere(lease, said)
+  // A report from while the last primary ran may be older than the node's first generation, and one of the present primary's node older
+  // than its first save, which another node shows.
+  const isSourceNamed = source !== undefined && kept.includes(source)
+  const sinceMs = vacantAt ?? since(`epoch/${incarnation}/${lease.epoch}`, true)
+  const savedAt = since(`saved/${incarnation}/${lease.epoch}`, isSaved || isSourceNamed)
+  const answers = deps.reports.all().map(({ metadata: { name: node }, status }) => {
+    const times = node === source ? [sinceMs, savedAt] : [sinceMs]
+    return {
+      ...{ node, status },
+      report: said.find(each => each.node === node)?.report,
+      fresh:
+        isFresh(node, deps) && times.every(time => time === undefined || wasHeardSince(node, time, deps)),
+    }
+  })
+  return { answers, isSaved }
+}
 
 /** @param incarnation of the slot, for the keys of `since`. */
 function fetchingOf(

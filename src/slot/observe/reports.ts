@@ -24,9 +24,13 @@ export const staleMs = 30_000
 export interface Reports {
   /** To be called with every change of a report, before any other method. */
   note(change: Change<NodeReport>): void
-  ofSet(
-    setKey: string,
-  ): readonly { readonly node: string; readonly slot: SlotReport; readonly seenAt: number }[]
+  ofSet(setKey: string): readonly {
+    readonly node: string
+    readonly slot: SlotReport
+    readonly seenAt: number
+    /** By the clock of the node, ms. */
+    readonly writtenAt: number | undefined
+  }[]
   all(): readonly NodeReport[]
   /** Ms since the agent last wrote, also by the time in a report that is older than this process. */
   silentFor(node: string): number
@@ -87,7 +91,8 @@ export function createReports(store: Store<NodeReport>, clock: Clock): Reports {
           .filter(slot => setKeyOf(slot) === setKey)
           .map(slot => {
             const node = report.metadata.name
-            return { node, slot, seenAt: seen.get(node)?.get(incarnationOf(slot))?.at ?? clock.monotonic() }
+            const seenAt = seen.get(node)?.get(incarnationOf(slot))?.at ?? clock.monotonic()
+            return { node, slot, seenAt, writtenAt: Date.parse(report.status?.updatedAt ?? '') || undefined }
           }),
       ),
     all: () => store.list(),

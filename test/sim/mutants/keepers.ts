@@ -24,6 +24,12 @@ const editOfTemplate: Command = {
   spec: { updateStrategy: { type: 'OnDelete' }, template: { spec: { volumes: [claim] } } },
 }
 
+const savedUnproven: Mutation = {
+  file: 'src/slot/decide/knowledge.ts',
+  find: '!(isSaved || kept.includes(node))',
+  replace: '!kept.includes(node)',
+}
+
 const letGoUnasked: Mutation = {
   file: 'src/slot/decide/knowledge.ts',
   find: '(copy.silent && isKnown) || holders.includes(copy.node)',
@@ -250,8 +256,8 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/knowledge.ts',
-        find: 'isDeath || answers.some',
-        replace: 'answers.some',
+        find: 'isDeath || isSavedElsewhere',
+        replace: 'isSavedElsewhere',
       },
       leavesUntold,
     ],
@@ -270,8 +276,8 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/slot/decide/knowledge.ts',
-        find: 'return kept && [...new Set([...kept, ...nodes])]',
-        replace: 'return nodes.length < 0 ? nodes : kept',
+        find: 'return kept && [...new Set(',
+        replace: 'return kept.length >= 0 ? kept : [...new Set(',
       },
     ],
     scenarios: bySeeds([3], { hotBackups: 0 }, [
@@ -461,10 +467,11 @@ export const ofKeepers: readonly Mutant[] = [
     name: 'called-from-unnamed',
     what: 'a successor is called right after the first copy, and the Lease forgets the node that has saved it',
     mutations: [
+      savedUnproven,
       {
         file: 'src/slot/decide/successors.ts',
-        find: 'const kept = keepersOf(slot)',
-        replace: 'const kept = keepersOf(slot) && slot.lease.kept',
+        find: 'kept: keepersOf(slot),',
+        replace: 'kept: keepersOf(slot) && slot.lease.kept,',
       },
       {
         file: 'src/slot/decide/vacant-leases.ts',
@@ -485,13 +492,40 @@ export const ofKeepers: readonly Mutant[] = [
     ),
   },
   {
+    finding: 'found 41',
+    name: 'saved-unproven',
+    what: 'while a primary is on stage, the first copy of its memory elsewhere proves nothing about its own node',
+    mutations: [savedUnproven],
+    // Its node does not reach the API server. The other node loses its power, or the voters take the slot away from it.
+    scenarios: [
+      ...bySeeds([1], { memory: true, probes: false, unreadySeconds: 4, graves: true }, [
+        [0, { type: 'scale', replicas: 2 }],
+        [606, { type: 'cutPrimarysNode', primary: 1, forMs: 20_000, apiOnly: true }],
+        [415, { type: 'powerOff', node: 1, forMs: 1_500 }],
+        [10, { type: 'cutPeers', node: 1, forMs: 12_000 }],
+        [6_490, { type: 'deletePod', pod: 2, force: true }],
+      ]),
+      ...bySeeds(
+        [1],
+        { nodes: 4, memory: true, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
+        [
+          [0, { type: 'scale', replicas: 2 }],
+          [638, { type: 'cutNode', node: 2, forMs: 14_000, apiOnly: true }],
+          [150, { type: 'cutNode', node: 2, forMs: 14_000, apiOnly: false }],
+          [3_525, { type: 'powerOff', node: 0, forMs: 1_500 }],
+        ],
+      ),
+    ],
+  },
+  {
     finding: 'found 39',
     name: 'first-copy-unnamed',
     what: 'the first copy of a slot, reported in the moment of its loss, proves nothing about the node of its primary',
     mutations: [
+      savedUnproven,
       {
         file: 'src/slot/decide/knowledge.ts',
-        find: 'const isSaved = isDeath || answers.some(({ node, report }) => node !== source && isOfEpoch(report, lease))',
+        find: 'const isSaved = isDeath || isSavedElsewhere(lease, answers)',
         replace: 'const isSaved = isDeath',
       },
     ],
