@@ -7,8 +7,27 @@ import { deploymentOf } from '../objects.ts'
 import { untilLarge as until } from '../observe/pods.ts'
 import { proxyRestMs, timeoutMs } from '../observe/scene.ts'
 import { isReady } from '../observe/state.ts'
-import type { Sampler } from '../report.ts'
+import type { Baselines, Sampler } from '../report.ts'
 import { clientOfService } from './service.ts'
+
+const outageCase = 'Deployment, pod deleted: outage at the Service'
+
+/**
+ * Returns the baselines of moves: the figure of the published system, if it has one, and the Deployment of the same run.
+ * @param cases names of the moves, with the figure, s.
+ */
+export const baselinesOf = (
+  cases: readonly { readonly name: string; readonly published: number | undefined }[],
+): Baselines =>
+  Object.fromEntries(
+    cases.map(({ name, published }) => [
+      `${name}: outage at the Service`,
+      {
+        ...(published !== undefined && { 'published system': published }),
+        Deployment: { case: outageCase },
+      },
+    ]),
+  )
 
 /** Baseline without Understudy: the pod of a Deployment is deleted, and another one begins without its memory. */
 export async function ofDeployment(
@@ -37,7 +56,7 @@ export async function ofDeployment(
       })
       await prober.steady(50, clock.now() + proxyRestMs, timeoutMs)
       const { ms } = outageOf(prober.probes, deletedAt)
-      samples.add('Deployment, pod deleted: outage at the Service', 's', ms / 1000)
+      samples.add(outageCase, 's', ms / 1000)
       context.say(`Deployment ${trial}/${n}: ${ms.toFixed(0)} ms`)
     }
   } finally {

@@ -4,8 +4,7 @@ import type { Bench, BenchContext } from '../bench.ts'
 import { redis } from '../checkpoint/subjects.ts'
 import { inNamespace } from '../namespace.ts'
 import { untilLarge as until } from '../observe/pods.ts'
-import type { Baselines } from '../report.ts'
-import { ofDeployment } from './deployment.ts'
+import { baselinesOf, ofDeployment } from './deployment.ts'
 import { type Moving, moveTrials, type Trigger } from './move.ts'
 
 /** Downtime of the published system by the size of the state, GB: medians of 10 trials, s. */
@@ -58,8 +57,8 @@ export const migratingPod: Bench = {
   trials: 10,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {
-    const cases = context.sizes.map((size): Moving & { readonly size: number } => ({
-      size,
+    const cases = context.sizes.map((size): Moving & { readonly published: number | undefined } => ({
+      published: published.get(size),
       name: `${size} GB`,
       // A save of a gigabyte takes longer than a second.
       subject: redis(`${size}gb`.replace('.', 'p'), size * 1e9, { interval: size < 1 ? '1s' : '5s' }),
@@ -68,18 +67,6 @@ export const migratingPod: Bench = {
       inNamespace(context.api, 'bench-migrating-pod', context.signal, work)
     await inOwn(namespace => ofDeployment(context, namespace, samples))
     for (const it of cases) await inOwn(namespace => moveTrials(context, namespace, it, byDeletion, samples))
-    const baselines: Baselines = Object.fromEntries(
-      cases.map(({ name, size }) => {
-        const seconds = published.get(size)
-        return [
-          `${name}: outage at the Service`,
-          {
-            ...(seconds !== undefined && { 'published system': seconds }),
-            Deployment: { case: 'Deployment, pod deleted: outage at the Service' },
-          },
-        ]
-      }),
-    )
-    return samples.report('migrating-pod', baselines)
+    return samples.report('migrating-pod', baselinesOf(cases))
   },
 }

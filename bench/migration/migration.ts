@@ -1,8 +1,7 @@
 import type { Bench } from '../bench.ts'
 import { redis } from '../checkpoint/subjects.ts'
 import { inNamespace } from '../namespace.ts'
-import type { Baselines } from '../report.ts'
-import { ofDeployment } from './deployment.ts'
+import { baselinesOf, ofDeployment } from './deployment.ts'
 import { byMigration, type Moving, moveTrials } from './move.ts'
 
 /** `published`: the downtime that the published system reports for a state of that size, s. */
@@ -43,15 +42,6 @@ export const migration: Bench = {
       await inNamespace(context.api, 'bench-migration', context.signal, namespace =>
         moveTrials(context, namespace, it, byMigration, samples),
       )
-    const baselines: Baselines = Object.fromEntries(
-      cases.map(({ name, published }) => [
-        `${name}: outage at the Service`,
-        {
-          'published system': published,
-          Deployment: { case: 'Deployment, pod deleted: outage at the Service' },
-        },
-      ]),
-    )
-    return samples.report('migration', baselines)
+    return samples.report('migration', baselinesOf(cases))
   },
 }
