@@ -119,9 +119,10 @@ const isKnownAtSource = ({ source, sourceSeenAt }: SlotMemory): boolean =>
   source !== undefined && isKept(source) && sourceSeenAt !== undefined
 
 /**
- * Returns the nodes that the Lease of a slot without a primary is to name as keeping memory; undefined: an earlier version has
- * written the Lease. An agent may be gone before it has reported its copies, and the record of a death goes with the pod. A report on
- * a first copy may come in the moment of the death. So whatever is written into the Lease of such a slot, these nodes go with it.
+ * Returns the nodes that the Lease of a slot is to name as keeping memory when the slot has lost its primary, or is about to lose it;
+ * undefined: an earlier version has written the Lease. An agent may be gone before it has reported its copies, and the record of a
+ * death goes with the pod. A report on a first copy may come in the moment of the death. So whatever is written into the Lease of
+ * such a slot, these nodes go with it.
  */
 export function keepersOf({
   lease: { kept, node },
