@@ -103,7 +103,8 @@ static bool concerns(struct span connection, struct span tuple, const struct add
 	if (protocol == IPPROTO_UDP)
 		return true;
 	state = byte(attribute(attribute(attribute(connection, CTA_PROTOINFO), CTA_PROTOINFO_TCP), CTA_PROTOINFO_TCP_STATE));
-	return protocol == IPPROTO_TCP && (state == TCP_CONNTRACK_SYN_SENT || state == TCP_CONNTRACK_SYN_RECV);
+	return protocol == IPPROTO_TCP &&
+	       (state == TCP_CONNTRACK_SYN_SENT || state == TCP_CONNTRACK_SYN_RECV || state == TCP_CONNTRACK_CLOSE);
 }
 
 static bool keep(struct tuples *tuples, struct span tuple)

@@ -76,11 +76,25 @@ static int look_around(void *context, const struct network *network)
 	return -1;
 }
 
+/*
+ * The kernel keeps a connection that the dead app has reset or refused for ten seconds, and lets a client that connects again from
+ * the same port pass by the redirect. In the network of another user namespace this setting is missing or read-only: there
+ * grave_sweep() has to do.
+ */
+static int forget_resets(void)
+{
+	int error = write_setting("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close", "0");
+
+	return error == ENOENT || error == EACCES ? 0 : error;
+}
+
 static int forward(void *context, const struct network *network)
 {
 	(void)context;
 	(void)network;
-	errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
+	errno = forget_resets();
+	if (!errno)
+		errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
 	return errno ? -1 : 0;
 }
 
@@ -96,7 +110,7 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 		return false;
 	rules_prepare(&batch, bytes, sizeof bytes, grave->state == GRAVE_CLOSED ? grave->heir : 0);
 	error = committer_commit(grave->committer, &batch, PATIENT_NS);
-	/* Last: the pod must not forward before the rules exist. */
+	/* Last: the pod must not forward before the rules exist, and with them connection tracking does. */
 	if (!error && network_enter(process, forward, NULL) == 0)
 		return true;
 	if (error)

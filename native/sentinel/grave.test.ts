@@ -191,6 +191,32 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
   })
 
+  test('D7.grave: a client that connects again from the port of a connection that the death has reset reaches the heir', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    // It reads nothing, so its end resets the connection.
+    const deaf = `require('node:net').createServer({ pauseOnConnect: true }).listen(8080, '0.0.0.0', () => console.log('ready'))`
+    const dead = await network.pod.start([process.execPath, '-e', deaf])
+    await eventually(() => expect(dead.stdout()).toBe('ready\n'))
+    await serve(network.heir, 'heir')
+    await dig(client, network, 'p', dead.pid)
+    const to = JSON.stringify({ host: network.pod.address, port: 8080, localPort: 40_000 })
+    const ask = `const s = require('node:net').connect(${to}); s.on('data', d => console.log(String(d).split(' ')[0])).on('error', e => console.log(e.code))`
+    const early = await network.client.start([
+      process.execPath,
+      '-e',
+      `${ask}; s.write('x', () => console.log('sent'))`,
+    ])
+    await eventually(() => expect(early.stdout()).toBe('sent\n'))
+    process.kill(dead.pid, 'SIGKILL')
+    await early.exit
+    expect(early.stdout()).toBe('sent\nECONNRESET\n')
+    await client.line(line => line.word === 'died')
+    await serve(network.pod, 'impostor')
+    expect(network.client.run(process.execPath, ['-e', ask])).toBe('heir\n')
+  })
+
   test('a UDP conversation from before the death goes to the heir too', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
