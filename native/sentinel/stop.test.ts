@@ -148,14 +148,14 @@ describe.skipIf(cannotCgroup !== undefined).each([
       process.kill(killed.pid, 'SIGKILL')
       await killed.exit
     }
-    expect(statesOf(a, b, other)).toEqual(['T', 'T', 'T'])
+    await eventually(() => expect(statesOf(a, b, other)).toEqual(['T', 'T', 'T']))
     await using next = await startSentinel(program, { directory })
     await eventually(() => expect(statesOf(a, b, other)).toEqual(['S', 'S', 'T']))
     // The new sentinel has resumed all: later stops last, and nothing is left for a third sentinel.
     const client = await next.connect()
     await client.ask('stop', { name: 'n', deadline: FOREVER, cgroup: cgroup.path })
     await new Promise(resolve => setTimeout(resolve, 300))
-    expect(statesOf(a, b)).toEqual(['T', 'T'])
+    await eventually(() => expect(statesOf(a, b)).toEqual(['T', 'T']))
     await client.ask('continue', { name: 'n' })
     expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe('')
     rmSync(directory, { recursive: true })

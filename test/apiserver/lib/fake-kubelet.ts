@@ -25,8 +25,8 @@ export interface FakeKubelet extends AsyncDisposable {
   readonly unready: Set<string>
   /** Pods that stay after their deletion, until they are removed from this set and change. */
   readonly lingering: Set<string>
-  /** Number of container restarts of these pods. */
-  readonly restarts: Map<string, number>
+  /** When the containers of these pods were restarted, once, by the names of the pods. */
+  readonly restarted: Map<string, Date>
   /** Opens the gate of this pod, as if it had received a message. */
   open(name: string): void
   /** Checks all pods again, after a change that is not in the API. */
@@ -54,11 +54,11 @@ export interface FakeKubeletOptions {
   readonly app?: (pod: Pod, address: string) => { close(): unknown }
 }
 
-/** @param restarts of its containers; undefined: no container status. */
+/** @param restartedAt of its containers; undefined: no container status. */
 function statusOf(
   pod: Pod,
   life: Life,
-  { isReady, restarts }: { readonly isReady: boolean; readonly restarts: number | undefined },
+  { isReady, restartedAt }: { readonly isReady: boolean; readonly restartedAt: Date | undefined },
 ) {
   const gated = life.gate === 'waiting'
   return {
@@ -77,7 +77,7 @@ function statusOf(
         lastTransitionTime: new Date(pod.metadata.creationTimestamp ?? 0).toISOString(),
       },
     ],
-    ...(restarts === undefined ? {} : { containerStatuses: statusesOf(pod, restarts) }),
+    ...(restartedAt === undefined ? {} : { containerStatuses: statusesOf(pod, restartedAt) }),
     ...(life.gate === 'none'
       ? {}
       : {
@@ -120,7 +120,7 @@ export function startFakeKubelet(
   const unreachable = new Set<string>()
   const unready = new Set<string>()
   const lingering = new Set<string>()
-  const restarts = new Map<string, number>()
+  const restarted = new Map<string, Date>()
   const store = createStore<Pod>()
   const work = new Set<Promise<void>>()
 
@@ -168,7 +168,7 @@ export function startFakeKubelet(
     if (!gated && app) life.app ??= app(pod, life.address)
     const status = statusOf(pod, life, {
       isReady: !gated && !unready.has(name),
-      restarts: restarts.get(name),
+      restartedAt: restarted.get(name),
     })
     const told = JSON.stringify(status)
     if (life.told === told) return
@@ -244,7 +244,7 @@ export function startFakeKubelet(
     unreachable,
     unready,
     lingering,
-    restarts,
+    restarted,
     open(name) {
       const pod = store.get(`${namespace}/${name}`)
       const life = pod && lives.get(pod.metadata.uid)
@@ -267,12 +267,12 @@ export function startFakeKubelet(
 
 const gateIn = (pod: Pod) => pod.spec?.initContainers?.find(({ name }) => name === gateContainerName)
 
-const statusesOf = (pod: Pod, restartCount: number) =>
+const statusesOf = (pod: Pod, restartedAt: Date) =>
   (pod.spec?.containers ?? []).map(({ name }) => ({
     name,
     image: '',
     imageID: '',
     ready: true,
-    restartCount,
-    state: { running: { startedAt: new Date().toISOString() } },
+    restartCount: 1,
+    state: { running: { startedAt: `${restartedAt.toISOString().slice(0, 19)}Z` } },
   }))

@@ -613,7 +613,7 @@ describe('failover with memory', () => {
       const condition = (await get(ref)).status?.conditions?.find(({ type }) => type === 'CheckpointReady')
       expect(condition).toMatchObject({ status: 'False', reason: 'NotSaved' })
     })
-    kubelet.restarts.set(name, 1)
+    kubelet.restarted.set(name, new Date())
     kubelet.look()
     const [anew] = await eventually(async () => {
       const now = await slotsOf(ref)

@@ -237,10 +237,12 @@ describe('D3.http-successor: the successor goes on with the state', () => {
     await settled(ref, 1, 0, 0)
     const primary = await pulled(ref, 'kept')
     const { name } = primary.metadata
+    apps.mute.add(name)
     apps.state.set(name, '')
-    kubelet.restarts.set(name, 1)
+    kubelet.restarted.set(name, new Date())
     kubelet.look()
     await eventually(() => expect(apps.given.get(name)).toEqual(['kept']))
+    apps.mute.delete(name)
     await noted(ref, 'RestoredInPlace')
     expect((await primaryOf(ref)).metadata.uid).toBe(primary.metadata.uid)
     await settled(ref, 1, 0, 0)
