@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { AgentError } from '../../api/agent-errors.ts'
+import { KubeError } from '../../kube/errors.ts'
 import type { Probe } from '../../probe/probe.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
@@ -64,6 +65,19 @@ describe('the agents of two nodes: checkpoints', () => {
       expect(a.counts.dumps).toBe(1)
       cluster.put('a', primary(true))
       await vi.waitFor(() => expect(generation()).toBe(2))
+    })
+
+    it('D7.ending: in vain where the API server says that the pod is being deleted, though no watch has told it yet', async () => {
+      const isThere = vi.fn(async () => false)
+      cluster.presence = isThere
+      await start('a', a)
+      await vi.waitFor(() => expect(isThere).toHaveBeenCalled())
+      await vi.waitFor(() =>
+        expect(cluster.reports.get('a')?.status?.slots[0]).toMatchObject({ reason: 'DumpVoid' }),
+      )
+      expect(generation()).toBe(0)
+      isThere.mockImplementation(() => Promise.reject(new KubeError('Unavailable', 'away')))
+      await vi.waitFor(() => expect(generation()).toBe(1))
     })
 
     it('also where its pace is edited meanwhile, which counts for the next one', async () => {

@@ -24,6 +24,7 @@ export type SaveContext = Pick<
   | 'measureMemory'
   | 'measureVolumes'
   | 'draftBytes'
+  | 'inquiry'
   | 'clock'
 >
 
@@ -41,6 +42,9 @@ interface SaveOptions {
   /** Whether the dump counts although the pod is being deleted. Default: it does not. */
   readonly isValid?: (pod: PodView) => boolean
 }
+
+/** How long the API server may take to say whether the pod is being deleted, ms. */
+const answersMs = 500
 
 /** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
 const baseAndNewest = 2
@@ -76,6 +80,7 @@ export async function saveOnce(
   const draft = await store.begin(key, generation, expected)
   const resumeProbes = work.suspendProbes(pod.uid)
   let stopped: number | undefined
+  let isEnding: Promise<boolean> | undefined
   let frozenMs = 0
   try {
     const stoppedAt = work.clock.monotonic()
@@ -94,6 +99,8 @@ export async function saveOnce(
           roomBytes: draft.room(),
           onStopped: () => {
             stopped = work.clock.monotonic()
+            // `isValid` judges a pod that is known to be deleted.
+            if (!isLast) isEnding = isKnownToEnd(work, pod, signal)
           },
           signal,
         }),
@@ -103,7 +110,8 @@ export async function saveOnce(
       if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
     })
     const now = work.podOf(pod.uid)
-    if (now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid)) throw new AgentError('DumpVoid')
+    if (now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid) || (await isEnding))
+      throw new AgentError('DumpVoid')
     const stored = await draft.commit(
       {
         ...{ version: 1, slot: key, epoch, generation },
@@ -123,6 +131,30 @@ export async function saveOnce(
     // The pod's processes may have changed; the next task locates them again.
     understudies.lookAgain(pod.uid)
     throw error
+  }
+}
+
+/**
+ * Whether the API server says that the pod is being deleted, or gone. The app may have got the signal to end before it was
+ * stopped, and this agent's cache may not show the deletion yet: the memory would end in the successor, too. No answer counts as
+ * no: then the kubelet is most likely cut off as well, and does not know of a deletion.
+ */
+async function isKnownToEnd(
+  { inquiry, clock }: Pick<SaveContext, 'inquiry' | 'clock'>,
+  pod: PodView,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const over = new AbortController()
+  const late = AbortSignal.any([signal, over.signal])
+  try {
+    return await Promise.race([
+      inquiry.isThere(pod, late).then(isThere => !isThere),
+      clock.sleep(answersMs, late).then(() => false),
+    ])
+  } catch {
+    return false
+  } finally {
+    over.abort()
   }
 }
 

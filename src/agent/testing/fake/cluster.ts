@@ -33,6 +33,8 @@ export interface FakeCluster {
   readonly unlabelled: Set<string>
   /** True while the API server answers no request. */
   isAway: boolean
+  /** The API server's word about the presence of a pod. Default: what the caches of the agents show. */
+  presence: (() => Promise<boolean>) | undefined
   operatorLeads: boolean
   /** Puts or replaces a pod on a node. */
   put(node: string, pod: Pod): void
@@ -65,6 +67,7 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     heartbeats: new Map(),
     unlabelled: new Set(),
     isAway: false,
+    presence: undefined,
     operatorLeads: true,
     policy: policy({ intervalMs: 200 }),
     put(node, pod) {
@@ -130,7 +133,8 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
       const lease = cluster.truth.get(`${namespace}/${name}`)
       return lease && parseSlotLease(lease)
     },
-    isThere: async pod => stays(pod) !== undefined,
+    isThere: async pod =>
+      cluster.presence === undefined ? stays(pod) !== undefined : await cluster.presence(),
     async couldTake(pod, slot) {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       const found = stays(pod)
