@@ -569,6 +569,12 @@ describe('how long a primary that is being deleted is waited for', () => {
       expect(await by(60_000, { speaksMs: 20_000 })).toBe(32_000)
     })
 
+    it('D7.deleted: that it cannot have said before it saw the deletion', async () => {
+      expect([await by(60_000, { speaksMs: 4_900 }), await by(60_000, { speaksMs: 5_100 })]).toEqual([
+        62_000, 17_100,
+      ])
+    })
+
     it('until Kubernetes takes it for lost', async () => {
       expect(await by(60_000, { pod: ready('False') })).toBe(12_000)
     })

@@ -28,6 +28,9 @@ export const handoverSlackMs = 5_000
  */
 export const timelyMs = 12_000
 
+/** How old the news may be that an agent has when it writes, ms: its watches may lag. */
+export const watchLagMs = 5_000
+
 /** How long a pod that resumes may take to answer, ms. After that its agent tells that it does not, and waits on. */
 export const answersMs = 10_000
 

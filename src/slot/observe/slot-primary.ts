@@ -4,7 +4,7 @@ import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { outOfReachMs } from '../decide/deadlines.ts'
+import { outOfReachMs, watchLagMs } from '../decide/deadlines.ts'
 import type { StageView } from '../decide/memory-view.ts'
 import { isFinished } from './candidate.ts'
 import type { Reports } from './reports.ts'
@@ -66,8 +66,9 @@ export function isOnStage(
 
 /**
  * Returns until when to wait for the report that a primary which is being deleted has stopped, monotonic ms. Its grace
- * period begins when its kubelet hears of the deletion. A silent node may be cut off: then the grace period counts from
- * the first report of its agent. Without a report Kubernetes decides, by making the node's pods unready.
+ * period begins when its kubelet hears of the deletion. A silent node may be cut off, and may have lagged before that: so the
+ * grace period counts from the first report of its agent that is too late to have missed the deletion. Without one Kubernetes
+ * decides, by making the node's pods unready, or the voters of the primary do.
  */
 export function goesBy(
   pod: Pod | undefined,
@@ -86,7 +87,8 @@ export function goesBy(
   const at = since(`going/${uid}/${grace}`, deletionTimestamp !== undefined)
   if (at === undefined) return isDeleted(uid) ? now + afterGraceMs : undefined
   const lastsMs = grace * 1000 + afterGraceMs
-  const heardAt = since(`heard/${uid}/${grace}`, node !== undefined && reports.silentFor(node) < now - at)
+  const hasHeard = node !== undefined && reports.silentFor(node) < now - at - watchLagMs
+  const heardAt = since(`heard/${uid}/${grace}`, hasHeard)
   // An understudy that resumes has not been ready yet.
   if ((!stage.selectable && !resuming) || node === undefined) return at + lastsMs
   return heardAt === undefined ? Math.max(at + lastsMs, now + afterGraceMs) : heardAt + lastsMs
