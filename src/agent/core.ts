@@ -103,7 +103,15 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
   })
   const present = createPresent(observe, requests.tell)
   const apiVoter = createApiVoter({
-    ...{ sentinel: tools.sentinel, guarded: pods.fencing.view.guarded, clock, log, signal },
+    ...{ sentinel: tools.sentinel, clock, log, signal },
+    guarded: pods.fencing.view.guarded,
+    fenced: pods.fencing.view.fenced,
+    async isStillCalled(uid, until) {
+      const lease = present.snapshot.slots.find(({ holder }) => holder.uid === uid)
+      if (lease === undefined) return false
+      const now = await tools.inquiry.lease(lease, until)
+      return now === undefined || now.holder.uid === uid
+    },
     ask: platform.askApi ?? (async () => undefined),
   })
   const context: TaskContext = {

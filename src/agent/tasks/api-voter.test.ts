@@ -7,8 +7,13 @@ import { createApiVoter } from './api-voter.ts'
 
 const answer: ApiAnswer = { run: '0123456789abcdef', sentNs: 5n }
 
+interface Fenced {
+  readonly fenced: readonly string[]
+  readonly isStillCalled: (uid: string) => Promise<boolean>
+}
+
 /** Two guarded pods, of which `q` is not one any more for the sentinel. */
-function stand() {
+function stand({ fenced = [], isStillCalled = async () => true }: Partial<Fenced> = {}) {
   const clock = createFakeClock()
   const asked: {
     readonly timeoutMs: number
@@ -28,6 +33,8 @@ function stand() {
         return request.name !== 'q'
       },
     },
+    fenced: new Set(fenced),
+    isStillCalled,
     guarded: new Map([
       ['q', { term: 1 }],
       ['p', { term: 4, acknowledged: { slot: 's', version: 2 } }],
@@ -55,6 +62,33 @@ describe('the API server as a voter', () => {
     asked[0]?.settle.resolve(answer)
     await expect.poll(() => told).toContainEqual({ ...answer, name: 'p', term: 5 })
     await expect.poll(() => told).toHaveLength(3)
+  })
+
+  it('D8.handed-over: answers for a stopped pod only if it still has its slot, or nothing would keep it from running on', async () => {
+    const calls: [string, boolean | Error][] = [
+      ['p', false],
+      ['p', new KubeError('Timeout', 'no answer')],
+      ['p', true],
+    ]
+    const { asked, told, voter } = stand({
+      fenced: ['p'],
+      async isStillCalled(uid) {
+        const [name, called] = calls.shift() ?? ['', false]
+        expect(uid).toBe(name)
+        if (called instanceof Error) throw called
+        return called
+      },
+    })
+    const [, q] = both
+    for (const expected of [[q], [q, q], [q, q, q, both[0]]]) {
+      const times = asked.length
+      await vi.waitFor(() => {
+        voter.alone(p, 6_000)
+        expect(asked).toHaveLength(times + 1)
+      })
+      asked[times]?.settle.resolve(answer)
+      await expect.poll(() => told).toEqual(expected)
+    }
   })
 
   it('is asked once at a time, and again at the next request', async () => {

@@ -23,6 +23,10 @@ export interface ApiVoterOptions {
   readonly ask: (timeoutMs: number, signal: AbortSignal) => Promise<ApiAnswer | undefined>
   readonly sentinel: Pick<SentinelClient, 'answered'>
   readonly guarded: FenceView['guarded']
+  /** Uids of guarded pods that are stopped for want of answers. */
+  readonly fenced: FenceView['fenced']
+  /** Whether the API server says that the pod still has its slot. @throws KubeError. */
+  readonly isStillCalled: (uid: string, signal: AbortSignal) => Promise<boolean>
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Log
   readonly signal: AbortSignal
@@ -33,7 +37,8 @@ const share = 1 / 3
 /** For so long after the latest request of a pod each write of the report counts as well, ms. */
 const recentMs = 10_000
 
-export function createApiVoter({ ask, sentinel, guarded, clock, log, signal }: ApiVoterOptions): ApiVoter {
+export function createApiVoter(options: ApiVoterOptions): ApiVoter {
+  const { ask, sentinel, guarded, fenced, isStillCalled, clock, log, signal } = options
   let isAsking = false
   /** By pod and term: when the sentinel has asked. */
   const asked = new Map<string, Alone & { readonly at: number }>()
@@ -42,7 +47,15 @@ export function createApiVoter({ ask, sentinel, guarded, clock, log, signal }: A
   const tell = async ({ run, sentNs }: ApiAnswer): Promise<void> => {
     const others = [...guarded].map(([name, { term }]) => ({ name, term }))
     const all = new Map([...asked.values(), ...others].map(each => [keyOf(each), each]))
-    for (const { name, term } of all.values()) await sentinel.answered({ name, term, run, sentNs }, signal)
+    await Promise.all([...all.values()].map(each => tellOf(each, { run, sentNs })))
+  }
+  /**
+   * The answer resumes a stopped pod. Another pod may have got its slot while this node was cut off, and without a statement of the API
+   * server: by a handover, of which this agent has not heard yet.
+   */
+  const tellOf = async ({ name, term }: Alone, answer: ApiAnswer): Promise<void> => {
+    if (fenced.has(name) && !(await isStillCalled(name, signal))) return
+    await sentinel.answered({ name, term, ...answer }, signal)
   }
   const orLog = (error: unknown) => {
     if (!signal.aborted) log.warn({ err: error }, 'cannot bring an answer of the API server to the sentinel')
