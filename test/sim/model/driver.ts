@@ -51,10 +51,11 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       const running = machine.pods.get(uid)?.containers.filter(({ up }) => up) ?? []
       return running.map(({ id }) => ({ pid: pidOf(id), start: 1 }))
     },
-    async dump(located, directory, { signal }) {
+    async dump(located, directory, { signal, onStopped }) {
       const pod = podOf(located.pod.uid)
       signal.throwIfAborted()
       if (!isOf(pod, located)) throw new AgentError('ProcessGone')
+      onStopped?.()
       const takenAt = time.now()
       const image = new Map<string, Memory>()
       for (const { name } of located.containers) {

@@ -212,6 +212,8 @@ export function startKubelet(options: Options): Kubelet {
         const grace = object.metadata.deletionGracePeriodSeconds ?? 30
         pod.killAt ??= time.now() + grace * 1000
         tell(pod, grace * 1000, object.spec)
+        // Also while a write of its status waits for the API server.
+        time.after(party, pod.killAt - time.now(), () => pod.killed || end(pod))
         // Apps that hold or have ended stop at once; others use their whole grace period.
         const lingers =
           pod.gate === undefined && pod.containers.some(({ app }) => app !== undefined && isToRun(pod, app))

@@ -9,6 +9,9 @@ const strangersServe: Mutation = {
   replace: 'primaries.filter(pod => isStranger(s, pod) && s.now < 0)',
 }
 
+/** A primary whose node loses the API server a moment after its pod was deleted. */
+const cutOff = { nodeTimeoutMs: 3_000, unreadySeconds: 4 } as const
+
 export const ofEnds: readonly Mutant[] = [
   {
     finding: 'found 1',
@@ -29,7 +32,7 @@ export const ofEnds: readonly Mutant[] = [
     ],
     // The successor's node is slow, so the successor answers late. Meanwhile it is deleted by force, and the next
     // successor resumes the memory.
-    scenarios: atEach([100, 125, 150], [5], { nodes: 4 }, ms => [
+    scenarios: atEach([100, 125, 150], [2], { nodes: 4 }, ms => [
       [0, slow(1, { startMs: 500, answerMs: 500 }, 2_000)],
       [0, endApp()],
       [ms, { type: 'deletePod', pod: 1, force: true }],
@@ -85,7 +88,7 @@ export const ofEnds: readonly Mutant[] = [
       strangersServe,
     ],
     // Until its agent is back, the redirect of a dead primary leads to its former heir, which has another slot by now.
-    scenarios: bySeeds([1], { nodes: 4, replicas: 2 }, [
+    scenarios: bySeeds([9], { nodes: 4, replicas: 2 }, [
       [5_000, endAgent(2, 10_000)],
       [200, endApp(0)],
       [5_000, endApp(1)],
@@ -124,7 +127,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: "clone.stage !== 'Thawed' && saysOnStage(",
       },
     ],
-    scenarios: bySeeds([12], { copies: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([20], { copies: 2, probes: false, unreadySeconds: 4 }, [
       [236, endApp()],
       [538, { type: 'handOver', primary: 0 }],
       [282, { type: 'rollAgents' }],
@@ -145,7 +148,7 @@ export const ofEnds: readonly Mutant[] = [
     ],
     // The handover begins before the node loses its power, and the set is paused before an agent is back.
     scenarios: bySeeds(
-      [63],
+      [38],
       { replicas: 2, coldBackups: 1, probes: false, unreadySeconds: 4, memory: true, graves: true },
       [
         [0, { type: 'powerOff', node: 0, forMs: 4_667 }],
@@ -155,5 +158,23 @@ export const ofEnds: readonly Mutant[] = [
         [149, { type: 'pauseSet', forMs: 34_182 }],
       ],
     ),
+  },
+  {
+    finding: 'found 43',
+    name: 'heard-while-lagging',
+    what: 'a report that is too early to know of a deletion counts as if its node knew',
+    mutations: [
+      {
+        file: 'src/slot/observe/slot-primary.ts',
+        find: 'reports.silentFor(node) < now - at - watchLagMs',
+        replace: 'reports.silentFor(node) < now - at',
+      },
+    ],
+    scenarios: bySeeds([0, 1, 2], cutOff, [
+      [0, { type: 'lagAgent', node: 1, resource: 'pods', lagMs: 2_933, forMs: 3_501 }],
+      [0, { type: 'deletePod', pod: 3, force: false }],
+      [2_923, { type: 'cutPrimarysNode', primary: 0, forMs: 11_007, apiOnly: true }],
+      [9_781, endApp(2)],
+    ]),
   },
 ]

@@ -1,6 +1,6 @@
 /** Guards that keep a slot from having two primaries: docs/adr/0128-fencing.md. */
 import type { Command } from '../model/commands.ts'
-import type { Mutant } from './mutant.ts'
+import type { Mutant, Mutation } from './mutant.ts'
 import { bySeeds, onEachNode, type Steps, wait } from './scenarios.ts'
 
 const voted = { nodeTimeoutMs: 3_000, hotBackups: 1 }
@@ -11,6 +11,13 @@ const cutOff = (forMs: number, apiOnly = false): Command => ({
 /** The node learns late of the next primary. */
 const deaf = (node: number, forMs: number): Steps =>
   (['leases', 'pods'] as const).map(resource => [0, { type: 'lagAgent', node, resource, lagMs: -1, forMs }])
+
+/** The API server's answer resumes a stopped primary without another look at its Lease. */
+const answeredUnasked: Mutation = {
+  file: 'src/agent/tasks/api-voter.ts',
+  find: 'if (fenced.has(name) && !(await isStillCalled(name, signal))) return',
+  replace: 'if (fenced.has(name) && isStillCalled === undefined) return',
+}
 
 export const ofFence: readonly Mutant[] = [
   {
@@ -72,6 +79,8 @@ export const ofFence: readonly Mutant[] = [
         find: "const silences = metadata.annotations?.[silencesAnnotation] ?? '0'",
         replace: "const silences = metadata.annotations === null ? silencesAnnotation : '0'",
       },
+      // Another defence: the agent asks for the Lease.
+      answeredUnasked,
     ],
     // The node is back while its agent does not yet know of the successor.
     scenarios: onEachNode([1, 2], voted, node => [
@@ -90,6 +99,8 @@ export const ofFence: readonly Mutant[] = [
         find: 'epoch > stated',
         replace: 'epoch >= stated',
       },
+      // Another defence: the agent asks for the Lease.
+      answeredUnasked,
     ],
     // Both holders state its silence. One of them hears it again before that holder knows of the successor.
     scenarios: [1, 2, 3].flatMap(other =>
@@ -147,7 +158,7 @@ export const ofFence: readonly Mutant[] = [
       },
     ],
     // The agent of the successor and the operators do not hear of the new set while the node of the old primary returns.
-    scenarios: bySeeds([155], { nodeTimeoutMs: 1_500 }, [
+    scenarios: bySeeds([5], { nodeTimeoutMs: 1_500 }, [
       [0, cutOff(2_782)],
       [1_387, { type: 'lagAgent', node: 3, resource: 'reports', lagMs: -1, forMs: 2_000 }],
       [393, { type: 'deletePod', pod: 1, force: false }],
@@ -233,7 +244,7 @@ export const ofFence: readonly Mutant[] = [
     ],
     // Its successor can be called only after the same disturbance.
     scenarios: bySeeds(
-      [723802896],
+      [1],
       { ...voted, replicas: 2, containers: 'sidecar', probes: false, unreadySeconds: 4, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 3, forMs: 22_030, apiOnly: true }],
@@ -244,5 +255,18 @@ export const ofFence: readonly Mutant[] = [
         [4_837, { type: 'cutNode', node: 0, forMs: 13_504, apiOnly: false }],
       ],
     ),
+  },
+  {
+    finding: 'found 44',
+    name: 'answered-after-handover',
+    what: 'the API server answers a stopped primary whose slot was handed over while its node was cut off',
+    mutations: [answeredUnasked],
+    scenarios: bySeeds([0, 1, 2], voted, [
+      [0, { type: 'pauseSet', forMs: 4_331 }],
+      [3_182, { type: 'lagAgent', node: 4, resource: 'pods', lagMs: -1, forMs: 18_986 }],
+      [18, { type: 'handOver', primary: 5 }],
+      [1_025, { type: 'lagOperator', index: 0, resource: 'leases', lagMs: 5_721, forMs: 26_293 }],
+      [3_723, cutOff(28_172)],
+    ]),
   },
 ]

@@ -182,7 +182,7 @@ export const ofKeepers: readonly Mutant[] = [
       leavesUntold,
     ],
     // The death is reported some milliseconds before its node's report of its copies.
-    scenarios: bySeeds([3], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
+    scenarios: bySeeds([7], { nodes: 4, replicas: 2, hotBackups: 0, coldBackups: 1 }, [
       [1_409, { type: 'cutPeers', node: 5, forMs: 9_868 }],
       [7_284, slow(0, { startMs: 500, answerMs: 500 }, 2_000)],
       [937, { type: 'deletePod', pod: 5, force: false }],
@@ -337,7 +337,7 @@ export const ofKeepers: readonly Mutant[] = [
       leastAsCalled,
       leavesUntold,
     ],
-    scenarios: bySeeds([39], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
+    scenarios: bySeeds([105], { copies: 2, probes: false, unreadySeconds: 4, graves: false }, [
       [2_198, { type: 'cutPeers', node: 0, forMs: 8_966 }],
       [136, { type: 'scale', replicas: 1 }],
       [7_690, { type: 'deletePod', pod: 3, force: false }],
@@ -352,7 +352,7 @@ export const ofKeepers: readonly Mutant[] = [
     mutations: [onlyStuck],
     // While one holder is cut off and the set is paused, the other one loses its power, so that the primary is fenced.
     scenarios: bySeeds(
-      [185],
+      [92],
       { nodes: 4, hotBackups: 2, copies: 2, unreadySeconds: 4, nodeTimeoutMs: 1_500 },
       [
         [3_437, { type: 'cutNode', node: 2, forMs: 19_503, apiOnly: false }],
@@ -367,7 +367,7 @@ export const ofKeepers: readonly Mutant[] = [
     name: 'least-as-called',
     what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
     mutations: [leastAsCalled, onlyStuck, leavesUntold],
-    scenarios: bySeeds([60], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([22], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
       [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
       [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
       [3, { type: 'handOver', primary: 0 }],
@@ -452,7 +452,7 @@ export const ofKeepers: readonly Mutant[] = [
     ],
     // The last report of the primary's node is from before it lost its power.
     scenarios: bySeeds(
-      [332_311_458],
+      [5],
       { probes: false, memory: true, unreadySeconds: 4, nodeTimeoutMs: 1_500, grants: false, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 0, forMs: 24_503, apiOnly: false }],
@@ -531,7 +531,7 @@ export const ofKeepers: readonly Mutant[] = [
     ],
     // The primary's node was cut off when it saved, and its agent ends. The holder loses its power.
     scenarios: bySeeds(
-      [0],
+      [8],
       {
         replicas: 2,
         hotBackups: 0,

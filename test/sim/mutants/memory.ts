@@ -80,7 +80,7 @@ export const ofMemory: readonly Mutant[] = [
       leavesUntold,
     ],
     // The agent of the node that keeps it has just started when the app ends.
-    scenarios: onEachNode([5], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [0, endAgent(node, 2_000)],
       [4_000, endApp()],
     ]),
@@ -179,7 +179,7 @@ export const ofMemory: readonly Mutant[] = [
     // Both primaries are deleted while the node of one of them is cut off. The heir of both gets the slot of the other one, loses it
     // with its own node, and redirects to its successor. The Lease of the first slot names it until the operator sees Leases again.
     scenarios: bySeeds(
-      [12],
+      [1],
       { replicas: 2, memory: true, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 3, forMs: 3_601, apiOnly: false }],

@@ -24,6 +24,7 @@ export const ofMoves: readonly Mutant[] = [
     scenarios: [
       {
         ...moving,
+        seed: 1,
         steps: [
           { afterMs: 0, command: { ...anywhere, to: 0 } },
           { afterMs: 1_176, command: { type: 'cutPrimarysNode', primary: 0, forMs: 2_000, apiOnly: false } },
@@ -70,7 +71,7 @@ export const ofMoves: readonly Mutant[] = [
     scenarios: [
       {
         ...moving,
-        ...{ seed: 5, replicas: 2, hotBackups: 1, coldBackups: 1, nodeTimeoutMs: 1_500 },
+        ...{ seed: 14, replicas: 2, hotBackups: 1, coldBackups: 1, nodeTimeoutMs: 1_500 },
         steps: [
           { afterMs: 0, command: { ...anywhere, to: 0 } },
           { afterMs: 0, command: { type: 'scale', replicas: 1 } },
