@@ -163,7 +163,7 @@ function start(job: Job, { usesCurrentCluster, isAlone, compiled }: Surroundings
       ...process.env,
       NODE_COMPILE_CACHE: compiled,
       // API servers, etcd and kubelets collect garbage less often: that is a seventh of all processor time.
-      GOGC: '400',
+      GOGC: '800',
       ...(!isAlone && process.stdout.isTTY && { FORCE_COLOR: '1' }),
       ...(usesCurrentCluster && { UNDERSTUDY_USE_CURRENT_CLUSTER: '1' }),
     },
