@@ -1,3 +1,4 @@
+// Long because every case of the gate needs the same pod and dump.
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
@@ -151,6 +152,7 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     return {
       pid,
       has: (name: string) => existsSync(join(work, name)),
+      put: (name: string) => writeFile(join(work, name), ''),
       /** Runs a program that calls alarm() as CRIU does. */
       dump: (pipe = heard, script: string | readonly string[] = 'alarm 10; exit 0') => {
         const open = `exec 202<"$1" ${pipe}; shift; exec "$@"`
@@ -177,19 +179,29 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     expect({ code: await dump.exit, bytes: await pod.said() }).toEqual(end)
   })
 
-  test('a dump does not begin before all stand, nor while somebody traces one of them', async () => {
-    const pod = await startPod('gate', 'go')
+  /** Traces a process for a moment while a dump of it waits for it to stand. Returns the end of the dump, and how long that took, ms. */
+  async function traceWhileDumpWaits(): Promise<{ code: number; began: boolean; took: number }> {
+    const pod = await startPod('gate')
     await using dump = await pod.dump()
     await eventually(() => expect(pod.has('ready')).toBe(true))
+    let from: number
     {
       await using tracer = await start(await buildApp(), ['trace', String(pod.pid)])
       await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
       process.kill(pod.pid, 'SIGSTOP')
+      from = performance.now()
+      await pod.put('go')
       await new Promise(resolve => setTimeout(resolve, 200))
       expect(pod.has('begun')).toBe(false)
     }
-    expect(await dump.exit).toBe(0)
-    expect(pod.has('begun')).toBe(true)
+    return { code: await dump.exit, began: pod.has('begun'), took: performance.now() - from }
+  }
+
+  test('a dump does not begin before all stand, nor while somebody traces one of them', async () => {
+    let end = await traceWhileDumpWaits()
+    // It waits for a second, and a busy machine may take longer.
+    while (end.code === 125 && end.took > 950) end = await traceWhileDumpWaits()
+    expect(end).toMatchObject({ code: 0, began: true })
   })
 
   test('a tracer that stays is not waited for', async () => {

@@ -1,3 +1,4 @@
+// Long because every case needs the same primary and its processes.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,14 +31,31 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     eventually(() => expect(statesOf(...all)).toEqual(states))
   const moment = () => new Promise(resolve => setTimeout(resolve, 300))
 
+  /** Has a primary acknowledged by an answer of the API server, which may come too late. */
+  const acknowledge = (node: Node, cgroup: Cgroup, epoch = 1) =>
+    eventually(async () => {
+      const acknowledged = node.ask('primary', primary([api], { cgroup: cgroup.path, epoch }))
+      await node.answered({ epoch })
+      expect(await acknowledged).toBe('ok')
+    })
   /** Has the API server answer once, with which the primary serves for two thirds of the time-out. */
-  async function serve(node: Node, cgroup: Cgroup, over: Values = {}): Promise<void> {
-    const acknowledged = node.ask('primary', primary([api], { cgroup: cgroup.path, ...over }))
-    await node.event('alone', {})
-    expect(await node.answered()).toBe('ok')
-    expect(await acknowledged).toBe('ok')
+  async function serve(node: Node, cgroup: Cgroup): Promise<void> {
+    await acknowledge(node, cgroup)
     await node.event('serves', {})
   }
+  /** As `settled`, while the primary serves: it has the API server answer before each look. */
+  const settledServing = (node: Node, states: readonly string[], ...all: readonly Started[]) =>
+    eventually(async () => {
+      expect(await node.answered()).toBe('ok')
+      expect(statesOf(...all)).toEqual(states)
+    })
+  /** Begins a stop while the primary serves. The next event that tells its end is from after that. */
+  const stopServing = (node: Node, values: Values, client = node.client) =>
+    eventually(async () => {
+      expect(await node.answered()).toBe('ok')
+      while (node.client.lines.some(({ word }) => word === 'stops')) await node.event('stops', {})
+      expect((await client.ask('stop', values)).word).toBe('stopped')
+    })
   /** As above, until it has run out of answers. */
   async function fence(node: Node, cgroup: Cgroup, ...all: readonly Started[]): Promise<void> {
     await serve(node, cgroup)
@@ -60,7 +78,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     const b = own(await startIn(app, cgroup.child('inner')))
     const bystander = own(await start(app, ['pause']))
     await serve(node, cgroup)
-    expect(statesOf(a, b, bystander)).toEqual(['S', 'S', 'S'])
+    await settledServing(node, ['S', 'S', 'S'], a, b, bystander)
     await node.event('stops', { name: 'pod', epoch: 1 })
     await settled(['T', 'T', 'S'], a, b, bystander)
     await eventually(() => expect(node.sentinel.stderr()).toContain('"msg":"a primary is stopped"'))
@@ -68,9 +86,8 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     const late = own(await startIn(app, cgroup.child('later')))
     process.kill(a.pid, 'SIGCONT')
     await settled(['T', 'T', 'T'], a, b, late)
-    await node.answered()
+    await settledServing(node, ['S', 'S', 'S'], a, b, late)
     await node.event('serves', {})
-    await settled(['S', 'S', 'S'], a, b, late)
     await node.event('stops', {})
     await settled(['T', 'T', 'T', 'S'], a, b, late, bystander)
   })
@@ -118,8 +135,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     process.kill(other.pid, 'SIGCONT')
     await settled(['T', 'T', 'T'], a, job, other)
     await moment()
-    await node.answered()
-    await settled(['S', 'T', 'S'], a, job, other)
+    await settledServing(node, ['S', 'T', 'S'], a, job, other)
   })
 
   test('D8.freeze: the next sentinel keeps stopped what was, and resumes exactly that', async () => {
@@ -141,8 +157,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await moment()
     expect(statesOf(a, job, startedBetween)).toEqual(['T', 'T', 'T'])
     await next.event('stops', { name: 'pod', epoch: 1 })
-    expect(await next.answered()).toBe('ok')
-    await settled(['S', 'T', 'S'], a, job, startedBetween)
+    await settledServing(next, ['S', 'T', 'S'], a, job, startedBetween)
     expect(await next.ask('unprimary', { name: 'pod' })).toBe('ok')
     await eventually(() => expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe(''))
   })
@@ -172,8 +187,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await node.ask('tree-continue', processOf(restored.pid))
     await moment()
     expect(statesOf(a, restored)).toEqual(['T', 'T'])
-    await node.answered()
-    await settled(['S', 'S'], a, restored)
+    await settledServing(node, ['S', 'S'], a, restored)
   })
 
   test('D8.freeze: what a tracer from elsewhere holds gets no signal, and stops when that lets go of it', async () => {
@@ -192,10 +206,9 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     {
       await using tracer = await start(app, ['trace', String(b.pid)])
       await eventually(() => expect(tracer.stdout()).toBe('ready\n'))
-      await node.answered()
-      await settled(['S', 't'], a, b)
+      await settledServing(node, ['S', 't'], a, b)
     }
-    await settled(['S', 'S'], a, b)
+    await settledServing(node, ['S', 'S'], a, b)
   })
 
   test('D8.freeze: a tree that is frozen can be killed', async () => {
@@ -216,7 +229,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       await serve(node, cgroup)
       const agent = await node.sentinel.connect()
       const deadline = end === 'deadline' ? timeout : FOREVER
-      expect((await agent.ask('stop', { name: 'n', deadline, cgroup: cgroup.path })).word).toBe('stopped')
+      await stopServing(node, { name: 'n', deadline, cgroup: cgroup.path }, agent)
       await node.event('stops', {})
       if (end === 'continue') expect((await agent.ask('continue', { name: 'n' })).word).toBe('continued')
       if (end === 'keep') expect((await agent.ask('keep', { name: 'n', deadline: 1 })).word).toBe('kept')
@@ -230,8 +243,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       await eventually(over)
       await moment()
       expect(statesOf(a)).toEqual(['T'])
-      await node.answered()
-      await settled(['S'], a)
+      await settledServing(node, ['S'], a)
     },
   )
 
@@ -241,7 +253,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     const a = own(await startIn(app, cgroup))
     await serve(node, cgroup)
     const stop = { name: 'n', deadline: FOREVER, cgroup: cgroup.path }
-    expect(await node.ask('stop', stop)).toBe('stopped')
+    await stopServing(node, stop)
     await node.event('stops', {})
     expect(await node.ask('stop', { ...stop, name: 'm' })).toBe('refused fenced')
     await node.answered()
@@ -249,7 +261,7 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
     await moment()
     expect(statesOf(a)).toEqual(['T'])
     expect(await node.ask('continue', { name: 'n' })).toBe('continued')
-    await settled(['S'], a)
+    await settledServing(node, ['S'], a)
     await node.event('stops', {})
     await settled(['T'], a)
     expect(await node.ask('stop', stop)).toBe('refused fenced')
@@ -276,15 +288,14 @@ describe.skipIf(cannotCgroup !== undefined)(`a primary that may not serve ${cann
       'refused no-answers',
     )
     expect(statesOf(a)).toEqual(['T'])
-    expect(await node.answered()).toBe('ok')
-    await settled(['S'], a)
+    await settledServing(node, ['S'], a)
     await node.event('serves', { epoch: 1 })
     await node.event('stops', { epoch: 1 })
-    const acknowledged = node.ask('primary', primary([api], { cgroup: cgroup.path, epoch }))
-    await node.event('alone', { epoch })
-    expect(await node.answered({ epoch })).toBe('ok')
-    expect(await acknowledged).toBe('ok')
-    await settled(['S'], a)
+    await acknowledge(node, cgroup, epoch)
+    await eventually(async () => {
+      expect(await node.answered({ epoch })).toBe('ok')
+      expect(statesOf(a)).toEqual(['S'])
+    })
     expect(await node.answered({ epoch: 1 })).toBe('absent')
   })
 })

@@ -130,43 +130,66 @@ describe.skipIf(cannotNetwork !== undefined).each([
   })
 
   describe('a grave that lasts for a time', () => {
-    const lasts = 1_500
+    /** True if a grave of this length, closed after `from`, is closed still. The kernel may round its end. */
+    const isClosed = (from: number, lasts: number) => performance.now() - from < lasts - 100
 
-    test('D7.grave: opens by itself where nobody says a word, and lets in what runs there', async () => {
+    /** Returns false if this process was too slow to see the grave before it opened. */
+    async function opensByItself(lasts: number): Promise<boolean> {
       await using sentinel = await startSentinel(program)
       await using network = await createNetwork(app)
       const client = await sentinel.connect()
       const dead = await serve(network.pod, 'dead')
       await dig(client, network, 'p', dead.pid, { lasts })
+      const died = performance.now()
       process.kill(dead.pid, 'SIGKILL')
       await client.line(line => line.word === 'died')
       await dead.exit
       await client.close()
       await serve(network.pod, 'impostor')
-      expect(ask(network, 'tcp')).toBe(refused)
+      const answer = ask(network, 'tcp')
+      if (!isClosed(died, lasts)) return false
+      expect(answer).toBe(refused)
       await eventually(() => expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1'))
       // A server runs again, but the death remains a death.
       const next = await sentinel.connect()
+      const buried = performance.now()
       expect((await next.ask('bury', { name: 'p' })).word).toBe('closed')
-      expect(ask(network, 'tcp')).toBe(refused)
+      const last = ask(network, 'tcp')
+      if (!isClosed(buried, lasts)) return false
+      expect(last).toBe(refused)
+      return true
+    }
+
+    test('D7.grave: opens by itself where nobody says a word, and lets in what runs there', async () => {
+      for (let lasts = 1_500; !(await opensByItself(lasts)); ) lasts *= 2
     })
 
     test('stays closed for as long as it is buried again, and for ever where it is said so', async () => {
+      const lasts = 1_500
       await using sentinel = await startSentinel(program)
       await using network = await createNetwork(app)
       const client = await sentinel.connect()
       const dead = await serve(network.pod, 'dead')
       await dig(client, network, 'p', dead.pid, { lasts })
+      let from = performance.now()
       process.kill(dead.pid, 'SIGKILL')
       await client.line(line => line.word === 'died')
       await dead.exit
       await serve(network.pod, 'impostor')
-      for (let round = 0; round < 4; round++) {
+      for (let rounds = 0; rounds < 4; ) {
         await new Promise(resolve => setTimeout(resolve, lasts / 2))
-        expect(ask(network, 'tcp')).toBe(refused)
+        const answer = ask(network, 'tcp')
+        const closed = isClosed(from, lasts)
+        if (closed) expect(answer).toBe(refused)
+        // Where this process was too late, the grave may have opened between.
+        rounds = closed ? rounds + 1 : 0
+        from = performance.now()
         await client.ask('bury', { name: 'p' })
       }
-      expect((await client.ask('grave', { name: 'p', heir: network.heir.address })).word).toBe('closed')
+      await eventually(async () => {
+        await client.ask('bury', { name: 'p' })
+        expect((await client.ask('grave', { name: 'p', heir: network.heir.address })).word).toBe('closed')
+      })
       await new Promise(resolve => setTimeout(resolve, lasts * 1.3))
       expect(ask(network, 'tcp')).toBe(refused)
     })

@@ -232,9 +232,12 @@ describe.skipIf(why !== undefined)(`what a sentinel costs ${why ?? ''}`, () => {
     await using watched = await start(app, ['pause'])
     const client = await sentinel.connect()
     await client.ask('watch', { name: 'x', ...processOf(watched.pid) })
-    const before = statusField(sentinel.pid, 'voluntary_ctxt_switches')
-    await new Promise(resolve => setTimeout(resolve, 2000))
-    expect(statusField(sentinel.pid, 'voluntary_ctxt_switches')).toBe(before)
+    // It may not have gone to sleep yet after the request.
+    await eventually(async () => {
+      const before = statusField(sentinel.pid, 'voluntary_ctxt_switches')
+      await new Promise(resolve => setTimeout(resolve, 2000))
+      expect(statusField(sentinel.pid, 'voluntary_ctxt_switches')).toBe(before)
+    }, 30_000)
   })
 
   test('it runs before others, and what it spawns does not', async () => {

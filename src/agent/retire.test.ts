@@ -102,7 +102,7 @@ test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
       void sentinel.answered({ name: 'pod', term, run, sentNs: process.hrtime.bigint() })
     })
     await sentinel.guard({
-      ...{ name: 'pod', slot: 'default.web-0.0123abcd', term: 1, version: 1, timeoutMs: 600 },
+      ...{ name: 'pod', slot: 'default.web-0.0123abcd', term: 1, version: 1, timeoutMs: 5_000 },
       ...{ voters: [`API/${run}`], netns: await refOf(hostFs, app.pid), cgroups: [cgroup.path] },
     })
     await vi.waitFor(async () => expect(await state()).toBe('T'))

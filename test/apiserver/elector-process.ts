@@ -1,6 +1,6 @@
 /**
- * A process that takes part in an election: argv is kubeconfig, namespace, lease, identity. Reports its terms on
- * stdout.
+ * A process that takes part in an election: argv is kubeconfig, namespace, lease, identity, times as JSON. Reports its
+ * terms on stdout.
  */
 import { createApi } from '../../src/kube/api.ts'
 import { systemClock } from '../../src/kube/clock.ts'
@@ -9,7 +9,7 @@ import { createElector } from '../../src/kube/election.ts'
 import { silentLog } from '../../src/kube/log.ts'
 import { systemRandom } from '../../src/kube/random.ts'
 
-const [kubeconfig, namespace, name, identity] = process.argv.slice(2) as [string, string, string, string]
+const [kubeconfig = '', namespace = '', name = '', identity = '', times = '{}'] = process.argv.slice(2)
 const api = createApi({ connection: await loadConnection({ kubeconfig }) })
 const elector = createElector({
   api,
@@ -19,6 +19,7 @@ const elector = createElector({
   clock: systemClock,
   random: systemRandom,
   log: silentLog,
+  ...JSON.parse(times),
 })
 const end = new AbortController()
 process.once('SIGTERM', () => end.abort())

@@ -31,6 +31,10 @@ afterAll(async () => {
 
 const nextLease = () => `lease-${++count}`
 const lease = (name: string) => api.get(leases, { namespace, name })
+/** A pause of a busy machine ends no term. */
+const long = { leaseDurationMs: 10_000, renewDeadlineMs: 8_000 }
+/** For a leader whose term is to expire: no longer than a test has to wait. */
+const short = { leaseDurationMs: 4_000, renewDeadlineMs: 3_500 }
 /** A candidate in this process. */
 const join = (name: string, identity: string) => {
   const end = new AbortController()
@@ -43,6 +47,7 @@ const join = (name: string, identity: string) => {
     clock: systemClock,
     random: systemRandom,
     log: silentLog,
+    ...long,
   })
   const run = elector.run({
     onStarted: (stop, lost) =>
@@ -61,11 +66,11 @@ const join = (name: string, identity: string) => {
 }
 
 /** A candidate in a process of its own. */
-const spawnCandidate = (name: string, identity: string) => {
+const spawnCandidate = (name: string, identity: string, times: typeof long) => {
   const script = new URL('elector-process.ts', import.meta.url).pathname
   const child: ChildProcess = spawn(
     process.execPath,
-    [script, adminKubeconfig(), namespace, name, identity],
+    [script, adminKubeconfig(), namespace, name, identity, JSON.stringify(times)],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
     },
@@ -86,7 +91,7 @@ test('one of two leads, and the API server takes the record', async () => {
   await eventually(() => expect(a.elector.isLeader()).toBe(true))
   const b = join(name, 'b')
   const first = await lease(name)
-  expect(first.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 2, leaseTransitions: 0 })
+  expect(first.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 10, leaseTransitions: 0 })
   expect(first.spec?.renewTime).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
   // Alive: the Lease is renewed by the same holder.
   await eventually(async () => {
@@ -113,7 +118,7 @@ test('a candidate that leaves gives the lease back, and the next one takes it', 
 
 test('SIGKILL of the leader: the standby takes over', async () => {
   const name = nextLease()
-  const { child, lines, exited } = spawnCandidate(name, 'child')
+  const { child, lines, exited } = spawnCandidate(name, 'child', short)
   await eventually(() => expect(lines).toContain('leading'))
   const b = join(name, 'b')
   await eventually(() => expect(b.elector.leader()).toBe('child'))
@@ -125,7 +130,7 @@ test('SIGKILL of the leader: the standby takes over', async () => {
 
 test('SIGTERM of the leader: it releases before it exits', async () => {
   const name = nextLease()
-  const { child, lines, exited } = spawnCandidate(name, 'child')
+  const { child, lines, exited } = spawnCandidate(name, 'child', long)
   await eventually(() => expect(lines).toContain('leading'))
   child.kill('SIGTERM')
   expect(await exited).toEqual([0, null])
@@ -135,7 +140,7 @@ test('SIGTERM of the leader: it releases before it exits', async () => {
 
 test('a leader that was frozen wakes up knowing that it leads no more', async () => {
   const name = nextLease()
-  const { child, lines } = spawnCandidate(name, 'child')
+  const { child, lines } = spawnCandidate(name, 'child', short)
   await eventually(() => expect(lines).toContain('leading'))
   const b = join(name, 'b')
   await eventually(() => expect(b.elector.leader()).toBe('child'))

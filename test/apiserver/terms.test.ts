@@ -105,8 +105,8 @@ it('a primary that dies during a long scale-up is replaced long before its end',
     const heir = await stage.api.get(pods, { namespace: stage.namespace, name: hot?.metadata.name ?? '' })
     expect(heir.metadata.labels?.['type']).toBe('primary')
   })
-  // At 32 creations in half a second, the whole pass takes a quarter of a minute.
-  expect(slow.hits).toBeLessThan(250)
+  // The pass that creates 1,000 pods is not over.
+  expect(slow.hits).toBeLessThan(900)
 })
 
 it('a leader that receives SIGTERM during a long pass ends that pass and exits', async () => {

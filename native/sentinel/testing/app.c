@@ -6,7 +6,8 @@
  *	app ask tcp|udp ADDRESS PORT prints the answer, or `error N`
  *	app talk ADDRESS PORT        sends one UDP datagram for each line of standard input; prints each answer
  *	app tree [MARK]              starts a child, a grandchild, an orphan, and an orphan with a session of its own;
- *	                             prints pids seen from the innermost namespace, then pauses
+ *	                             prints pids seen from the innermost namespace, then pauses; its own process takes the
+ *	                             name `whole` when both orphans have lost their parents
  *	app forks COUNT              keeps COUNT children, replacing each as it dies; never ends
  *	app crowd COUNT FILE         writes its pid into the file, a cgroup.procs, and starts COUNT children, which pause and
  *	                             end with it; prints `ready`
@@ -172,6 +173,7 @@ static int tree(void)
 	child_that(grandchild);
 	waitpid(child_that(orphan), NULL, 0);
 	waitpid(child_that(leaving_orphan), NULL, 0);
+	prctl(PR_SET_NAME, "whole");
 	pause_for_ever();
 }
 

@@ -75,7 +75,7 @@ describe('the agents of two nodes: fences', () => {
         { slot: nameOf(), term: 1, timeoutMs: 5_000, node: 'a', run: runs.a, isDenied: false },
       ]),
     )
-    expect([...b.voters.peers.keys()]).toEqual(['a'])
+    await vi.waitFor(() => expect([...b.voters.peers.keys()]).toEqual(['a']))
     agentB.onVoting({ type: 'silent', slot: nameOf(), term: 1 })
     await vi.waitFor(() => expect(saidBy('b')?.silentTerm).toBe(1))
     cluster.setLease(fenced({ version: 2, voters: [apiServerVoter({ uid: 'a', silences: 0 })] }))

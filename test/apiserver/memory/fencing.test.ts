@@ -57,13 +57,14 @@ const silencesOf = async () =>
   Number((await reportOf(source)).metadata.annotations?.[silencesAnnotation] ?? 0)
 
 /** Creates a set with one primary, whose sentinel has acknowledged its voters. */
-async function armed(name: string) {
+async function armed(name: string, timeoutSeconds = 1) {
+  const failover = { nodeTimeout: `${timeoutSeconds}s` }
   await api.create(
     backupPodSets,
     {
       ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'BackupPodSet', metadata: { name } },
       spec: {
-        ...{ replicas: 1, hotBackups: 1, checkpoint: { copies: 1 }, failover: { nodeTimeout: '1s' } },
+        ...{ replicas: 1, hotBackups: 1, checkpoint: { copies: 1 }, failover },
         template: { spec: { containers: [{ name: 'app', image: 'app' }] } },
       },
     },
@@ -73,7 +74,7 @@ async function armed(name: string) {
     const lease = await leaseOf(name)
     const { status } = await api.get<BackupPodSet>(backupPodSets, { namespace, name })
     expect(status?.slots).toMatchObject([{ protection: 'Frozen' }])
-    expect(lease).toMatchObject({ node: source, fence: { isArmed: true, timeoutMs: 1_000 } })
+    expect(lease).toMatchObject({ node: source, fence: { isArmed: true, timeoutMs: timeoutSeconds * 1_000 } })
     expect(lease.fence?.voters).toHaveLength(2)
     return lease
   })
@@ -117,7 +118,8 @@ it('D8.fenced: the voters of a silent node fence its primary off, the API server
 })
 
 it('D8.heard: a primary whose agent writes on keeps its slot, and gets a new term from voters that did not hear it', async () => {
-  const before = await armed('heard')
+  // Longer than a pause of this process: its agents write no report meanwhile.
+  const before = await armed('heard', 5)
   const silences = await silencesOf()
   agents.unheard.add(source)
   const lease = await eventually(async () => {

@@ -650,23 +650,29 @@ describe('Services', () => {
     expect(service.metadata.ownerReferences?.[0]?.name).toBe('served')
     const before = await Promise.all(names.map(sliceOf))
     const seen = new AbortController()
+    const added: string[] = []
     const writes: string[] = []
     const watching = (async () => {
       const query = { namespace, labelSelector: `${labels.set}=served` }
       try {
-        for await (const event of api.watch(endpointSlices, query, { signal: seen.signal }))
+        for await (const event of api.watch(endpointSlices, query, { signal: seen.signal })) {
+          if (event.type === 'ADDED') added.push(event.object.metadata.name)
           if (event.type === 'MODIFIED')
             writes.push(
               `${event.object.metadata.name} ${event.object.endpoints?.map(({ addresses }) => addresses.join()).join()}`,
             )
+        }
       } catch (error) {
         if (!seen.signal.aborted) throw error
       }
     })()
+    // A watch that begins later shows a slice as the failover has left it.
+    await eventually(() => expect(added.toSorted()).toEqual(names.toSorted()))
     await agents.declareDead(lost.holder.name)
     await eventually(async () => expect(await addressesOf(names[1] ?? '')).toEqual([lost.heir?.ip]))
     const after = await covered(ref, 2, 2)
     await eventually(async () => expect(await podsOf(ref, 'retired')).toEqual([]))
+    await eventually(() => expect(writes.length).toBeGreaterThanOrEqual(2))
     seen.abort()
     await watching
     const other = (await holderOf(ref, 1)).status?.podIP
