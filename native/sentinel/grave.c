@@ -76,26 +76,29 @@ static int look_around(void *context, const struct network *network)
 	return -1;
 }
 
-/*
- * The kernel keeps a connection that the dead app has reset or refused for ten seconds, and lets a client that connects again from
- * the same port pass by the redirect. In the network of another user namespace this setting is missing or read-only: there
- * grave_sweep() has to do.
- */
-static int forget_resets(void)
-{
-	int error = write_setting("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close", "0");
-
-	return error == ENOENT || error == EACCES ? 0 : error;
-}
-
+/* The descriptor stays with this network. */
 static int forward(void *context, const struct network *network)
 {
-	(void)context;
+	struct grave *grave = context;
+
 	(void)network;
-	errno = forget_resets();
-	if (!errno)
-		errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
+	grave->resets = open("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close", O_WRONLY | O_CLOEXEC);
+	errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
 	return errno ? -1 : 0;
+}
+
+/*
+ * The kernel keeps a connection that the dead app has reset for ten seconds, and lets a client that connects again from the same
+ * port pass by the redirect. So connections that are reset later are forgotten at once, and grave_sweep() removes earlier ones. In
+ * the network of another user namespace the setting is missing or read-only: there the sweep has to do.
+ */
+static void keep_resets(const struct grave *grave, bool kept)
+{
+	static const char usual[] = "10", none[] = "0";
+
+	/* The pod may be gone. */
+	if (grave->resets >= 0 && pwrite(grave->resets, kept ? usual : none, kept ? 2 : 1, 0) < 0 && errno != ENOENT)
+		log_failure("connections that a dead app has reset may go on", errno);
 }
 
 /* False with errno. */
@@ -111,8 +114,11 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 	rules_prepare(&batch, bytes, sizeof bytes, grave->state == GRAVE_CLOSED ? grave->heir : 0);
 	error = committer_commit(grave->committer, &batch, PATIENT_NS);
 	/* Last: the pod must not forward before the rules exist, and with them connection tracking does. */
-	if (!error && network_enter(process, forward, NULL) == 0)
+	if (!error && network_enter(process, forward, grave) == 0) {
+		if (grave->state == GRAVE_CLOSED)
+			keep_resets(grave, false);
 		return true;
+	}
 	if (error)
 		errno = error;
 	return false;
@@ -127,6 +133,7 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 
 	if (!grave)
 		return NULL;
+	grave->resets = -1;
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
 	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
 	grave->heir = heir;
@@ -199,6 +206,7 @@ int grave_close(struct grave *grave)
 	if (!grave_settle(grave))
 		return grave->later == GRAVE_CLOSED ? EINPROGRESS : EBUSY;
 	error = grave->state == GRAVE_CLOSED ? 0 : change(grave, &grave->close, GRAVE_CLOSED);
+	keep_resets(grave, false);
 	if (error)
 		grave->state = GRAVE_FAILED;
 	return error;
@@ -218,6 +226,7 @@ int grave_open(struct grave *grave)
 	if (!grave_settle(grave))
 		return EBUSY;
 	grave->wanted = false;
+	keep_resets(grave, true);
 	return grave->state == GRAVE_CLOSED ? change(grave, &grave->open, GRAVE_READY) : 0;
 }
 
@@ -225,6 +234,8 @@ void grave_free(struct grave *grave)
 {
 	if (!grave)
 		return;
+	if (grave->resets >= 0)
+		close(grave->resets);
 	committer_free(grave->committer);
 	free(grave);
 }

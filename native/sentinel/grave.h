@@ -22,6 +22,7 @@ struct grave {
 	bool wanted; /* a client or a death has closed it, and none has opened it since */
 	struct committer *committer; /* keeps the namespace alive until grave_free() */
 	struct network network;
+	int resets; /* the setting of how long the kernel keeps a connection that was reset; -1: there is none */
 	struct addresses addresses; /* the pod's addresses */
 	uint32_t heir; /* network byte order */
 	struct batch close, open;
