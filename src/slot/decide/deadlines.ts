@@ -35,7 +35,7 @@ export const watchLagMs = 5_000
 export const answersMs = 10_000
 
 /**
- * An agent that is waited for longer than this has written since the wait began, or its voters decide about its primary,
- * ms. Longer than `timelyMs`, because a last report may arrive just after the beginning.
+ * An agent that is waited for longer than this has seen what the wait is for and written since, or its voters decide about its
+ * primary, ms. Longer than `timelyMs`, because its last report may be from before it saw that.
  */
-export const outOfReachMs = timelyMs + 3_000
+export const outOfReachMs = timelyMs + watchLagMs + 1_000

@@ -14,8 +14,8 @@ describe('D8.gone: a primary whose pod was deleted by force', () => {
   const since = (_: string, isOpen: boolean) => (isOpen ? 1_000 : undefined)
 
   it('may run until its agent says that it has ended it', () => {
-    expect(goneBy(lease, undefined, since)).toBe(16_000)
-    expect(goneBy(lease, 'uid-of-another', since)).toBe(16_000)
+    expect(goneBy(lease, undefined, since)).toBe(19_000)
+    expect(goneBy(lease, 'uid-of-another', since)).toBe(19_000)
     expect(goneBy(lease, holder.uid, since)).toBeUndefined()
   })
 
