@@ -110,7 +110,9 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
       const lease = present.snapshot.slots.find(({ holder }) => holder.uid === uid)
       if (lease === undefined) return false
       const now = await tools.inquiry.lease(lease, until)
-      return now === undefined || now.holder.uid === uid
+      if (now !== undefined) return now.holder.uid === uid && now.ending !== uid
+      const pod = present.podOf(uid)
+      return pod !== undefined && (await tools.inquiry.isThere(pod, until))
     },
     ask: platform.askApi ?? (async () => undefined),
   })

@@ -112,15 +112,17 @@ function tellBudgets({ metrics, status }: Resources, { store, disk }: Node, late
 }
 
 async function toolsOf(
-  { options, caches, identity, heartbeatKey, recorder, urgentApi, log }: Resources,
+  { options, caches, identity, heartbeatKey, recorder, api, urgentApi, log }: Resources,
   { driver, sentinel, store, programs, volatile }: Node,
   { peers, metrics, late }: { peers: Peers; metrics: AgentMetrics; late: Late },
   signal: AbortSignal,
 ): Promise<NodeCapabilities> {
   const election = { ...operatorElection, namespace: options.operatorNamespace }
-  const inquiry = createInquiry({ api: urgentApi, node: options.node, election, clock })
+  const about = { node: options.node, election, clock }
+  const inquiry = createInquiry({ api: urgentApi, ...about })
   const sever = createSever(programs.directory)
   return {
+    unhurried: createInquiry({ api, ...about }),
     ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client, go: peers.client.go },
     sign: createSigner(identity.key),
     heartbeatKey: heartbeatKey.with,

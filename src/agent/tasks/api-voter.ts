@@ -42,6 +42,8 @@ export function createApiVoter(options: ApiVoterOptions): ApiVoter {
   let isAsking = false
   /** By pod and term: when the sentinel has asked. */
   const asked = new Map<string, Alone & { readonly at: number }>()
+  /** Pods whose Lease is being read: the next answer does not wait for it. */
+  const looking = new Set<string>()
   const keyOf = ({ name, term }: Alone) => `${name} ${term}`
 
   const tell = async ({ run, sentNs }: ApiAnswer): Promise<void> => {
@@ -54,8 +56,17 @@ export function createApiVoter(options: ApiVoterOptions): ApiVoter {
    * server: by a handover, of which this agent has not heard yet.
    */
   const tellOf = async ({ name, term }: Alone, answer: ApiAnswer): Promise<void> => {
-    if (fenced.has(name) && !(await isStillCalled(name, signal))) return
+    if (fenced.has(name) && !(await looks(name))) return
     await sentinel.answered({ name, term, ...answer }, signal)
+  }
+  const looks = async (name: string): Promise<boolean> => {
+    if (looking.has(name)) return false
+    looking.add(name)
+    try {
+      return await isStillCalled(name, signal)
+    } finally {
+      looking.delete(name)
+    }
   }
   const orLog = (error: unknown) => {
     if (!signal.aborted) log.warn({ err: error }, 'cannot bring an answer of the API server to the sentinel')
@@ -67,11 +78,11 @@ export function createApiVoter(options: ApiVoterOptions): ApiVoter {
       if (isAsking) return
       isAsking = true
       void ask(timeoutMs * share, signal)
-        .then(answer => answer && tell(answer))
-        .catch(orLog)
         .finally(() => {
           isAsking = false
         })
+        .then(answer => answer && tell(answer))
+        .catch(orLog)
     },
     answered(answer) {
       for (const [key, { at }] of asked) if (clock.monotonic() - at >= recentMs) asked.delete(key)

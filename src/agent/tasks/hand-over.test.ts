@@ -132,6 +132,22 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBeLessThanOrEqual(dumps + 3)
     })
 
+    it('D7.handed-over: stands on where the API server says that its successor is called, though no watch has told it yet', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      cluster.setLease(atFirst())
+      cluster.setLease(called(), false)
+      await vi.waitFor(() => expect(saidBy('a')?.standsForSeconds).toBeUndefined())
+      await sleep(100)
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
     it('and the primary goes on as before when nobody is called after all', async () => {
       await start('a', a)
       await start('b', b)

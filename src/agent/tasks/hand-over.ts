@@ -1,5 +1,7 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { isKubeError } from '../../kube/errors.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
@@ -70,18 +72,45 @@ export async function handOver(
     // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.
     resumeProbes()
     const endsWithAgent = signal.aborted && !(signal.reason instanceof NotWanted)
-    if (!isPromised || !endsWithAgent) await takeBack(work, task)
+    if (!isPromised || !endsWithAgent) await takeBack(work, task, isPromised)
   }
 }
 
-/** Resumes a primary on whose stop an operator counted. */
-async function takeBack(work: HandOverContext, { pod, lease }: TaskOf<'handOver'>): Promise<void> {
+/**
+ * Resumes a primary on whose stop an operator may have counted.
+ * @param isPromised its stop was reported: another pod may have the slot, which no watch has told yet.
+ */
+async function takeBack(work: HandOverContext, task: TaskOf<'handOver'>, isPromised: boolean): Promise<void> {
+  const { pod, lease } = task
   const slot = slotName(lease)
   work.progress.standing(slot, undefined)
   // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends
   // it. A primary that must end first stays stopped, too: changes that it makes now would be lost.
-  if (work.slotHeldBy(pod.uid) === slot && !work.isToEnd(pod.uid)) await letGo(work, nameOf(pod))
+  if (work.slotHeldBy(pod.uid) !== slot || work.isToEnd(pod.uid)) return
+  if (!isPromised || (await isStillIts(work, task))) await letGo(work, nameOf(pod))
 }
+
+/** Without an answer of the API server the sentinel resumes the primary at the end of its stop, or its voters do not. */
+async function isStillIts(
+  { inquiry, clock }: Pick<TaskContext, 'inquiry' | 'clock'>,
+  { pod, lease }: TaskOf<'handOver'>,
+): Promise<boolean> {
+  const { signal } = new AbortController()
+  const until = clock.monotonic() + handoverSlackMs
+  while (clock.monotonic() < until)
+    try {
+      return isOf(pod.uid, lease, await inquiry.lease(lease, signal))
+    } catch (error) {
+      if (!isKubeError(error)) throw error
+      await clock.sleep(askAgainMs)
+    }
+  return false
+}
+
+const askAgainMs = 250
+
+const isOf = (uid: string, { incarnation }: SlotLease, now: SlotLease | undefined): boolean =>
+  now?.holder.uid === uid && now.incarnation === incarnation && now.ending !== uid
 
 /**
  * Resumes a primary that an earlier agent has left stopped, and that is not to be handed over any more. Asks the API
@@ -98,8 +127,7 @@ export async function letEarlierGo(
   const name = nameOf(pod)
   if (!(await isThere(work.sentinel, name))) return
   const now = await work.inquiry.lease(lease, signal)
-  const isIts = now?.holder.uid === pod.uid && now.incarnation === lease.incarnation && now.ending !== pod.uid
-  if (isIts && now.handover === undefined) await letGo(work, name)
+  if (isOf(pod.uid, lease, now) && now?.handover === undefined) await letGo(work, name)
 }
 
 const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: string): Promise<boolean> => {

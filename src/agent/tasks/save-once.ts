@@ -25,6 +25,7 @@ export type SaveContext = Pick<
   | 'measureVolumes'
   | 'draftBytes'
   | 'inquiry'
+  | 'unhurried'
   | 'clock'
 >
 
@@ -43,8 +44,11 @@ interface SaveOptions {
   readonly isValid?: (pod: PodView) => boolean
 }
 
-/** How long the API server may take to say whether the pod is being deleted, ms. */
-const answersMs = 500
+/**
+ * How long the API server may take to say whether the pod is being deleted, ms. A primary that stands for its successor waits for
+ * the answer, and any other runs again.
+ */
+const answersMs = { standing: 500, running: 2_000 } as const
 
 /** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
 const baseAndNewest = 2
@@ -100,7 +104,7 @@ export async function saveOnce(
           onStopped: () => {
             stopped = work.clock.monotonic()
             // `isValid` judges a pod that is known to be deleted.
-            if (!isLast) isEnding = isKnownToEnd(work, pod, signal)
+            if (!isLast) isEnding = isKnownToEnd(work, pod, isFinal, signal)
           },
           signal,
         }),
@@ -140,17 +144,18 @@ export async function saveOnce(
  * no: then the kubelet is most likely cut off as well, and does not know of a deletion.
  */
 async function isKnownToEnd(
-  { inquiry, clock }: Pick<SaveContext, 'inquiry' | 'clock'>,
+  { inquiry, unhurried, clock }: Pick<SaveContext, 'inquiry' | 'unhurried' | 'clock'>,
   pod: PodView,
+  isFinal: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
   const over = new AbortController()
   const late = AbortSignal.any([signal, over.signal])
   try {
-    return await Promise.race([
-      inquiry.isThere(pod, late).then(isThere => !isThere),
-      clock.sleep(answersMs, late).then(() => false),
-    ])
+    // An aborted request would cost the connection.
+    const asked = (isFinal ? inquiry : unhurried).isThere(pod, signal).then(isThere => !isThere)
+    const waits = clock.sleep(isFinal ? answersMs.standing : answersMs.running, late).then(() => false)
+    return await Promise.race([asked, waits])
   } catch {
     return false
   } finally {

@@ -67,6 +67,8 @@ export interface NodeCapabilities {
   readonly driver: MemoryDriver
   readonly sentinel: TaskSentinel
   readonly inquiry: Inquiry
+  /** Questions to the API server that may wait, so they leave the urgent connections alone. */
+  readonly unhurried: Pick<Inquiry, 'isThere'>
   readonly store: GenerationStore
   readonly peers: Pick<PeerClient, 'pull'>
   /** Turns of the node's checkpoints. */

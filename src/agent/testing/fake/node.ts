@@ -86,6 +86,7 @@ function toolsOf(
     sentinel: fakeSentinel(memory),
     heartbeatKey: ({ key }) => (key === 'none' ? undefined : key),
     inquiry: fakeInquiry(cluster, node),
+    unhurried: fakeInquiry(cluster, node),
     store,
     peers: { pull: (slot, { address }, _, signal) => pull(cluster, address, store, slot, signal) },
     async go({ address }, request, _, onSend) {
