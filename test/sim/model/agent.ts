@@ -149,11 +149,12 @@ function toolsOf(
   given: Pick<NodeCapabilities, 'driver' | 'sentinel' | 'store' | 'peers'>,
 ): NodeCapabilities {
   const { machine, volatile, api, kubelet } = options
+  const inquiry = createInquiry({ api, node: machine.name, election: operatorElection, clock })
   return {
     ...{ ...given, node: machine.name, metrics, clock, log },
     // A secret of these two machines.
     heartbeatKey: ({ key }) => [machine.fingerprint, key].sort().join(' '),
-    inquiry: createInquiry({ api, node: machine.name, election: operatorElection, clock }),
+    ...{ inquiry, unhurried: inquiry },
     inheritedConnections: { begin: () => undefined },
     gates: {
       async tell({ uid }, containerId, line) {

@@ -1,7 +1,7 @@
 /** Guards that keep a slot from having two primaries: docs/adr/0128-fencing.md. */
 import type { Command } from '../model/commands.ts'
 import type { Mutant, Mutation } from './mutant.ts'
-import { bySeeds, onEachNode, type Steps, wait } from './scenarios.ts'
+import { bySeeds, onEachNode, type Steps, takenBackUnasked, wait } from './scenarios.ts'
 
 const voted = { nodeTimeoutMs: 3_000, hotBackups: 1 }
 
@@ -15,8 +15,8 @@ const deaf = (node: number, forMs: number): Steps =>
 /** The API server's answer resumes a stopped primary without another look at its Lease. */
 const answeredUnasked: Mutation = {
   file: 'src/agent/tasks/api-voter.ts',
-  find: 'if (fenced.has(name) && !(await isStillCalled(name, signal))) return',
-  replace: 'if (fenced.has(name) && isStillCalled === undefined) return',
+  find: 'if (fenced.has(name) && !(await looks(name))) return',
+  replace: 'if (fenced.has(name) && looks === undefined) return',
 }
 
 export const ofFence: readonly Mutant[] = [
@@ -260,7 +260,7 @@ export const ofFence: readonly Mutant[] = [
     finding: 'found 44',
     name: 'answered-after-handover',
     what: 'the API server answers a stopped primary whose slot was handed over while its node was cut off',
-    mutations: [answeredUnasked],
+    mutations: [answeredUnasked, takenBackUnasked],
     scenarios: bySeeds([0, 1, 2], voted, [
       [0, { type: 'pauseSet', forMs: 4_331 }],
       [3_182, { type: 'lagAgent', node: 4, resource: 'pods', lagMs: -1, forMs: 18_986 }],

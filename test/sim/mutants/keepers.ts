@@ -262,10 +262,10 @@ export const ofKeepers: readonly Mutant[] = [
       leavesUntold,
     ],
     // Its first memory is saved while the node is cut off.
-    scenarios: bySeeds([3], { hotBackups: 0 }, [
+    scenarios: bySeeds([19], { hotBackups: 0 }, [
       [0, { type: 'rollAgents' }],
-      [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],
-      [3_423, endApp()],
+      [2_522, { type: 'cutNode', node: 0, forMs: 9_272, apiOnly: false }],
+      [6_000, endApp()],
       [20_000, wait],
     ]),
   },
@@ -280,10 +280,10 @@ export const ofKeepers: readonly Mutant[] = [
         replace: 'return kept.length >= 0 ? kept : [...new Set(',
       },
     ],
-    scenarios: bySeeds([3], { hotBackups: 0 }, [
+    scenarios: bySeeds([19], { hotBackups: 0 }, [
       [0, { type: 'rollAgents' }],
-      [2_522, { type: 'cutNode', node: 0, forMs: 6_272, apiOnly: false }],
-      [3_423, endApp()],
+      [2_522, { type: 'cutNode', node: 0, forMs: 9_272, apiOnly: false }],
+      [6_000, endApp()],
       [5_050, { type: 'deletePod', pod: 0, force: true }],
       [20_000, wait],
     ]),
@@ -367,7 +367,7 @@ export const ofKeepers: readonly Mutant[] = [
     name: 'least-as-called',
     what: 'a pod that was called goes on with old memory, although another node has reported newer memory since',
     mutations: [leastAsCalled, onlyStuck, leavesUntold],
-    scenarios: bySeeds([22], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([56], { replicas: 2, hotBackups: 2, probes: false, unreadySeconds: 4 }, [
       [128, { type: 'cutNode', node: 0, forMs: 8_276, apiOnly: false }],
       [6_585, { type: 'cutNode', node: 0, forMs: 2_000, apiOnly: false }],
       [3, { type: 'handOver', primary: 0 }],
@@ -531,7 +531,7 @@ export const ofKeepers: readonly Mutant[] = [
     ],
     // The primary's node was cut off when it saved, and its agent ends. The holder loses its power.
     scenarios: bySeeds(
-      [8],
+      [9],
       {
         replicas: 2,
         hotBackups: 0,

@@ -18,6 +18,7 @@ import {
   onEachNode,
   type Steps,
   slow,
+  takenBackUnasked,
   wait,
 } from './scenarios.ts'
 
@@ -409,6 +410,7 @@ export const ofMemory: readonly Mutant[] = [
         find: 'isOfThis && monotonic() < until',
         replace: 'isOfThis',
       },
+      takenBackUnasked,
     ],
     // The previous primary is not deleted until its successor answers.
     scenarios: [0, 1].flatMap(node =>

@@ -19,6 +19,7 @@ import {
   type Steps,
   slow,
   startingIsAbsent,
+  takenBackUnasked,
   wait,
 } from './scenarios.ts'
 
@@ -245,6 +246,7 @@ export const ofOperator: readonly Mutant[] = [
         find: 'handover === before && present?.handoverRequestedAt !== undefined',
         replace: 'handover === before',
       },
+      takenBackUnasked,
     ],
     // The leader dies after its request, and the node of the primary cannot withdraw its report. The next leader reads
     // the report nine seconds late. The restore ends when the primary runs again.

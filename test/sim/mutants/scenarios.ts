@@ -38,6 +38,13 @@ export const atEach = (
   steps: (ms: number) => Steps,
 ): Scenario[] => moments.flatMap(ms => bySeeds(seeds, about, steps(ms)))
 
+/** A primary that stands for its successor resumes without another look at its Lease. That look hides errors of handovers. */
+export const takenBackUnasked: Mutation = {
+  file: 'src/agent/tasks/hand-over.ts',
+  find: 'if (!isPromised || (await isStillIts(work, task)))',
+  replace: 'if (!isPromised || isStillIts !== undefined)',
+}
+
 /**
  * A late successor is not ended before another one is called. Disables a safeguard that would mask the mutation beside
  * it.
