@@ -113,8 +113,9 @@ export async function saveOnce(
       onDumped?.()
       if (stopped !== undefined) frozenMs = work.clock.monotonic() - stopped
     })
+    const isOver = (await isEnding) === true
     const now = work.podOf(pod.uid)
-    if (now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid) || (await isEnding))
+    if (isOver || now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid))
       throw new AgentError('DumpVoid')
     const stored = await draft.commit(
       {
