@@ -46,6 +46,10 @@ export function isToEnd(snapshot: Snapshot, lease: SlotLease, pod: PodView): boo
   return (isThawed || isOnStage(snapshot, lease, pod)) && isAtStake(snapshot, lease)
 }
 
+/** Whether a later look at the Lease shows the pod as the primary of the same incarnation, and not as one that is to end. */
+export const isStillCalled = (uid: string, { incarnation }: SlotLease, now: SlotLease | undefined): boolean =>
+  now?.holder.uid === uid && now.incarnation === incarnation && now.ending !== uid
+
 /** Where the policy is unknown, the operator is assumed to call a successor. */
 export const isPaused = ({ policy }: SlotLease): boolean => policy?.paused === true
 

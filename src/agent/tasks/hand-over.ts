@@ -1,8 +1,8 @@
 import { AgentError, isAgentError } from '../../api/agent-errors.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
+import { isStillCalled } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
 import { NotWanted } from './runner.ts'
@@ -99,7 +99,7 @@ async function isStillIts(
   const until = clock.monotonic() + handoverSlackMs
   while (clock.monotonic() < until)
     try {
-      return isOf(pod.uid, lease, await inquiry.lease(lease, signal))
+      return isStillCalled(pod.uid, lease, await inquiry.lease(lease, signal))
     } catch (error) {
       if (!isKubeError(error)) throw error
       await clock.sleep(askAgainMs)
@@ -108,9 +108,6 @@ async function isStillIts(
 }
 
 const askAgainMs = 250
-
-const isOf = (uid: string, { incarnation }: SlotLease, now: SlotLease | undefined): boolean =>
-  now?.holder.uid === uid && now.incarnation === incarnation && now.ending !== uid
 
 /**
  * Resumes a primary that an earlier agent has left stopped, and that is not to be handed over any more. Asks the API
@@ -127,7 +124,7 @@ export async function letEarlierGo(
   const name = nameOf(pod)
   if (!(await isThere(work.sentinel, name))) return
   const now = await work.inquiry.lease(lease, signal)
-  if (isOf(pod.uid, lease, now) && now?.handover === undefined) await letGo(work, name)
+  if (isStillCalled(pod.uid, lease, now) && now?.handover === undefined) await letGo(work, name)
 }
 
 const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: string): Promise<boolean> => {

@@ -3,7 +3,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { endTree } from '../criu/tree.ts'
-import { nowhere } from '../decide/slot-facts.ts'
+import { isStillCalled, nowhere } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Watched } from '../sentinel/client.ts'
@@ -43,7 +43,7 @@ async function isSpared(
 ): Promise<boolean> {
   try {
     const now = await inquiry.lease(lease, signal)
-    return now?.holder.uid === uid && now.incarnation === lease.incarnation && now.ending !== uid
+    return isStillCalled(uid, lease, now)
   } catch (error) {
     signal.throwIfAborted()
     if (!isKubeError(error)) throw error
