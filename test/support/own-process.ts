@@ -12,7 +12,7 @@ const script = `
 
 /**
  * Calls an exported function of a module in a process of its own, and returns the result and how far the peak of its memory
- * rose. Earlier files may have raised that of a worker already, and a child inherits `maxRSS` from its parent.
+ * rose. A worker's own peak proves nothing: a child inherits `maxRSS` from its parent.
  */
 export async function inOwnProcess(
   module: URL,

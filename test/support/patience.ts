@@ -5,16 +5,10 @@
 import { vi } from 'vitest'
 import { waitLimitMs } from './wait-limit.ts'
 
-/** Files of one worker share `vi`: without this mark, each file would wrap what the files before it have wrapped. */
-const mark = Symbol.for('understudy.patient')
+const { waitFor, waitUntil } = vi
 
-if (!(mark in vi)) {
-  Object.assign(vi, { [mark]: true })
-  const { waitFor, waitUntil } = vi
+const patient = <T extends object>(options: number | T | undefined) =>
+  typeof options === 'number' ? options : { timeout: waitLimitMs, ...options }
 
-  const patient = <T extends object>(options: number | T | undefined) =>
-    typeof options === 'number' ? options : { timeout: waitLimitMs, ...options }
-
-  vi.waitFor = (callback, options) => waitFor(callback, patient(options))
-  vi.waitUntil = (callback, options) => waitUntil(callback, patient(options))
-}
+vi.waitFor = (callback, options) => waitFor(callback, patient(options))
+vi.waitUntil = (callback, options) => waitUntil(callback, patient(options))

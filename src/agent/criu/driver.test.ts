@@ -290,7 +290,7 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       await node.driver.discard(await restore(understudy, saved))
       await rm(dir, { recursive: true })
     }
-    /** Each with its file: sockets that earlier test files have left may close meanwhile. */
+    /** Each with its file: one that closes meanwhile is no leak. */
     const descriptors = async () => {
       const named = (await readdir('/proc/self/fd')).map(async fd => {
         const file = await readlink(`/proc/self/fd/${fd}`).catch(() => undefined)

@@ -22,6 +22,16 @@ describe('the agents of two nodes', () => {
         expect(saidBy('b')?.takenAt).toBe(saidBy('a')?.takenAt)
       })
 
+    /** Starts both agents; the primary stands for its successor. Returns the agent of the primary. */
+    const standing = async () => {
+      const agentA = await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      cluster.setLease(asked())
+      await untilHandedOver()
+      return agentA
+    }
+
     it('D3.stands-still: the primary stands from its last generation on, until its successor is called', async () => {
       await start('a', a)
       await start('b', b)
@@ -61,22 +71,14 @@ describe('the agents of two nodes', () => {
     })
 
     it('nor does it go on where it is ended for that first', async () => {
-      await start('a', a)
-      await start('b', b)
-      await untilFrozen('one')
-      cluster.setLease(asked())
-      await untilHandedOver()
+      await standing()
       cluster.setLease({ ...asked(), ending: 'uid-p' })
       await vi.waitFor(() => expect(serving('a', 'p')).toMatchObject({ status: 'False', reason: 'Died' }))
       expect([...a.stops]).toEqual(['handover-uid-p'])
     })
 
     it('stands on where its agent ends, for an operator counts on it; the next one takes that over', async () => {
-      const agentA = await start('a', a)
-      await start('b', b)
-      await untilFrozen('one')
-      cluster.setLease(asked())
-      await untilHandedOver()
+      const agentA = await standing()
       await stop(agentA)
       expect([...a.stops]).toEqual(['handover-uid-p'])
       expect(saidBy('a')).toMatchObject({ final: true, standsForSeconds: expect.any(Number) })
@@ -89,11 +91,7 @@ describe('the agents of two nodes', () => {
     })
 
     it('and the next one lets it go on when it is not to be handed over any more', async () => {
-      const agentA = await start('a', a)
-      await start('b', b)
-      await untilFrozen('one')
-      cluster.setLease(asked())
-      await untilHandedOver()
+      const agentA = await standing()
       await stop(agentA)
       cluster.setLease(atFirst())
       await start('a', a)
@@ -133,11 +131,7 @@ describe('the agents of two nodes', () => {
     })
 
     it('D7.handed-over: stands on where the API server says that its successor is called, though no watch has told it yet', async () => {
-      await start('a', a)
-      await start('b', b)
-      await untilFrozen('one')
-      cluster.setLease(asked())
-      await untilHandedOver()
+      await standing()
       cluster.setLease(atFirst())
       cluster.setLease(called(), false)
       await vi.waitFor(() => expect(saidBy('a')?.standsForSeconds).toBeUndefined())
@@ -149,11 +143,7 @@ describe('the agents of two nodes', () => {
     })
 
     it('and the primary goes on as before when nobody is called after all', async () => {
-      await start('a', a)
-      await start('b', b)
-      await untilFrozen('one')
-      cluster.setLease(asked())
-      await untilHandedOver()
+      await standing()
       cluster.setLease(atFirst())
       await vi.waitFor(() => expect([...a.stops]).toEqual([]))
       a.running.set('uid-p', 'two')
