@@ -155,7 +155,8 @@ describe.skipIf(needsNodes())('failovers with memory where no hot backup is', ()
     await counter.add(ip)
     const cluster = await playground()
     const torn = `find /run/understudy /var/lib/understudy -depth -path '*${world.namespace}.*' -delete`
-    for (const node of cluster.nodes) await cluster.inNode(node, ['sh', '-c', torn])
+    // find fails where an agent adds or removes a file meanwhile.
+    for (const node of cluster.nodes) await eventually(() => cluster.inNode(node, ['sh', '-c', torn]))
     const [pid] = await pidsOf(pod.metadata.uid, 'counter')
     if (pid === undefined) throw new Error('no counter runs')
     kill(pid, 'SIGKILL')
