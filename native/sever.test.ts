@@ -68,6 +68,27 @@ describe.skipIf(cannotUnshare !== undefined)(`sever ${cannotUnshare ?? ''}`, () 
     },
   )
 
+  test('a connection of IPv6', async () => {
+    const ipv6 = `
+      const { connect, createServer } = require('node:net')
+      const tell = (who, socket) => socket.on('error', ({ code }) => console.log(who, code))
+      createServer(socket => tell('server', socket)).listen(8080, '::', () =>
+        tell('client', connect({ host: '::1', port: 8080, localAddress: 'fd00::2' })).on('connect', () => console.log('up')))`
+    const inside = `ip link set lo up; ip addr add fd00::2/128 dev lo nodad; exec ${process.execPath} -e "$0"`
+    await using pod = await start('unshare', ['--net', '--fork', '--kill-child', 'sh', '-c', inside, ipv6])
+    await eventually(() => expect(pod.stdout()).toBe('up\n'))
+    const [pid] = childrenOf(pod.pid)
+    expect(sever(String(pid), 'fd00::3')).toEqual({ status: 0, stdout: 'ended 0\n' })
+    expect(sever(String(pid), 'fd00::2')).toMatchObject({ status: 0 })
+    await eventually(() =>
+      expect(pod.stdout().trim().split('\n').sort()).toEqual([
+        'client ECONNRESET',
+        'server ECONNABORTED',
+        'up',
+      ]),
+    )
+  })
+
   test('what is gone has no connections', () => {
     expect(sever('4194305', '127.0.0.2')).toEqual({ status: 0, stdout: 'ended 0\n' })
   })

@@ -15,7 +15,7 @@
  * COMMIT_BYTES: the longest batch. A transaction takes the kernel a fraction of a millisecond, but another program may have the
  * processor. PATIENT_NS is for what is done once for a pod, and PROMPT_NS for what is repeated all the time.
  */
-enum { COMMIT_BYTES = 4096, PATIENT_NS = 500 * NS_PER_MS, PROMPT_NS = 20 * NS_PER_MS };
+enum { COMMIT_BYTES = 8192, PATIENT_NS = 500 * NS_PER_MS, PROMPT_NS = 20 * NS_PER_MS };
 
 struct committer;
 

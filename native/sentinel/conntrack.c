@@ -6,11 +6,9 @@
 #include <linux/netfilter/nf_conntrack_tcp.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
-#include <net/if.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,29 +27,11 @@ struct tuples {
 	size_t count, room;
 };
 
-void addresses_read(struct addresses *addresses)
+static bool among(const struct addresses *addresses, struct span address)
 {
-	struct ifreq interfaces[ADDRESSES_MAX];
-	struct ifconf asked = { .ifc_len = sizeof interfaces, .ifc_req = interfaces };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	addresses->count = 0;
-	if (fd < 0)
-		return;
-	if (ioctl(fd, SIOCGIFCONF, &asked) == 0)
-		for (size_t i = 0; i < (size_t)asked.ifc_len / sizeof *interfaces; i++) {
-			struct sockaddr_in address;
-
-			memcpy(&address, &interfaces[i].ifr_addr, sizeof address);
-			addresses->list[addresses->count++] = address.sin_addr.s_addr;
-		}
-	close(fd);
-}
-
-static bool among(const struct addresses *addresses, uint32_t address)
-{
-	for (size_t i = 0; i < addresses->count; i++)
-		if (addresses->list[i] == address)
+	for (size_t i = 0; address.at && i < addresses->count; i++)
+		if (addresses->list[i].length == address.length &&
+		    memcmp(addresses->list[i].bytes, address.at, address.length) == 0)
 			return true;
 	return false;
 }
@@ -91,14 +71,16 @@ static int byte(struct span span)
 	return span.at && span.length >= 1 ? span.at[0] : -1;
 }
 
-static bool concerns(struct span connection, struct span tuple, const struct addresses *addresses)
+static bool concerns(struct span connection, struct span tuple, const struct addresses *addresses, uint8_t family)
 {
+	const bool four = family == AF_INET;
 	struct span ip = attribute(tuple, CTA_TUPLE_IP);
 	int protocol = byte(attribute(attribute(tuple, CTA_TUPLE_PROTO), CTA_PROTO_NUM)), state;
 
 	if (ntohl(word(attribute(connection, CTA_STATUS))) & IPS_DST_NAT)
 		return false;
-	if (!among(addresses, word(attribute(ip, CTA_IP_V4_DST))) || among(addresses, word(attribute(ip, CTA_IP_V4_SRC))))
+	if (!among(addresses, attribute(ip, four ? CTA_IP_V4_DST : CTA_IP_V6_DST)) ||
+	    among(addresses, attribute(ip, four ? CTA_IP_V4_SRC : CTA_IP_V6_SRC)))
 		return false;
 	if (protocol == IPPROTO_UDP)
 		return true;
@@ -125,7 +107,7 @@ static bool keep(struct tuples *tuples, struct span tuple)
 	return true;
 }
 
-static int request(int netlink, uint16_t type, uint16_t flags, const struct tuple *tuple)
+static int request(int netlink, uint8_t family, uint16_t type, uint16_t flags, const struct tuple *tuple)
 {
 	struct {
 		struct nlmsghdr header;
@@ -134,7 +116,7 @@ static int request(int netlink, uint16_t type, uint16_t flags, const struct tupl
 		uint8_t tuple[TUPLE_BYTES];
 	} message = {
 		.header = { .nlmsg_type = (uint16_t)(NFNL_SUBSYS_CTNETLINK << 8 | type), .nlmsg_flags = NLM_F_REQUEST | flags },
-		.more = { .nfgen_family = AF_INET },
+		.more = { .nfgen_family = family },
 	};
 
 	message.header.nlmsg_len = NLMSG_HDRLEN + sizeof message.more;
@@ -148,7 +130,7 @@ static int request(int netlink, uint16_t type, uint16_t flags, const struct tupl
 }
 
 /* Reads one datagram of a dump. False at the end of the dump. */
-static bool read_some(struct span received, const struct addresses *addresses, struct tuples *found)
+static bool read_some(struct span received, const struct addresses *addresses, uint8_t family, struct tuples *found)
 {
 	struct nlmsghdr header;
 	enum netlink_next next;
@@ -163,14 +145,14 @@ static bool read_some(struct span received, const struct addresses *addresses, s
 			struct span connection = { body.at + skipped, body.length - skipped };
 			struct span tuple = attribute(connection, CTA_TUPLE_ORIG);
 
-			if (tuple.at && concerns(connection, tuple, addresses) && !keep(found, tuple))
+			if (tuple.at && concerns(connection, tuple, addresses, family) && !keep(found, tuple))
 				return false;
 		}
 	}
 	return next == NETLINK_END;
 }
 
-int conntrack_forget(int netlink, const struct addresses *addresses)
+static int forget(int netlink, const struct addresses *addresses, uint8_t family)
 {
 	uint8_t bytes[DUMP_BYTES];
 	struct tuples found = { 0 };
@@ -178,16 +160,23 @@ int conntrack_forget(int netlink, const struct addresses *addresses)
 	int count;
 
 	netlink_drain(netlink);
-	if (request(netlink, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
+	if (request(netlink, family, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
 		return -1;
 	/* recv() need not wait: the kernel writes the next part of the dump while we take this one. */
 	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 &&
-	       read_some((struct span){ bytes, (size_t)n }, addresses, &found))
+	       read_some((struct span){ bytes, (size_t)n }, addresses, family, &found))
 		;
 	for (size_t i = 0; i < found.count; i++)
-		request(netlink, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);
+		request(netlink, family, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);
 	count = (int)found.count;
 	free(found.list);
 	errno = n < 0 ? errno : 0;
 	return n < 0 ? -1 : count;
+}
+
+int conntrack_forget(int netlink, const struct addresses *addresses)
+{
+	int four = forget(netlink, addresses, AF_INET), six = four < 0 ? -1 : forget(netlink, addresses, AF_INET6);
+
+	return six < 0 ? -1 : four + six;
 }

@@ -6,18 +6,7 @@
 #ifndef CONNTRACK_H
 #define CONNTRACK_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-enum { ADDRESSES_MAX = 16 };
-
-struct addresses {
-	uint32_t list[ADDRESSES_MAX]; /* network byte order */
-	size_t count;
-};
-
-/* Reads the IPv4 addresses of the caller's network namespace. */
-void addresses_read(struct addresses *addresses);
+#include "address.h"
 
 /*
  * Deletes UDP conversations, and TCP connections that are not yet accepted or were reset, from the connection tracking of the socket's

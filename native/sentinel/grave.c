@@ -1,54 +1,14 @@
 #include "grave.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "forwarding.h"
 #include "log.h"
 #include "netlink.h"
-
-/* Returns 0 or an errno. */
-static int write_setting(const char *path, const char *value)
-{
-	int error, fd = open(path, O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return errno;
-	error = write(fd, value, strlen(value)) < 0 ? errno : 0;
-	close(fd);
-	return error;
-}
-
-/*
- * A packet to the heir leaves by the interface it came in by, so the kernel would send the client an ICMP redirect.
- * Each interface has its own setting, and `all` applies in addition.
- */
-static int no_redirects(void)
-{
-	static const char parent[] = "/proc/sys/net/ipv4/conf";
-	DIR *directory = opendir(parent);
-	struct dirent *entry;
-	int error = 0;
-
-	if (!directory)
-		return errno;
-	while (!error && (entry = readdir(directory))) {
-		char path[320];
-
-		snprintf(path, sizeof path, "%s/%s/send_redirects", parent, entry->d_name);
-		if (entry->d_name[0] != '.')
-			error = write_setting(path, "0");
-		/* An interface may disappear at any time. */
-		if (error == ENOENT)
-			error = 0;
-	}
-	closedir(directory);
-	return error;
-}
 
 struct survey {
 	struct grave *grave;
@@ -68,7 +28,7 @@ static int look_around(void *context, const struct network *network)
 	grave->network = *network;
 	grave->state = survey->closed(survey->context, network) ? GRAVE_CLOSED : GRAVE_READY;
 	addresses_read(&grave->addresses);
-	error = no_redirects();
+	error = forwarding_send_no_redirects();
 	if (!error)
 		return netlink;
 	close(netlink);
@@ -83,7 +43,7 @@ static int forward(void *context, const struct network *network)
 
 	(void)network;
 	grave->resets = open("/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close", O_WRONLY | O_CLOEXEC);
-	errno = write_setting("/proc/sys/net/ipv4/ip_forward", "1");
+	errno = forwarding_begin(grave->both);
 	return errno ? -1 : 0;
 }
 
@@ -101,18 +61,38 @@ static void keep_resets(const struct grave *grave, bool kept)
 		log_failure("connections that a dead app has reset may go on", errno);
 }
 
+/* Returns 0 or an errno. */
+static int replace_tables(struct grave *grave)
+{
+	const struct address *heir = grave->state == GRAVE_CLOSED ? &grave->heir : NULL;
+	uint8_t bytes[RULES_BYTES];
+	struct batch batch;
+
+	rules_prepare(&batch, bytes, sizeof bytes, grave->both, heir);
+	return committer_commit(grave->committer, &batch, PATIENT_NS);
+}
+
+/* A kernel may lack parts that only IPv6 needs. A pod of IPv4 needs none of them. */
+static bool may_lack_parts(int error)
+{
+	return error && error != EINPROGRESS && error != EBUSY;
+}
+
 /* False with errno. */
 static bool furnish(struct grave *grave, struct process process, int netlink)
 {
-	uint8_t bytes[RULES_BYTES];
-	struct batch batch;
 	int error;
 
 	grave->committer = committer_open(netlink);
 	if (!grave->committer)
 		return false;
-	rules_prepare(&batch, bytes, sizeof bytes, grave->state == GRAVE_CLOSED ? grave->heir : 0);
-	error = committer_commit(grave->committer, &batch, PATIENT_NS);
+	grave->both = true;
+	error = replace_tables(grave);
+	if (may_lack_parts(error) && grave->heir.family == AF_INET) {
+		log_failure("clients of a dead pod that use IPv6 may reach the app that is started there", error);
+		grave->both = false;
+		error = replace_tables(grave);
+	}
 	/* Last: the pod must not forward before the rules exist, and with them connection tracking does. */
 	if (!error && network_enter(process, forward, grave) == 0) {
 		if (grave->state == GRAVE_CLOSED)
@@ -124,7 +104,14 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 	return false;
 }
 
-struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
+/* Builds the messages that put the redirect into effect and end it. */
+static void write_messages(struct grave *grave, const struct address *heir)
+{
+	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, grave->both, heir);
+	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, grave->both);
+}
+
+struct grave *grave_dig(struct process process, const struct address *heir, bool (*closed)(void *context, const struct network *),
 			void *context)
 {
 	struct grave *grave = calloc(1, sizeof *grave);
@@ -134,12 +121,12 @@ struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(vo
 	if (!grave)
 		return NULL;
 	grave->resets = -1;
-	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
-	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes);
-	grave->heir = heir;
+	grave->heir = *heir;
 	netlink = network_enter(process, look_around, &survey);
-	if (netlink >= 0 && furnish(grave, process, netlink))
+	if (netlink >= 0 && furnish(grave, process, netlink)) {
+		write_messages(grave, heir);
 		return grave;
+	}
 	error = errno;
 	grave_free(grave);
 	errno = error;
@@ -183,18 +170,20 @@ bool grave_settle(struct grave *grave)
 	return true;
 }
 
-int grave_aim(struct grave *grave, uint32_t heir)
+int grave_aim(struct grave *grave, const struct address *heir)
 {
 	int error;
 
 	if (!grave_settle(grave))
 		return EBUSY;
-	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, heir);
+	if (!grave->both && heir->family != AF_INET)
+		return EAFNOSUPPORT;
+	write_messages(grave, heir);
 	error = grave->state == GRAVE_CLOSED ? change(grave, &grave->close, GRAVE_CLOSED) : 0;
 	if (error && error != EINPROGRESS)
-		rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, grave->heir);
+		write_messages(grave, &grave->heir);
 	else
-		grave->heir = heir;
+		grave->heir = *heir;
 	return error;
 }
 

@@ -1,6 +1,6 @@
 /*
  * A grave redirects every new TCP or UDP connection of a dead pod to its heir, by rules inside the dead pod's own
- * network namespace. Everything but two elements of a map is in place before the death; adding them is one message.
+ * network namespace. Everything but a few elements is in place before the death; adding them is one message.
  */
 #ifndef GRAVE_H
 #define GRAVE_H
@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "committer.h"
 #include "conntrack.h"
 #include "network.h"
@@ -24,25 +25,27 @@ struct grave {
 	struct network network;
 	int resets; /* the setting of how long the kernel keeps a connection that was reset; -1: there is none */
 	struct addresses addresses; /* the pod's addresses */
-	uint32_t heir; /* network byte order */
+	bool both; /* the tables of IPv4 and IPv6; else that of IPv4 only */
+	struct address heir;
 	struct batch close, open;
 	uint8_t close_bytes[ELEMENTS_BYTES], open_bytes[ELEMENTS_BYTES];
 };
 
 /*
- * Prepares a redirect in the network namespace of `process` to `heir` (network byte order): turns forwarding on and
- * ICMP redirects off, and replaces the table. If `closed` returns true for the namespace, the redirect is in effect at
- * once. Returns NULL with errno. EPERM also means the node's own namespace: a redirect there would send away the node's
- * traffic.
+ * Prepares a redirect in the network namespace of `process` to `heir`: turns forwarding on and ICMP redirects off, and replaces the
+ * tables. If `closed` returns true for the namespace, the redirect is in effect at once. Returns NULL with errno. EPERM also means
+ * the node's own namespace: a redirect there would send away the node's traffic. EAFNOSUPPORT: the heir has an address of IPv6, and
+ * this kernel cannot redirect that.
  */
-struct grave *grave_dig(struct process process, uint32_t heir, bool (*closed)(void *context, const struct network *),
+struct grave *grave_dig(struct process process, const struct address *heir, bool (*closed)(void *context, const struct network *),
 			void *context);
 
 /*
- * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno: EBUSY while a change is late. On an error
+ * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno: EBUSY while a change is late, EAFNOSUPPORT as
+ * above. On an error
  * nothing has changed, except on EINPROGRESS: see committer_commit(). Then the state is FAILED until grave_settle().
  */
-int grave_aim(struct grave *grave, uint32_t heir);
+int grave_aim(struct grave *grave, const struct address *heir);
 
 /*
  * Puts the redirect into effect. Returns 0 or an errno; the state becomes CLOSED or FAILED. On EINPROGRESS it may become CLOSED at
@@ -53,7 +56,7 @@ int grave_close(struct grave *grave);
 /* Also removes older connections from the connection tracking. Call it after grave_close(), when there is time. */
 void grave_sweep(const struct grave *grave);
 
-/* Ends the redirect by removing the map's elements; the state becomes READY. Returns 0 or an errno: EBUSY while a change is late. */
+/* Ends the redirect by removing the elements; the state becomes READY. Returns 0 or an errno: EBUSY while a change is late. */
 int grave_open(struct grave *grave);
 
 /*

@@ -1,12 +1,13 @@
 // Long because every case needs the same network of a pod, an heir and a client.
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Started, start, stateOf } from '../../init-waker/testing/process.ts'
+import { start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { beginTransaction } from './testing/busy.ts'
-import { cannotNetwork, createNetwork, type Network, type Place } from './testing/network.ts'
-import { type Client, processOf, startSentinel, type Values } from './testing/sentinel.ts'
+import { dig } from './testing/graves.ts'
+import { cannotNetwork, createNetwork, type Place } from './testing/network.ts'
+import { processOf, startSentinel } from './testing/sentinel.ts'
 
 describe.skipIf(cannotNetwork !== undefined).each([
   ['release build', () => buildProgram('sentinel')],
@@ -19,33 +20,14 @@ describe.skipIf(cannotNetwork !== undefined).each([
     app = await buildApp()
   })
 
-  async function serve(place: Place, word: string, port = 8080): Promise<Started> {
-    const server = await place.start([app, 'serve', word, String(port)])
-    await eventually(() => expect(server.stdout()).toBe('ready\n'))
-    return server
-  }
-
-  /**
-   * Returns the first word of the answer at the pod's address, and the client's address as the server saw it.
-   */
-  function ask(network: Network, protocol: 'tcp' | 'udp', port = 8080): string {
-    return network.client.run(app, ['ask', protocol, network.pod.address, String(port)]).trim()
-  }
-
-  async function dig(client: Client, network: Network, name: string, watched: number, more: Values = {}) {
-    expect((await client.ask('watch', { name, ...processOf(watched) })).word).toBe('watching')
-    const { pid, start: begun } = processOf(network.pod.sandbox.pid)
-    return client.ask('grave', { name, netns: pid, start: begun, heir: network.heir.address, ...more })
-  }
-
   const refused = 'error 111'
 
   test('D7.grave: a redirect that waits for a transaction of the pod holds up nothing, and is known once it is in effect', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
     const busy = await beginTransaction(network.pod, sentinel.pid)
     await new Promise(resolve => setTimeout(resolve, 100))
@@ -61,22 +43,22 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(busy.stdout()).toBe('begins\n')
     expect(early.map(({ word }) => word)).toEqual(['failed', 'failed'])
     await eventually(() => expect(busy.stdout()).toBe('begins\nended\n'))
-    await eventually(() => expect(ask(network, 'tcp')).toBe('heir 10.0.0.2'))
+    await eventually(() => expect(network.ask('tcp')).toBe('heir 10.0.0.2'))
     await eventually(async () => expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok'))
-    expect(ask(network, 'tcp')).toBe(refused)
+    expect(network.ask('tcp')).toBe(refused)
   })
 
   test('D7.grave: before the death nothing is different, from it on every port is the heir’s', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.pod, 'sidecar', 9090)
-    for (const port of [8080, 9090, 20001]) await serve(network.heir, 'heir', port)
+    const dead = await network.pod.serve('dead')
+    await network.pod.serve('sidecar', 9090)
+    for (const port of [8080, 9090, 20001]) await network.heir.serve('heir', port)
     expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
     for (const protocol of ['tcp', 'udp'] as const) {
-      expect(ask(network, protocol)).toBe('dead 10.0.0.1')
-      expect(ask(network, protocol, 20001)).toBe(refused)
+      expect(network.ask(protocol)).toBe('dead 10.0.0.1')
+      expect(network.ask(protocol, 20001)).toBe(refused)
     }
 
     process.kill(dead.pid, 'SIGKILL')
@@ -84,23 +66,23 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(event).toMatchObject({ id: '-', values: { name: 'p', grave: 'closed' } })
     // The heir sees the dead pod's address, so its answers return through the pod.
     for (const protocol of ['tcp', 'udp'] as const)
-      for (const port of [8080, 9090, 20001]) expect(ask(network, protocol, port)).toBe('heir 10.0.0.2')
+      for (const port of [8080, 9090, 20001]) expect(network.ask(protocol, port)).toBe('heir 10.0.0.2')
   })
 
   test('D7.grave: a container that starts again in the same pod is never heard', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', dead.pid)
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
     await dead.exit
-    await serve(network.pod, 'impostor')
+    await network.pod.serve('impostor')
     for (let i = 0; i < 20; i++) {
-      expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
-      expect(ask(network, 'udp')).toBe('heir 10.0.0.2')
+      expect(network.ask('tcp')).toBe('heir 10.0.0.2')
+      expect(network.ask('udp')).toBe('heir 10.0.0.2')
     }
     // The pod reaches itself, and its outgoing connections work as before.
     expect(network.pod.run(app, ['ask', 'tcp', '127.0.0.1', '8080'])).toBe('impostor 127.0.0.1\n')
@@ -112,9 +94,9 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
     const [dead, sibling, sidecar] = [
-      await serve(network.pod, 'dead'),
-      await serve(network.pod, 'sibling', 9090),
-      await serve(network.pod, 'sidecar', 9091),
+      await network.pod.serve('dead'),
+      await network.pod.serve('sibling', 9090),
+      await network.pod.serve('sidecar', 9091),
     ]
     await dig(client, network, 'p/a', dead.pid)
     await dig(client, network, 'p/b', sibling.pid)
@@ -138,23 +120,23 @@ describe.skipIf(cannotNetwork !== undefined).each([
       await using sentinel = await startSentinel(program)
       await using network = await createNetwork(app)
       const client = await sentinel.connect()
-      const dead = await serve(network.pod, 'dead')
+      const dead = await network.pod.serve('dead')
       await dig(client, network, 'p', dead.pid, { lasts })
       const died = performance.now()
       process.kill(dead.pid, 'SIGKILL')
       await client.line(line => line.word === 'died')
       await dead.exit
       await client.close()
-      await serve(network.pod, 'impostor')
-      const answer = ask(network, 'tcp')
+      await network.pod.serve('impostor')
+      const answer = network.ask('tcp')
       if (!isClosed(died, lasts)) return false
       expect(answer).toBe(refused)
-      await eventually(() => expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1'))
+      await eventually(() => expect(network.ask('tcp')).toBe('impostor 10.0.0.1'))
       // A server runs again, but the death remains a death.
       const next = await sentinel.connect()
       const buried = performance.now()
       expect((await next.ask('bury', { name: 'p' })).word).toBe('closed')
-      const last = ask(network, 'tcp')
+      const last = network.ask('tcp')
       if (!isClosed(buried, lasts)) return false
       expect(last).toBe(refused)
       return true
@@ -169,16 +151,16 @@ describe.skipIf(cannotNetwork !== undefined).each([
       await using sentinel = await startSentinel(program)
       await using network = await createNetwork(app)
       const client = await sentinel.connect()
-      const dead = await serve(network.pod, 'dead')
+      const dead = await network.pod.serve('dead')
       await dig(client, network, 'p', dead.pid, { lasts })
       let from = performance.now()
       process.kill(dead.pid, 'SIGKILL')
       await client.line(line => line.word === 'died')
       await dead.exit
-      await serve(network.pod, 'impostor')
+      await network.pod.serve('impostor')
       for (let rounds = 0; rounds < 4; ) {
         await new Promise(resolve => setTimeout(resolve, lasts / 2))
-        const answer = ask(network, 'tcp')
+        const answer = network.ask('tcp')
         const closed = isClosed(from, lasts)
         if (closed) expect(answer).toBe(refused)
         // Where this process was too late, the grave may have opened between.
@@ -191,7 +173,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
         expect((await client.ask('grave', { name: 'p', heir: network.heir.address })).word).toBe('closed')
       })
       await new Promise(resolve => setTimeout(resolve, lasts * 1.3))
-      expect(ask(network, 'tcp')).toBe(refused)
+      expect(network.ask('tcp')).toBe(refused)
     })
   })
 
@@ -199,8 +181,8 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     expect((await client.ask('watch', { name: 'p', ...processOf(dead.pid) })).word).toBe('watching')
     const aim = (heir: string) => client.ask('grave', { name: 'p', heir })
     expect((await aim(network.heir.address)).values['reason']).toBe('no-grave')
@@ -209,9 +191,9 @@ describe.skipIf(cannotNetwork !== undefined).each([
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
     await dead.exit
-    expect(ask(network, 'tcp')).not.toMatch(/heir/)
+    expect(network.ask('tcp')).not.toMatch(/heir/)
     expect((await aim(network.heir.address)).word).toBe('closed')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
   })
 
   test('D7.grave: a client that connects again from the port of a connection that the death has reset reaches the heir', async () => {
@@ -222,7 +204,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const deaf = `require('node:net').createServer({ pauseOnConnect: true }).listen(8080, '0.0.0.0', () => console.log('ready'))`
     const dead = await network.pod.start([process.execPath, '-e', deaf])
     await eventually(() => expect(dead.stdout()).toBe('ready\n'))
-    await serve(network.heir, 'heir')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', dead.pid)
     const to = JSON.stringify({ host: network.pod.address, port: 8080, localPort: 40_000 })
     const ask = `const s = require('node:net').connect(${to}); s.on('data', d => console.log(String(d).split(' ')[0])).on('error', e => console.log(e.code))`
@@ -236,7 +218,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await early.exit
     expect(early.stdout()).toBe('sent\nECONNRESET\n')
     await client.line(line => line.word === 'died')
-    await serve(network.pod, 'impostor')
+    await network.pod.serve('impostor')
     expect(network.client.run(process.execPath, ['-e', ask])).toBe('heir\n')
   })
 
@@ -244,8 +226,8 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', dead.pid)
     const talk = await network.client.start([
       'sh',
@@ -260,7 +242,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
     await dead.exit
-    await serve(network.pod, 'impostor')
+    await network.pod.serve('impostor')
     // The sentinel works sequentially: this reply shows that it has finished handling the death.
     await client.ask('hello')
     question()
@@ -271,7 +253,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
+    const dead = await network.pod.serve('dead')
     // A connection into the pod and one out of it, both idle since before there was any connection tracking.
     const stays = async (place: Place, listener: Place, port: number) => {
       const directory = sentinel.directory
@@ -306,15 +288,15 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const alive = await serve(network.pod, 'alive')
-    await serve(network.heir, 'heir')
+    const alive = await network.pod.serve('alive')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', alive.pid)
     for (let round = 0; round < 2; round++) {
       expect(await client.ask('bury', { name: 'p' })).toMatchObject({ word: 'closed' })
       expect(await client.ask('bury', { name: 'p' })).toMatchObject({ word: 'closed' })
-      expect([ask(network, 'tcp'), ask(network, 'udp')]).toEqual(['heir 10.0.0.2', 'heir 10.0.0.2'])
+      expect([network.ask('tcp'), network.ask('udp')]).toEqual(['heir 10.0.0.2', 'heir 10.0.0.2'])
       expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok')
-      expect([ask(network, 'tcp'), ask(network, 'udp')]).toEqual(['alive 10.0.0.1', 'alive 10.0.0.1'])
+      expect([network.ask('tcp'), network.ask('udp')]).toEqual(['alive 10.0.0.1', 'alive 10.0.0.1'])
     }
     expect((await client.ask('bury', { name: 'x' })).values['reason']).toBe('unknown-name')
   })
@@ -323,8 +305,8 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', dead.pid)
     const { pid, start: begun } = processOf(network.pod.sandbox.pid)
     const to = (heir: string) => client.ask('grave', { name: 'p', netns: pid, start: begun, heir })
@@ -334,31 +316,31 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(sentinel.descriptors()).toBe(before)
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
   })
 
   test('a grave for one who is dead already is closed at once', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     await client.ask('watch', { name: 'p', ...processOf(dead.pid) })
     process.kill(dead.pid, 'SIGKILL')
     expect((await client.line(line => line.word === 'died')).values['grave']).toBe('none')
     const { pid, start: begun } = processOf(network.pod.sandbox.pid)
     const reply = await client.ask('grave', { name: 'p', netns: pid, start: begun, heir: '10.0.0.3' })
     expect(reply.word).toBe('closed')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
   })
 
   test('a grave for one container leaves that of another in the same pod closed, whoever the heir is', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
-    const other = await serve(network.pod, 'other', 9090)
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    const other = await network.pod.serve('other', 9090)
+    await network.heir.serve('heir')
     const { pid, start: begun } = processOf(network.pod.sandbox.pid)
     const dig = (name: string, heir: string) => client.ask('grave', { name, netns: pid, start: begun, heir })
     await client.ask('watch', { name: 'dead', ...processOf(dead.pid) })
@@ -372,17 +354,17 @@ describe.skipIf(cannotNetwork !== undefined).each([
         values: { name, grave: 'closed' },
       })
     await dead.exit
-    await serve(network.pod, 'impostor')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    await network.pod.serve('impostor')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
     expect((await dig('other', network.heir.address)).word).toBe('closed')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
     // The heir named last applies to the whole pod, also to the container that died first.
     await dig('dead', '10.0.0.77')
-    expect(ask(network, 'tcp')).toMatch(/^error/)
+    expect(network.ask('tcp')).toMatch(/^error/)
     await client.ask('exhume', { name: 'dead' })
-    expect(ask(network, 'tcp')).toBe('impostor 10.0.0.1')
+    expect(network.ask('tcp')).toBe('impostor 10.0.0.1')
     expect((await dig('other', network.heir.address)).word).toBe('closed')
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
   })
 
   test('it stays closed without the sentinel, and keeps nothing alive once it is forgotten', async () => {
@@ -391,16 +373,16 @@ describe.skipIf(cannotNetwork !== undefined).each([
     const client = await sentinel.connect()
     await client.ask('hello')
     const idle = sentinel.descriptors()
-    const dead = await serve(network.pod, 'dead')
-    await serve(network.heir, 'heir')
+    const dead = await network.pod.serve('dead')
+    await network.heir.serve('heir')
     await dig(client, network, 'p', dead.pid)
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
     expect((await client.ask('unwatch', { name: 'p' })).word).toBe('ok')
     expect(sentinel.descriptors()).toBe(idle)
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
     await sentinel[Symbol.asyncDispose]()
-    expect(ask(network, 'tcp')).toBe('heir 10.0.0.2')
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
     await network.pod.end()
     await eventually(() => expect(network.ports()).not.toContain('pod'))
   })
@@ -409,7 +391,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const dead = await serve(network.pod, 'dead')
+    const dead = await network.pod.serve('dead')
     await dig(client, network, 'p', dead.pid)
     await network.pod.end()
     await client.line(line => line.word === 'died')
@@ -432,7 +414,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
-    const alive = await serve(network.pod, 'alive')
+    const alive = await network.pod.serve('alive')
     await client.ask('watch', { name: 'p', ...processOf(alive.pid) })
     const { pid, start: begun } = processOf(network.pod.sandbox.pid)
     const asked = { name: 'p', netns: pid, start: Number(begun) + 1, heir: '10.0.0.3' }

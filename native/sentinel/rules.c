@@ -2,15 +2,20 @@
 
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/rtnetlink.h>
 
 #include "expressions.h"
 
 /* Before any other nat chain in the namespace (-100): the first one decides. */
-enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90 };
+enum { PREROUTING_PRIORITY = -150, POSTROUTING_PRIORITY = 90, INPUT_PRIORITY = -10 };
 
-static const char table[] = "understudy", map[] = "heir";
+/* The numbers of types are nft's own, so that `nft list` can print the tables. */
+enum { TYPE_IPV4 = 7, TYPE_IPV6 = 8, TYPE_PROTOCOL = 12, MAP_ID = 1, SET_ID = 2 };
+
+static const char table[] = "understudy", map[] = "heir", set[] = "shut";
+static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 
 static void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
 {
@@ -51,6 +56,13 @@ static void tcp_syn(struct batch *batch)
 	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
 }
 
+/* Leaves the protocol in register 1. */
+static void protocol_is(struct batch *batch, uint8_t protocol)
+{
+	load(batch, "meta", NFT_META_L4PROTO);
+	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
+}
+
 /* Expects the protocol in register 1. If the map is empty, the rule ends here. */
 static void dnat_to_heir(struct batch *batch)
 {
@@ -62,7 +74,7 @@ static void dnat_to_heir(struct batch *batch)
 	end_expression(batch, opened);
 	opened = expression(batch, "nat");
 	put_u32(batch, NFTA_NAT_TYPE, NFT_NAT_DNAT);
-	put_u32(batch, NFTA_NAT_FAMILY, NFPROTO_IPV4);
+	put_u32(batch, NFTA_NAT_FAMILY, batch->family);
 	put_u32(batch, NFTA_NAT_REG_ADDR_MIN, NFT_REG_2);
 	end_expression(batch, opened);
 }
@@ -73,11 +85,49 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 
 	interface_is_other(batch, NFT_META_IIF);
 	address_is_local(batch, NFTA_FIB_F_DADDR, NFT_CMP_EQ);
-	load(batch, "meta", NFT_META_L4PROTO);
-	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
+	protocol_is(batch, protocol);
 	if (protocol == IPPROTO_TCP)
 		tcp_syn(batch);
 	dnat_to_heir(batch);
+	unnest(batch, opened);
+}
+
+/* Answers to what the pod has sent by UDP pass. */
+static void is_asked_here(struct batch *batch)
+{
+	static const uint8_t original = IP_CT_DIR_ORIGINAL;
+
+	load(batch, "ct", NFT_CT_DIRECTION);
+	compare(batch, NFT_REG_1, NFT_CMP_EQ, &original, 1);
+}
+
+static void reject(struct batch *batch, uint8_t protocol)
+{
+	/* The kernels' numbers for an unreachable port: of ICMP and of ICMPv6. */
+	const uint8_t code = batch->family == NFPROTO_IPV4 ? 3 : 4;
+	struct expression opened = expression(batch, "reject");
+
+	put_u32(batch, NFTA_REJECT_TYPE, protocol == IPPROTO_TCP ? NFT_REJECT_TCP_RST : NFT_REJECT_ICMP_UNREACH);
+	put_bytes(batch, NFTA_REJECT_ICMP_CODE, &code, 1);
+	end_expression(batch, opened);
+}
+
+static void shut_rule(struct batch *batch, uint8_t protocol)
+{
+	size_t opened = rule(batch, table, "input");
+	struct expression lookup;
+
+	interface_is_other(batch, NFT_META_IIF);
+	if (protocol == IPPROTO_UDP)
+		is_asked_here(batch);
+	protocol_is(batch, protocol);
+	if (protocol == IPPROTO_TCP)
+		tcp_syn(batch);
+	lookup = expression(batch, "lookup");
+	put_text(batch, NFTA_LOOKUP_SET, set);
+	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
+	end_expression(batch, lookup);
+	reject(batch, protocol);
 	unnest(batch, opened);
 }
 
@@ -94,67 +144,113 @@ static void outbound_rule(struct batch *batch)
 	unnest(batch, opened);
 }
 
-/* A delete without a particular element deletes all; an empty map is no error. */
-static void empty(struct batch *batch, int flags)
+static void empty_set(struct batch *batch, const char *name, int flags)
 {
-	elements_message(batch, table, map, NFT_MSG_DELSETELEM, flags);
+	/* A deletion without a particular element deletes all; an empty set is no error. */
+	elements_message(batch, table, name, NFT_MSG_DELSETELEM, flags);
 }
 
-static void fill(struct batch *batch, uint32_t heir)
+/* With NULL the elements are those of the set, which have no data. */
+static void fill(struct batch *batch, const struct address *heir)
 {
-	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 	size_t list;
 
-	elements_message(batch, table, map, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	elements_message(batch, table, heir ? map : set, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
 	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
 	for (size_t i = 0; i < sizeof protocols; i++) {
 		size_t element = nest(batch, NFTA_LIST_ELEM);
 
 		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
-		put_data(batch, NFTA_SET_ELEM_DATA, &heir, sizeof heir);
+		if (heir)
+			put_data(batch, NFTA_SET_ELEM_DATA, heir->bytes, heir->length);
 		unnest(batch, element);
 	}
 	unnest(batch, list);
 }
 
-void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir)
+static void set_of_protocols(struct batch *batch, const char *name, uint32_t id, uint32_t flags)
 {
-	batch_begin(batch, bytes, room);
-	table_replace(batch, table);
 	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
 	put_text(batch, NFTA_SET_TABLE, table);
-	put_text(batch, NFTA_SET_NAME, map);
-	put_u32(batch, NFTA_SET_FLAGS, NFT_SET_MAP);
-	/* These type numbers are nft's own, so that `nft list` can print the table. */
-	put_u32(batch, NFTA_SET_KEY_TYPE, 12);
+	put_text(batch, NFTA_SET_NAME, name);
+	put_u32(batch, NFTA_SET_FLAGS, flags);
+	put_u32(batch, NFTA_SET_KEY_TYPE, TYPE_PROTOCOL);
 	put_u32(batch, NFTA_SET_KEY_LEN, 1);
-	put_u32(batch, NFTA_SET_DATA_TYPE, 7);
-	put_u32(batch, NFTA_SET_DATA_LEN, 4);
-	put_u32(batch, NFTA_SET_ID, 1);
+	put_u32(batch, NFTA_SET_ID, id);
+}
+
+static void prepare(struct batch *batch, bool both)
+{
+	table_replace(batch, table);
+	set_of_protocols(batch, map, MAP_ID, NFT_SET_MAP);
+	put_u32(batch, NFTA_SET_DATA_TYPE, batch->family == NFPROTO_IPV4 ? TYPE_IPV4 : TYPE_IPV6);
+	put_u32(batch, NFTA_SET_DATA_LEN, batch->family == NFPROTO_IPV4 ? 4 : 16);
 	chain(batch, table, "prerouting", "nat", NF_INET_PRE_ROUTING, PREROUTING_PRIORITY);
 	chain(batch, table, "postrouting", "nat", NF_INET_POST_ROUTING, POSTROUTING_PRIORITY);
-	inbound_rule(batch, IPPROTO_TCP);
-	inbound_rule(batch, IPPROTO_UDP);
+	for (size_t i = 0; i < sizeof protocols; i++)
+		inbound_rule(batch, protocols[i]);
 	outbound_rule(batch);
+	if (!both)
+		return;
+	set_of_protocols(batch, set, SET_ID, 0);
+	chain(batch, table, "input", "filter", NF_INET_LOCAL_IN, INPUT_PRIORITY);
+	for (size_t i = 0; i < sizeof protocols; i++)
+		shut_rule(batch, protocols[i]);
+}
+
+/* For the table of the batch's family. The last message of a batch asks for the kernel's acknowledgement. */
+static void empty(struct batch *batch, bool both)
+{
+	empty_set(batch, map, BATCH_ACK);
+	if (both)
+		empty_set(batch, set, BATCH_ACK);
+}
+
+/* Calls `act` for the table of each family. */
+static void each_family(struct batch *batch, bool both, void (*act)(struct batch *, bool))
+{
+	batch->family = NFPROTO_IPV4;
+	act(batch, both);
+	if (!both)
+		return;
+	batch->family = NFPROTO_IPV6;
+	act(batch, both);
+}
+
+static void close_to(struct batch *batch, bool both, const struct address *heir)
+{
+	batch->family = NFPROTO_IPV4;
+	if (both || heir->family == NFPROTO_IPV4)
+		fill(batch, heir->family == NFPROTO_IPV4 ? heir : NULL);
+	if (!both)
+		return;
+	batch->family = NFPROTO_IPV6;
+	fill(batch, heir->family == NFPROTO_IPV6 ? heir : NULL);
+}
+
+void rules_prepare(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir)
+{
+	batch_begin(batch, bytes, room);
+	each_family(batch, both, prepare);
 	if (heir)
-		fill(batch, heir);
+		close_to(batch, both, heir);
 	else
-		empty(batch, BATCH_ACK);
+		each_family(batch, both, empty);
 	batch_end(batch);
 }
 
-void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir)
+void rules_close(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir)
 {
 	batch_begin(batch, bytes, room);
 	/* Another container of the pod may have died before with another heir. */
-	empty(batch, 0);
-	fill(batch, heir);
+	each_family(batch, both, empty);
+	close_to(batch, both, heir);
 	batch_end(batch);
 }
 
-void rules_open(struct batch *batch, void *bytes, size_t room)
+void rules_open(struct batch *batch, void *bytes, size_t room, bool both)
 {
 	batch_begin(batch, bytes, room);
-	empty(batch, BATCH_ACK);
+	each_family(batch, both, empty);
 	batch_end(batch);
 }

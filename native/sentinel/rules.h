@@ -1,8 +1,9 @@
 /*
- * The nftables rules of a redirect, as `nft` would write them:
+ * The nftables rules of a redirect, as `nft` would write them, here for IPv4. Those for IPv6 are the same in a table `ip6 understudy`:
  *
  *	table ip understudy {
  *		map heir { type inet_proto : ipv4_addr; }           # empty while the pod lives
+ *		set shut { type inet_proto; }                       # empty while the pod lives
  *		chain prerouting {
  *			type nat hook prerouting priority -150;
  *			iif != lo fib daddr type local tcp flags & (fin|syn|rst|ack) == syn dnat to meta l4proto map @heir
@@ -12,7 +13,15 @@
  *			type nat hook postrouting priority 90;
  *			ct status dnat fib saddr type != local masquerade
  *		}
+ *		chain input {
+ *			type filter hook input priority -10;
+ *			iif != lo tcp flags & (fin|syn|rst|ack) == syn meta l4proto @shut reject with tcp reset
+ *			iif != lo ct direction original meta l4proto udp meta l4proto @shut reject
+ *		}
  *	}
+ *
+ * The heir has one address. In the table of its family the death fills the map, in the other one the set: a client of the other
+ * family cannot reach the heir through this pod, and must not reach the app that the kubelet starts here.
  *
  * The TCP rule matches only a SYN: a connection can be older than the connection tracking in this namespace, and its
  * packets must not count as a new connection. The pod's own traffic (which may match other DNAT rules, e.g. a mesh's)
@@ -21,22 +30,24 @@
 #ifndef RULES_H
 #define RULES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "address.h"
 #include "nfnetlink.h"
 
-enum { RULES_BYTES = 4096, ELEMENTS_BYTES = 512 };
+enum { RULES_BYTES = 8192, ELEMENTS_BYTES = 1024 };
 
 /*
- * Replaces the table in one transaction. With an heir (network byte order) the map holds it from the beginning; with 0
- * the map is empty.
+ * Replaces the tables in one transaction. With an heir they hold it from the beginning; with NULL their maps and sets are empty.
+ * Without `both`, only the table of IPv4 is replaced, without `shut` and its chain: for kernels that lack a part of the rest.
  */
-void rules_prepare(struct batch *batch, void *bytes, size_t room, uint32_t heir);
+void rules_prepare(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir);
 
-/* Puts the heir into the map, replacing any other: every connection from the next one on goes to the heir. */
-void rules_close(struct batch *batch, void *bytes, size_t room, uint32_t heir);
+/* Puts the heir in, replacing any other: every connection from the next one on goes to the heir. */
+void rules_close(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir);
 
-/* Empties the map. */
-void rules_open(struct batch *batch, void *bytes, size_t room);
+/* Empties the maps and sets. */
+void rules_open(struct batch *batch, void *bytes, size_t room, bool both);
 
 #endif

@@ -1,7 +1,6 @@
 /* Long because all verbs of a watch share its table and its life cycle. */
 #include "watch.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -264,7 +263,7 @@ static void reply_grave(struct client *client, const struct request *request, st
 }
 
 /* Without a process the existing grave gets another heir. Its network namespace is known, even if the pod is gone. */
-static void aim(struct client *client, const struct request *request, struct watch *watch, uint32_t heir)
+static void aim(struct client *client, const struct request *request, struct watch *watch, const struct address *heir)
 {
 	int64_t began = monotonic_ns();
 	int error;
@@ -286,7 +285,7 @@ void grave_verb(struct client *client, const struct request *request)
 	const char *lasts = request_value(request, "lasts");
 	int64_t began = monotonic_ns(), lasts_ms = 0;
 	struct process process;
-	struct in_addr heir;
+	struct address heir;
 	struct grave *grave;
 	bool is_new = request_value(request, "netns") || request_value(request, "start");
 
@@ -298,7 +297,7 @@ void grave_verb(struct client *client, const struct request *request)
 	}
 	if (is_new && !verb_process(client, request, "netns", "start", &process))
 		return;
-	if (inet_pton(AF_INET, request_value(request, "heir"), &heir) != 1 || heir.s_addr == INADDR_ANY) {
+	if (!address_parse(request_value(request, "heir"), &heir)) {
 		client_reply(client, request, "refused", "bad-heir");
 		return;
 	}
@@ -308,10 +307,10 @@ void grave_verb(struct client *client, const struct request *request)
 	}
 	watch->lasts_ns = lasts_ms * NS_PER_MS;
 	if (!is_new) {
-		aim(client, request, watch, heir.s_addr);
+		aim(client, request, watch, &heir);
 		return;
 	}
-	grave = grave_dig(process, heir.s_addr, is_closed, watch);
+	grave = grave_dig(process, &heir, is_closed, watch);
 	if (!grave) {
 		/* An earlier grave stays in effect: a table is replaced as a whole or not at all. */
 		client_reply_error(client, request, errno == EPERM ? "not a pod's network" : "grave", errno);

@@ -4,7 +4,7 @@
  *
  *   sever PID ADDRESS
  *
- * PID is a process of the pod; ADDRESS is an IPv4 address. Prints one line, `ended COUNT`. Exit codes: 0; 2 usage; 1 a
+ * PID is a process of the pod; ADDRESS is an address of IPv4 or IPv6. Prints one line, `ended COUNT`. Exit codes: 0; 2 usage; 1 a
  * failure, with a line on standard error; 3 not supported by this kernel (CONFIG_INET_DIAG_DESTROY).
  */
 #include <arpa/inet.h>
@@ -51,17 +51,23 @@ static struct message message_of(unsigned short type, int flags, int family)
 }
 
 /* An IPv6 socket has an IPv4 peer as an address of this form. */
-static bool is_peer(const struct inet_diag_msg *one, struct in_addr address)
+static bool read_address(const char *text, struct in6_addr *address)
 {
-	const unsigned *peer = one->id.idiag_dst;
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 
+	memcpy(address->s6_addr, mapped, sizeof mapped);
+	return inet_pton(AF_INET, text, &address->s6_addr[sizeof mapped]) == 1 || inet_pton(AF_INET6, text, address) == 1;
+}
+
+static bool is_peer(const struct inet_diag_msg *one, const struct in6_addr *address)
+{
 	if (one->idiag_family == AF_INET)
-		return peer[0] == address.s_addr;
-	return peer[0] == 0 && peer[1] == 0 && peer[2] == htonl(0xffff) && peer[3] == address.s_addr;
+		return IN6_IS_ADDR_V4MAPPED(address) && memcmp(one->id.idiag_dst, &address->s6_addr[12], 4) == 0;
+	return memcmp(one->id.idiag_dst, address, sizeof *address) == 0;
 }
 
 /* Records all connections with that address; -1 with errno. */
-static int find(int netlink, int family, struct in_addr address)
+static int find(int netlink, int family, const struct in6_addr *address)
 {
 	static uint8_t answer[ROOM];
 	struct message question = message_of(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family);
@@ -131,10 +137,10 @@ static int enter(const char *pid)
 int main(int argc, char **argv)
 {
 	static const int families[] = { AF_INET, AF_INET6 };
-	struct in_addr address;
+	struct in6_addr address;
 	int netlink, ended = 0;
 
-	if (argc != 3 || strspn(argv[1], "0123456789") != strlen(argv[1]) || inet_pton(AF_INET, argv[2], &address) != 1) {
+	if (argc != 3 || strspn(argv[1], "0123456789") != strlen(argv[1]) || !read_address(argv[2], &address)) {
 		fputs("usage: sever PID ADDRESS\n", stderr);
 		return 2;
 	}
@@ -149,7 +155,7 @@ int main(int argc, char **argv)
 	if (netlink < 0)
 		return failed("socket");
 	for (int i = 0; i < 2; i++) {
-		int count = find(netlink, families[i], address);
+		int count = find(netlink, families[i], &address);
 
 		if (count < 0)
 			return failed("connections");

@@ -38,18 +38,30 @@ static void __attribute__((noreturn)) pause_for_ever(void)
 		pause();
 }
 
-static struct sockaddr_in address_of(const char *ip, const char *port)
+static struct sockaddr_in6 address_of(const char *ip, const char *port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)atoi(port)) };
+	char text[64];
 
-	inet_pton(AF_INET, ip, &address.sin_addr);
+	snprintf(text, sizeof text, "%s%s", strchr(ip, ':') ? "" : "::ffff:", ip);
+	inet_pton(AF_INET6, text, &address.sin6_addr);
 	return address;
 }
 
+/* An address of IPv4 has its usual form. */
+static const char *name_of(const struct sockaddr_in6 *peer)
+{
+	static char text[INET6_ADDRSTRLEN];
+	const char *name = inet_ntop(AF_INET6, &peer->sin6_addr, text, sizeof text);
+
+	return name && IN6_IS_ADDR_V4MAPPED(&peer->sin6_addr) ? name + strlen("::ffff:") : name;
+}
+
+/* Listens for both families. */
 static int opened(int type, const char *port)
 {
-	struct sockaddr_in address = address_of("0.0.0.0", port);
-	int yes = 1, fd = socket(AF_INET, type, 0);
+	struct sockaddr_in6 address = address_of("::", port);
+	int yes = 1, fd = socket(AF_INET6, type, 0);
 
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 	if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0 || (type == SOCK_STREAM && listen(fd, 128) != 0)) {
@@ -69,20 +81,20 @@ static int serve(const char *word, const char *port)
 	puts("ready");
 	fflush(stdout);
 	while (poll(polled, 2, -1) > 0) {
-		struct sockaddr_in peer;
+		struct sockaddr_in6 peer;
 		socklen_t length = sizeof peer;
 		char text[256];
 
 		if (polled[0].revents) {
 			int fd = accept(polled[0].fd, (struct sockaddr *)&peer, &length);
 
-			snprintf(text, sizeof text, "%s %s\n", word, inet_ntoa(peer.sin_addr));
+			snprintf(text, sizeof text, "%s %s\n", word, name_of(&peer));
 			send(fd, text, strlen(text), MSG_NOSIGNAL);
 			close(fd);
 		}
 		if (polled[1].revents) {
 			recvfrom(polled[1].fd, text, sizeof text, 0, (struct sockaddr *)&peer, &length);
-			snprintf(text, sizeof text, "%s %s\n", word, inet_ntoa(peer.sin_addr));
+			snprintf(text, sizeof text, "%s %s\n", word, name_of(&peer));
 			sendto(polled[1].fd, text, strlen(text), 0, (struct sockaddr *)&peer, length);
 		}
 	}
@@ -91,9 +103,9 @@ static int serve(const char *word, const char *port)
 
 static int connected(int type, const char *ip, const char *port)
 {
-	struct sockaddr_in address = address_of(ip, port);
+	struct sockaddr_in6 address = address_of(ip, port);
 	struct timeval patience = { .tv_sec = PATIENCE_S };
-	int fd = socket(AF_INET, type, 0);
+	int fd = socket(AF_INET6, type, 0);
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

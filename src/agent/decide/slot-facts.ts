@@ -53,7 +53,10 @@ export const isStillCalled = (uid: string, { incarnation }: SlotLease, now: Slot
 /** Where the policy is unknown, the operator is assumed to call a successor. */
 export const isPaused = ({ policy }: SlotLease): boolean => policy?.paused === true
 
-/** Redirect target that swallows connections: the kernel drops packets to loopback from any other interface. */
+/**
+ * Redirect target that swallows connections: the kernel drops packets to loopback from any other interface. New connections of IPv6
+ * are refused.
+ */
 export const nowhere = '127.0.0.1'
 
 /**
