@@ -9,12 +9,12 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { parseSlotKey, type SlotKey } from '../api/slot-key.ts'
 import type { Clock } from '../kube/clock.ts'
-import { mostOf } from '../kube/fair-share.ts'
 import type { Random } from '../kube/random.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
 import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
 import { formatManifest, type Manifest, newestFirst, parseManifest, slotName } from './manifest.ts'
+import { assertShare, mostFor, type NamespaceUse } from './namespace-share.ts'
 import { sealFiles } from './seal-files.ts'
 import { bytesOnDisk, isSystemError, noSpace, readStored, type Stored, writeManifest } from './stored.ts'
 
@@ -175,10 +175,9 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     return taken
   }
 
-  /** Bytes that a namespace has besides the draft, and the most that it may have. */
-  function shareOf(namespace: string, draft: string) {
+  function useBeside(namespace: string, draft: string): NamespaceUse {
     const own = takenIn(namespace, draft)
-    return { own, most: Math.floor(mostOf(budget, takenBeside(draft) - own, share)) }
+    return { namespace, own, others: takenBeside(draft) - own }
   }
 
   function setAside(draft: string, { namespace }: Pick<SlotKey, 'namespace'>, wanted: number) {
@@ -188,12 +187,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         'StoreFull',
         `${wanted} more bytes do not fit: ${taken} of ${budget} are in use or reserved`,
       )
-    const { own, most } = shareOf(namespace, draft)
-    if (own + wanted > most)
-      throw new CheckpointError(
-        'StoreFull',
-        `${wanted} more bytes do not fit: namespace ${namespace} has ${own} of its limit of ${most} on this node`,
-      )
+    assertShare(wanted, useBeside(namespace, draft), { budget, share }, 'StoreFull')
     reserved.set(draft, { namespace, bytes: wanted })
   }
 
@@ -332,8 +326,8 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (!finished && written > (reserved.get(dir)?.bytes ?? 0)) setAsideLate(written)
       },
       room() {
-        const { own, most } = shareOf(slot.namespace, dir)
-        return Math.max(0, Math.min(budget - takenBeside(dir), most - own))
+        const use = useBeside(slot.namespace, dir)
+        return Math.max(0, Math.min(budget - takenBeside(dir), mostFor(use, { budget, share }) - use.own))
       },
       takeSpare,
       async commit(manifest, options = {}) {
