@@ -190,7 +190,7 @@ program
   )
   .option(
     '--namespace-share <percent>',
-    'maximum for one namespace, in percent of the memory for generations that others leave free; 100: the first namespace may take all',
+    'maximum for one namespace, in percent of the memory and of the disk space for generations that others leave free; 100: the first namespace may take all',
     percent,
     agentDefaults.namespaceShare,
   )

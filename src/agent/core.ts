@@ -55,6 +55,8 @@ export interface Platform {
   readonly announced: (slot: SlotKey) => void
   /** The slot's generations on the disk of this node. */
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  /** Why the disk of this node takes no newer generation of a slot. */
+  readonly diskRefusal?: (slot: string) => string | undefined
   /** Whether the disk of this node has been read for a slot. */
   readonly isRead?: (slot: string) => boolean
   /** Forgets everything that belongs to vanished pods of this node. */
@@ -127,9 +129,9 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     isToEnd: present.isToEnd,
     matters: present.matters,
   }
-  const { onDisk, isRead, report, patch, sweepPods, defer } = platform
+  const { onDisk, diskRefusal, isRead, report, patch, sweepPods, defer } = platform
   const engine = createEngine({
-    ...{ present, store, report, patch, sweepPods, onDisk, isRead, defer },
+    ...{ present, store, report, patch, sweepPods, onDisk, diskRefusal, isRead, defer },
     ...{ deaths: pods.deaths, progress: slots.progress, paces: slots.paces },
     ...{ context, stores, signal, metrics, clock, random, log },
   })

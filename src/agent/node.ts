@@ -246,19 +246,20 @@ async function openStore(
 }
 
 async function openDisk(
-  { stateDirectory, diskBudget }: AgentOptions,
+  { stateDirectory, diskBudget: budget, namespaceShare }: AgentOptions,
   clock: Clock,
   random: Random,
 ): Promise<GenerationDisk | undefined> {
   const dir = join(stateDirectory, 'generations')
-  if (diskBudget === 0) {
+  if (budget === 0) {
     // No code would look after its files.
     await rm(dir, { recursive: true, force: true })
     return undefined
   }
   const id = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim()
   const uptime = () => Number(process.hrtime.bigint() / 1_000_000n)
-  const disk = createGenerationDisk({ dir, budget: diskBudget, clock, random, boot: { id, uptime } })
+  const share = namespaceShare / 100
+  const disk = createGenerationDisk({ dir, budget, share, clock, random, boot: { id, uptime } })
   await disk.load()
   return disk
 }

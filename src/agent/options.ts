@@ -15,7 +15,7 @@ export interface AgentOptions {
   readonly metricsPort: number
   /** Limit of the generations on this node, bytes: see `budgetOf`. */
   readonly memoryBudget: number
-  /** Limit of one namespace's generations, in percent of the budget that other namespaces leave. */
+  /** Limit of one namespace's generations, in percent of the part of each budget that other namespaces leave. */
   readonly namespaceShare: number
   /** Limit of the generations on the node's disk, bytes; 0: none is written there. */
   readonly diskBudget: number

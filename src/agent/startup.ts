@@ -172,6 +172,7 @@ function platformOf(
       late.keeper?.noted()
     },
     onDisk: slot => late.keeper?.onDisk(slot),
+    diskRefusal: slot => late.keeper?.refusalOf(slot),
     isRead: slot => late.keeper?.isRead(slot) ?? true,
     async sweepPods(live) {
       for (const uid of await records.list()) if (!live.has(uid)) await records.remove(uid)

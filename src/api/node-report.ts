@@ -76,6 +76,8 @@ export interface SlotReport extends SlotKey {
   readonly understudyUid?: string
   /** The copy on the node's disk. */
   readonly onDisk?: { readonly generation: number; readonly takenAt: string }
+  /** Why the disk takes no newer generation of this slot, although it takes those of other slots. */
+  readonly diskReason?: string
   /** Effective interval, seconds; source only. */
   readonly intervalSeconds?: number
   /** Source: why the interval is longer than the set asks for. */

@@ -8,6 +8,7 @@
  * | BadDraft | a draft holds something other than plain files and directories | discard the draft |
  * | StoreFull | the budget has no room | keep fewer generations, or raise it; checkpoints pause until then |
  * | DiskFull | the budget of the node's disk has no room; checkpoints in memory continue | keep fewer, or raise it |
+ * | DiskShareFull | the namespace has its share of that budget; other namespaces are still written | keep fewer slots there, or raise budget or share |
  * | DiskLow | the filesystem of the disk has too little space left | make room on the node's disk |
  * | Superseded | this generation of this slot is complete already, or its draft is finished | nothing |
  * | NoSuchGeneration | the generation was never here, or was removed | look for another |
@@ -20,6 +21,7 @@ export type CheckpointErrorCode =
   | 'BadDraft'
   | 'StoreFull'
   | 'DiskFull'
+  | 'DiskShareFull'
   | 'DiskLow'
   | 'Superseded'
   | 'NoSuchGeneration'

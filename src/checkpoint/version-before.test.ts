@@ -88,7 +88,7 @@ test('a directory of the version before is loaded', async () => {
 test('a sealed file of the version before is found by its name, and opened', async () => {
   await putFiles(join(root, 'disk'), { [sealedName]: Buffer.from(sealed, 'base64') })
   const disk = createGenerationDisk({
-    ...{ dir: join(root, 'disk'), budget: 1 << 20, clock, random: seededRandom(1) },
+    ...{ dir: join(root, 'disk'), budget: 1 << 20, share: 1, clock, random: seededRandom(1) },
     boot: { id: 'boot', uptime: () => 1_000 },
     space: async () => ({ free: 9e12, total: 10e12 }),
   })

@@ -405,6 +405,11 @@ export const design: readonly FeatureGroup[] = [
       sentence('D10.metrics', 'what anybody may read of an agent names nothing of tenants', 'unit'),
       sentence('D10.names', 'sets that come and go leave nothing in the metrics', 'unit'),
       sentence('D10.state-share', 'namespaces that pull much state leave room for others', 'unit'),
+      sentence(
+        'D10.disk-share',
+        'no namespace fills the disk of a node, and only its slots are told',
+        'unit',
+      ),
       sentence('D10.turns', 'transfers of memory come round by namespace', 'unit'),
       sentence('D10.own-proc', 'what brings pages writes nothing in the /proc of the node', 'unit'),
       sentence('D10.tmpfs', 'a dump or a restore that grows takes nothing of the room of others', 'unit'),

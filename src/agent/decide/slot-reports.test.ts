@@ -102,6 +102,19 @@ describe('D7.kept: what the node of the last primary says', () => {
   })
 })
 
+it('D10.disk-share: a slot says why the disk takes nothing newer of it, and loses no other word for that', () => {
+  const second = stored({ generation: 2 })
+  const said = (diskRefusal: (slot: string) => string | undefined) =>
+    slotReportsOf(snapshot({ slots: [lease({ node: 'b', holders: ['a'] })] }), {
+      latest: () => second,
+      progress: () => undefined,
+      diskRefusal,
+    })
+  const [refused, written] = [said(() => 'DiskShareFull'), said(() => undefined)]
+  expect(refused).toEqual(written.map(slot => ({ ...slot, diskReason: 'DiskShareFull' })))
+  expect(written[0]).not.toHaveProperty('diskReason')
+})
+
 describe('fences', () => {
   const nothing = { latest: () => undefined, progress: () => undefined }
   const [first, second] = ['0123456789abcdef', 'fedcba9876543210']

@@ -15,6 +15,8 @@ export interface KeptGenerations {
   readonly progress: (slot: string) => SlotProgress | undefined
   /** The slot's generations on the disk of this node. */
   readonly onDisk?: (slot: string) => SlotReport['onDisk']
+  /** Why the disk of this node takes no newer generation of a slot; undefined: no write of it was refused. */
+  readonly diskRefusal?: (slot: string) => string | undefined
   /** Whether the disk of this node has been read for a slot; absent: there is no disk to read. */
   readonly isRead?: (slot: string) => boolean
   /** Whether a fetch of the slot's generations has not ended, although it may have been aborted. */
@@ -41,6 +43,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // A voter says what it has stated, also when it is no holder any more.
   if (!isWanted(lease, node) && !mayHave && silentTerm === undefined) return undefined
   const progress = kept.progress(slotName(lease))
+  const diskReason = kept.diskRefusal?.(slotName(lease))
   const grant = snapshot.grantWords.get(slotName(lease))
   const { namespace, name, incarnation } = lease
   const common = {
@@ -50,6 +53,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     generation: stored?.manifest.generation ?? 0,
     ...(silentTerm !== undefined && { silentTerm }),
     ...(grant !== undefined && { grant }),
+    ...(diskReason !== undefined && { diskReason }),
     ...(stored === undefined
       ? {}
       : {

@@ -19,6 +19,7 @@ describe('the limits of a report', () => {
         ...{ role: 'holder', generation: 1e15, epoch: 1e15, signed: true, takenAt, bytes: 1e12 },
         ...{ frozenSeconds: 123.456789, pipelineSeconds: 123.456789, usable: 'Staged', final: true },
         ...{ understudyUid: '8f2f5e9c-7d0e-4f57-a3a6-2b8d8f2c7f01', onDisk: { generation: 1e15, takenAt } },
+        ...{ diskReason: 'r'.repeat(32) },
         ...{ reason: 'r'.repeat(32), message: 'x'.repeat(5_000) },
       }),
     )

@@ -5,8 +5,11 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
 import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { createGenerationDisk, type DiskOptions } from '../../checkpoint/disk/disk.ts'
+import { deriveKey } from '../../checkpoint/disk/generation-key.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
 import { createGenerationStore, type Stored } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
 import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
@@ -68,7 +71,7 @@ async function boot({
   })
   await store.load()
   const disk = createGenerationDisk({
-    ...{ dir: join(root, 'disk'), budget: 1 << 24, clock, random },
+    ...{ dir: join(root, 'disk'), budget: 1 << 24, share: 0.75, clock, random },
     boot: { id: 'one', uptime: () => clock.monotonic() },
     space: async () => ({ free: 9e12, total: 10e12 }),
     ...more,
@@ -341,6 +344,86 @@ describe('the disk of a node', () => {
     expect(world.keeper.trouble?.message).toContain('--disk-budget')
     await add(world, 2)
     expect(world.store.latest(slotKey)?.manifest.generation).toBe(2)
+  })
+})
+
+describe('the share of a namespace on the disk', () => {
+  const first = slotKey
+  const second = { ...slotKey, name: 'carts-1' }
+  const modest = { ...slotKey, namespace: 'modest' }
+  const leases = [first, second, modest].map(slot => lease(slot))
+  const shared = { budget: 500_000 }
+  const on = ({ keeper }: World, slot: SlotKey) => keeper.onDisk(slotName(slot))?.generation
+  const refusalOf = ({ keeper }: World, slot: SlotKey) => keeper.refusalOf(slotName(slot))
+  /** Until this holds; every slot gets its turns meanwhile. */
+  const tried = (world: World, expected: () => void) =>
+    eventually(async () => {
+      await clock.advance(20_000)
+      world.keeper.noted()
+      expected()
+    })
+
+  it('D10.disk-share: the slot that has no room in it is told, and is no trouble of the disk or of another namespace', async () => {
+    const world = await boot({ slots: leases, disk: shared })
+    await add(world, 1, { bytes: 200_000, slot: first })
+    await clock.advance(1)
+    await add(world, 1, { bytes: 180_000, slot: second })
+    void world.keeper.run(stop.signal)
+    await tried(world, () => expect(refusalOf(world, second)).toBe('DiskShareFull'))
+    await add(world, 1, { bytes: 100_000, slot: modest })
+    await tried(world, () => expect(on(world, modest)).toBe(1))
+    expect([on(world, first), on(world, second)]).toEqual([1, undefined])
+    expect([refusalOf(world, first), refusalOf(world, modest)]).toEqual([undefined, undefined])
+    expect([...world.keeper.refusals]).toEqual(['DiskShareFull'])
+    expect(world.keeper.trouble).toBeUndefined()
+    // The agent still writes the other slots, and keeps newer memory of this one in the tmpfs.
+    await add(world, 2, { bytes: 100_000, slot: modest })
+    await add(world, 2, { bytes: 180_000, slot: second })
+    await tried(world, () => expect(on(world, modest)).toBe(2))
+    expect(refusalOf(world, second)).toBe('DiskShareFull')
+    // Once the namespace has less, the slot is written at its next turn.
+    world.slots = leases.slice(1)
+    await tried(world, () => expect([on(world, second), refusalOf(world, second)]).toEqual([2, undefined]))
+  })
+
+  it('D10.disk-share: an agent that starts again counts what it finds before it writes', async () => {
+    const before = await boot({ slots: leases, disk: shared })
+    await add(before, 1, { bytes: 200_000, slot: first })
+    const run = new AbortController()
+    const running = before.keeper.run(run.signal)
+    await tried(before, () => expect(on(before, first)).toBe(1))
+    run.abort(new Error('over'))
+    await running
+    const after = await boot({ slots: leases, disk: shared })
+    await add(after, 1, { bytes: 180_000, slot: second })
+    void after.keeper.run(stop.signal)
+    await tried(after, () => expect(refusalOf(after, second)).toBe('DiskShareFull'))
+    expect(await files()).toHaveLength(1)
+    await add(after, 1, { bytes: 100_000, slot: modest })
+    await tried(after, () => expect(on(after, modest)).toBe(1))
+  })
+
+  it('two copies of a slot, left by an agent that ended between writing and removing, do not fill the disk for ever', async () => {
+    const before = await boot({ slots: leases, disk: shared })
+    const key = deriveKey(Buffer.alloc(32, 1), seal, first)
+    for (const generation of [1, 2]) {
+      const stored = await add(before, generation, { bytes: 190_000, slot: first })
+      await before.disk.write(stored, key, { signal: stop.signal })
+    }
+    const after = await boot({ slots: leases, disk: shared })
+    await add(after, 3, { bytes: 190_000, slot: first })
+    void after.keeper.run(stop.signal)
+    await tried(after, () => expect(on(after, first)).toBe(3))
+    expect(await files()).toHaveLength(1)
+  })
+
+  it('a slot that this node does not write any more is not told as refused', async () => {
+    const world = await boot({ slots: leases, disk: { budget: 100_000 } })
+    await add(world, 1, { bytes: 90_000, slot: first })
+    void world.keeper.run(stop.signal)
+    await tried(world, () => expect(refusalOf(world, first)).toBe('DiskShareFull'))
+    world.slots = [lease({ ...first, holders: ['c'], node: 'b' })]
+    await tried(world, () => expect([...world.keeper.refusals]).toEqual([]))
   })
 })
 

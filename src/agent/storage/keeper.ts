@@ -57,8 +57,12 @@ export interface DiskKeeper {
   onDisk(slot: string): OnDisk | undefined
   /** True if the keeper has searched the disk for the slot, or if the slot does not use it. */
   isRead(slot: string): boolean
-  /** Why writing fails; undefined while it works. */
+  /** Why no slot is written; undefined while the disk takes any. */
   readonly trouble: { readonly reason: string; readonly message: string } | undefined
+  /** Why the disk takes no newer generation of the slot, although it takes those of others: one word. */
+  refusalOf(slot: string): string | undefined
+  /** The different reasons of `refusalOf` for all slots. */
+  readonly refusals: ReadonlySet<string>
 }
 
 const lookMs = 5_000
@@ -92,6 +96,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   /** Time of the next search after a failure, monotonic ms. */
   const againAt = new Map<string, number>()
   const unwantedSince = new Map<string, number>()
+  /** Reasons by slots. One namespace with a full share is no trouble of the others, so `trouble` does not have them. */
+  const refusals = new Map<string, string>()
   let trouble: DiskKeeper['trouble']
   let wake = Promise.withResolvers<void>()
   let relieving: Promise<void> = Promise.resolve()
@@ -108,6 +114,13 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
     trouble = next
+  }
+
+  const refuse = (slot: string, reason: string | undefined) => {
+    if (refusals.get(slot) === reason) return
+    if (reason === undefined) refusals.delete(slot)
+    else refusals.set(slot, reason)
+    changed()
   }
 
   /** `corrupt`: the file has been removed. Any other failure may be temporary, so the file stays. */
@@ -221,6 +234,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     try {
       const key = await keyOf(lease, signal)
       if (key === undefined) return
+      // A process that ended right after a write has left both copies, which could fill the disk together for ever.
+      await disk.prune(lease, key, 1)
       const release = store.retain(lease, generation, epoch)
       try {
         const sealed = await disk.write(stored, key, { signal, pace: bytes => pace(bytes, signal) })
@@ -228,6 +243,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       } finally {
         release()
       }
+      refuse(name, undefined)
       await disk.prune(lease, key, 1)
       tell(undefined)
     } catch (error) {
@@ -237,25 +253,34 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       const before = written.get(name)
       written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
       log.warn({ err: error, slot: name, generation }, 'cannot write a generation to the disk')
-      tell(reasonOf(error))
+      if (!isCheckpointError(error, 'DiskShareFull')) return tell(reasonOf(error))
+      refuse(name, error.code)
+      // The disk could be written to. It is still as full as it was.
+      if (trouble?.reason !== 'DiskFull') tell(undefined)
     }
+  }
+
+  /** Forgets the refusals of slots that this node does not write any more. */
+  function forgetRefusals(): void {
+    const names = new Set([...held(), ...resting()].filter(mayAdd).map(slotName))
+    for (const name of [...refusals.keys()]) if (!names.has(name)) refuse(name, undefined)
   }
 
   async function sweep(signal: AbortSignal): Promise<void> {
     // Acts on a complete list only: the files of an omitted slot would be lost for good.
     const known = slots()
     if (known === undefined || disk.tags().size === 0) return
-    const wanted = new Set<string>()
+    const wanted = new Map<string, string | undefined>()
     for (const lease of known) {
       const key = await keyOf(lease, signal)
-      if (key !== undefined) wanted.add(key.tag)
+      if (key !== undefined) wanted.set(key.tag, lease.namespace)
     }
     for (const tag of [...unwantedSince.keys()]) if (wanted.has(tag)) unwantedSince.delete(tag)
     for (const tag of disk.tags()) {
       if (wanted.has(tag)) continue
       const since = unwantedSince.get(tag) ?? clock.monotonic()
       unwantedSince.set(tag, since)
-      if (clock.monotonic() - since < sweepAfterMs) wanted.add(tag)
+      if (clock.monotonic() - since < sweepAfterMs) wanted.set(tag, undefined)
     }
     const removed = await disk.sweep({ complete: true, tags: wanted })
     if (removed > 0) log.info({ files: removed }, 'files of unwanted slots removed')
@@ -314,6 +339,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         wake = Promise.withResolvers()
         try {
           await recall(signal)
+          forgetRefusals()
           await sweep(signal)
           const due = nextDue()
           if (due !== undefined) {
@@ -356,6 +382,10 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     },
     get trouble() {
       return trouble
+    },
+    refusalOf: slot => refusals.get(slot),
+    get refusals() {
+      return new Set(refusals.values())
     },
   }
 }

@@ -8,7 +8,7 @@ export function createBudgetMetrics(
   registry: Registry,
   store: Pick<GenerationStore, 'bytes' | 'budget'>,
   disk: Pick<GenerationDisk, 'bytes' | 'budget'> | undefined,
-  keeper: () => Pick<DiskKeeper, 'trouble'> | undefined,
+  keeper: () => Pick<DiskKeeper, 'trouble' | 'refusals'> | undefined,
 ): void {
   const gauge = (
     name: string,
@@ -46,10 +46,11 @@ export function createBudgetMetrics(
   )
   gauge(
     'generations_disk_trouble',
-    '1 for the reason why the agent writes nothing to the disk of this node (DiskFull, DiskLow, KeyMissing, ...).',
+    '1 for each reason why the agent does not write to the disk of this node: for any slot (DiskFull, DiskLow, KeyMissing, ...), or for the slots of a namespace (DiskShareFull).',
     () => {
-      const reason = keeper()?.trouble?.reason
-      return reason === undefined ? [] : [[reason, 1]]
+      const { trouble, refusals = [] } = keeper() ?? {}
+      const reasons = new Set([...(trouble === undefined ? [] : [trouble.reason]), ...refusals])
+      return [...reasons].map(reason => [reason, 1] as const)
     },
     'reason',
   )

@@ -57,6 +57,7 @@ export interface EngineOptions {
   readonly progress: Progress
   readonly paces: Pick<Paces, 'keepOnly'>
   readonly onDisk?: ((slot: string) => SlotReport['onDisk']) | undefined
+  readonly diskRefusal?: ((slot: string) => string | undefined) | undefined
   readonly isRead?: ((slot: string) => boolean) | undefined
   /**
    * Publishes the report's slots, and the run of the sentinel whose promises and statements they contain; other code writes
@@ -156,6 +157,7 @@ export function createEngine(options: EngineOptions): Engine {
         latest: lease => store.latest(lease),
         progress: progress.get,
         ...(options.onDisk === undefined ? {} : { onDisk: options.onDisk }),
+        ...(options.diskRefusal === undefined ? {} : { diskRefusal: options.diskRefusal }),
         ...(options.isRead === undefined ? {} : { isRead: options.isRead }),
       }),
       snapshot.fence.run,

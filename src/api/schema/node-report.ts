@@ -70,6 +70,9 @@ const slot = object<WrittenSlotReport>(
       { generation: true, takenAt: true },
       { description: "The encrypted copy on the node's disk; absent: there is none." },
     ),
+    diskReason: text(
+      "Why the node's disk takes no newer generation of this slot, although it takes those of others: DiskShareFull. For a reason that concerns all slots, see status.disk.",
+    ),
     intervalSeconds: seconds(
       'Time between two checkpoints, adapted to how long they take; only for a source.',
     ),

@@ -267,6 +267,7 @@ describe('reports of nodes', () => {
     expect(change([slotReport()])).toEqual({ 'default/other': true })
     expect(change([slotReport({ final: true }), other])).toEqual({ 'default/bps': true })
     expect(change([slotReport({ fenced: true }), other])).toEqual({ 'default/bps': true })
+    expect(change([slotReport({ diskReason: 'DiskShareFull' }), other])).toEqual({ 'default/bps': false })
   })
 })
 

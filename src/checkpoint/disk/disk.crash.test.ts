@@ -43,7 +43,7 @@ const immortal = () => Object.assign(life, { calls: 0, allowed: Number.POSITIVE_
 
 const diskIn = async (dir: string) => {
   const disk = createGenerationDisk({
-    ...{ dir, budget: 1 << 22, clock, random: systemRandom },
+    ...{ dir, budget: 1 << 22, share: 1, clock, random: systemRandom },
     boot: { id: 'one', uptime: () => 1 },
     space: async () => ({ free: 9e12, total: 10e12 }),
   })

@@ -29,6 +29,7 @@ const newDisk = async (more: Partial<DiskOptions> = {}) => {
   const disk = createGenerationDisk({
     dir: join(root, 'disk'),
     budget: 1 << 24,
+    share: 1,
     clock,
     random: systemRandom,
     boot: { id: 'one', uptime: () => clock.monotonic() },
@@ -165,7 +166,7 @@ describe('generations on the disk', () => {
     const gone = deriveKey(Buffer.alloc(32, 1), '05'.repeat(32), slotKey)
     await disk.write(stored, key, { signal })
     await disk.write(stored, gone, { signal })
-    expect(await disk.sweep({ complete: true, tags: new Set([key.tag]) })).toBe(1)
+    expect(await disk.sweep({ complete: true, tags: new Map([[key.tag, undefined]]) })).toBe(1)
     expect((await files()).map(name => name.slice(0, 32))).toEqual([key.tag])
   })
 })

@@ -16,12 +16,15 @@ import { isSystemError, type Stored } from '../stored.ts'
 import type { GenerationKey } from './generation-key.ts'
 import { formatHead, type Head, takeHead } from './head.ts'
 import { seal, unseal } from './seal.ts'
+import { createDiskTable, type DiskFile } from './table.ts'
 
 export interface DiskOptions {
   /** A directory on a disk for these files alone. `load` creates it. */
   readonly dir: string
   /** Bytes that all files may take up. */
   readonly budget: number
+  /** Share (0 to 1) that one namespace may take of the space that all others leave. */
+  readonly share: number
   readonly clock: Clock
   readonly random: Random
   /** `id` differs for each boot of the machine. `uptime` is in ms and continues across restarts of this process. */
@@ -50,7 +53,7 @@ export interface GenerationDisk {
   /**
    * Seals a generation into a file. The caller must keep the generation in place until then (`retain`). Older
    * generations of the slot stay: see `prune`.
-   * @throws CheckpointError DiskFull, DiskLow; the signal's reason. A failed write leaves no file behind.
+   * @throws CheckpointError DiskFull, DiskShareFull, DiskLow; the signal's reason. A failed write leaves no file behind.
    */
   write(stored: Stored, key: GenerationKey, options: WriteOptions): Promise<Sealed>
   /** Returns the sealed generations of a slot, newest first. Removes files whose head it cannot read. */
@@ -68,8 +71,14 @@ export interface GenerationDisk {
   remove(file: string): Promise<void>
   /** Removes all but the `keep` newest generations of a slot. */
   prune(slot: SlotKey, key: GenerationKey, keep: number): Promise<void>
-  /** Removes every file whose tag is not in `tags`; returns how many. The caller asserts that it has seen all slots. */
-  sweep(listed: { readonly complete: true; readonly tags: ReadonlySet<string> }): Promise<number>
+  /**
+   * Removes every file whose tag is not in `tags`; returns how many. The others count to the share of the namespace that
+   * `tags` names for them. The caller asserts that it has seen all slots.
+   */
+  sweep(listed: {
+    readonly complete: true
+    readonly tags: ReadonlyMap<string, string | undefined>
+  }): Promise<number>
   /** The tags of all files. */
   tags(): ReadonlySet<string>
   readonly bytes: number
@@ -83,26 +92,13 @@ const blockBytes = 4096
 const unfinished = '.new-'
 const namePattern = /^([0-9a-f]{32})-[0-9a-f]{16}$/
 
-interface Entry {
-  readonly tag: string
-  readonly bytes: number
-  head: Head | undefined
-}
-
 export function createGenerationDisk(options: DiskOptions): GenerationDisk {
-  const { dir: root, budget, clock, random, boot, lookEvery = 16 * 1024 * 1024 } = options
+  const { dir: root, budget, share, clock, random, boot, lookEvery = 16 * 1024 * 1024 } = options
   const space = options.space ?? (() => spaceOf(root))
-  const entries = new Map<string, Entry>()
-  /** Bytes written so far, by the names of unfinished files. */
-  const growing = new Map<string, number>()
+  const table = createDiskTable({ budget, share })
+  const { files } = table
 
   const hex = (bytes: number) => Buffer.from(random.bytes(bytes)).toString('hex')
-  const taken = () => {
-    let sum = 0
-    for (const { bytes } of entries.values()) sum += bytes
-    for (const bytes of growing.values()) sum += bytes
-    return sum
-  }
 
   async function assertSpace() {
     const { free, total } = await space()
@@ -131,7 +127,8 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
       yield* encodeDelta(undefined, stored, { signal })
     }
     let written = 0
-    growing.set(scratch, 0)
+    const { generation, slot } = manifest
+    table.begin(scratch, { tag: key.tag, namespace: slot.namespace, generation })
     try {
       const handle = await open(scratch, 'wx', 0o600)
       try {
@@ -142,14 +139,9 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
             await assertSpace()
             looked = written
           }
-          if (taken() + part.length > budget)
-            throw new CheckpointError(
-              'DiskFull',
-              `${taken()} of ${budget} bytes are in use, so generation ${head.generation} does not fit beside the previous one`,
-            )
+          table.grow(scratch, part.length)
           await handle.writeFile(part)
           written += part.length
-          growing.set(scratch, written)
           await pace?.(part.length)
         }
         await handle.sync()
@@ -160,7 +152,8 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
       const file = `${key.tag}-${hex(8)}`
       await rename(scratch, join(root, file))
       const bytes = Math.ceil(written / blockBytes) * blockBytes
-      entries.set(file, { tag: key.tag, bytes, head })
+      table.end(scratch)
+      files.set(file, { tag: key.tag, bytes, namespace: slot.namespace, head })
       await syncDirectory(root)
       return { ...head, file, bytesOnDisk: bytes }
     } catch (error) {
@@ -169,11 +162,11 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
         throw new CheckpointError('DiskLow', `the filesystem of ${root} is full`, error)
       throw error
     } finally {
-      growing.delete(scratch)
+      table.end(scratch)
     }
   }
 
-  async function headOf(file: string, entry: Entry, slot: SlotKey, key: GenerationKey): Promise<Head> {
+  async function headOf(file: string, entry: DiskFile, slot: SlotKey, key: GenerationKey): Promise<Head> {
     if (entry.head !== undefined) return entry.head
     const handle = await open(join(root, file))
     try {
@@ -189,7 +182,8 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
 
   async function of(slot: SlotKey, key: GenerationKey): Promise<readonly Sealed[]> {
     const found: Sealed[] = []
-    for (const [file, entry] of [...entries]) {
+    table.claim(key.tag, slot.namespace)
+    for (const [file, entry] of [...files]) {
       if (entry.tag !== key.tag) continue
       try {
         found.push({ ...(await headOf(file, entry, slot, key)), file, bytesOnDisk: entry.bytes })
@@ -231,7 +225,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
 
   async function remove(file: string): Promise<void> {
     await rm(join(root, file), { force: true })
-    entries.delete(file)
+    files.delete(file)
   }
 
   return {
@@ -244,7 +238,8 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
           continue
         }
         const { size } = await stat(join(root, file))
-        entries.set(file, { tag, bytes: Math.ceil(size / blockBytes) * blockBytes, head: undefined })
+        const bytes = Math.ceil(size / blockBytes) * blockBytes
+        files.set(file, { tag, bytes, namespace: undefined, head: undefined })
       }
     },
     write,
@@ -255,13 +250,14 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
       for (const { file } of (await of(slot, key)).slice(Math.max(keep, 0))) await remove(file)
     },
     async sweep({ tags }) {
-      const orphans = [...entries].filter(([, { tag }]) => !tags.has(tag))
+      for (const [tag, namespace] of tags) if (namespace !== undefined) table.claim(tag, namespace)
+      const orphans = [...files].filter(([, { tag }]) => !tags.has(tag))
       for (const [file] of orphans) await remove(file)
       return orphans.length
     },
-    tags: () => new Set([...entries.values()].map(({ tag }) => tag)),
+    tags: () => new Set([...files.values()].map(({ tag }) => tag)),
     get bytes() {
-      return taken()
+      return table.taken()
     },
     budget,
   }

@@ -171,7 +171,7 @@ const votingIn = (report: NodeReport | undefined) => {
   return vote
 }
 
-/** Returns the sets for which a report changed something; `urgent` if more than the generation changed. */
+/** Returns the sets for which a report changed something; `urgent` if more than the generation, or its copy on a disk, changed. */
 export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readonly urgent: boolean }> {
   const before = change.old === undefined ? [] : slotsOf(change.old)
   const after = change.type === 'deleted' ? [] : slotsOf(change.object)
@@ -190,7 +190,7 @@ export function setsIn(change: Change<NodeReport>): ReadonlyMap<string, { readon
         // An unready primary gets time to answer from when it runs again.
         other?.fenced !== slot.fenced ||
         other?.reason !== slot.reason
-      if (!isUrgent && other?.generation === slot.generation) continue
+      if (!isUrgent && other?.generation === slot.generation && other.diskReason === slot.diskReason) continue
       const key = setKeyOf(slot)
       if (key === undefined) continue
       sets.set(key, { urgent: isUrgent || (sets.get(key)?.urgent ?? false) })

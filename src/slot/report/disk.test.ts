@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
+import { makeCopy, makeHolder, makeLease, makeSlot } from '../testing/slots.ts'
 import { diskCaveats } from './disk.ts'
 
 const slot = (number: number, holders: readonly string[]) =>
@@ -27,4 +27,22 @@ it('a long list is cut, and a reason without a cure of its own leads to the repo
   const [caveat] = diskCaveats(slots, nodes({ a: 'Corrupt' }))
   expect(caveat?.message).toContain('slot 0, 1, 2, 3, 4 and 3 more is on no disk')
   expect(caveat?.message).toContain('Corrupt on a: see the NodeReport')
+})
+
+it('D10.disk-share: a slot without room in the share of its namespace is named, and no other slot of that node', () => {
+  const onlyHere = (number: number, diskReason?: string) => {
+    const lease = makeLease(makeHolder(`p${number}`, number), { holders: ['a', 'b'] })
+    const copies = ['a', 'b'].map(node =>
+      makeCopy(lease, makeHolder('h', number, { node }), 'Staged', diskReason ? { diskReason } : {}),
+    )
+    return makeSlot(lease, copies)
+  }
+  const slots = [onlyHere(0), onlyHere(1, 'DiskShareFull')]
+  const [caveat] = diskCaveats(slots, nodes({ a: undefined }))
+  expect(caveat?.message).toContain('slot 1 is on no disk')
+  expect(caveat?.message).toMatch(/DiskShareFull on a, b: .*--namespace-share/)
+  // One node that writes it is enough, and what all its nodes say together counts.
+  expect(diskCaveats([onlyHere(0)], nodes({ a: 'DiskLow' }))).toEqual([])
+  const [both] = diskCaveats([onlyHere(1, 'DiskShareFull')], nodes({ a: 'DiskLow' }))
+  expect(both?.message).toMatch(/DiskLow on a: .*DiskShareFull on b: /)
 })
