@@ -1,6 +1,7 @@
+import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { fakeApi } from '../../src/kube/testing/fake-api.ts'
-import { actingPasses, passesOver, readLog } from './operator-log.ts'
+import { actingPasses, parseLogLine, passesOver, readLog } from './operator-log.ts'
 
 const set = { namespace: 'bench', name: 'web' }
 const log = [
@@ -19,6 +20,22 @@ describe('the operator log', () => {
       { at: 1030, reconcileId: 'c' },
     ])
     expect(actingPasses(log, set)).toEqual(['a'])
+  })
+
+  it('§7.9: lines of the operator itself have words as levels and ISO times, and are read here', () => {
+    const main = new URL('../../src/main.ts', import.meta.url).pathname
+    // It logs two lines, and ends.
+    const args = ['operator', '--kubeconfig=/nonexistent', '--health-port=0', '--metrics-port=0']
+    const { stdout } = spawnSync(process.execPath, [main, ...args], { encoding: 'utf8' })
+    const lines = stdout.trim().split('\n').map(parseLogLine)
+    const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+    expect(lines).toMatchObject([
+      { level: 'info', time },
+      { level: 'fatal', time },
+    ])
+    const [line] = lines
+    const began = JSON.stringify({ ...line, ...set, reconcileID: 'a', msg: 'reconciling' })
+    expect(passesOver(began, set)).toEqual([{ at: Date.parse(String(line?.['time'])), reconcileId: 'a' }])
   })
 
   it('asks the API for whole seconds, rounded down', async () => {
