@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse, parseAllDocuments } from 'yaml'
@@ -37,6 +38,19 @@ export async function manifestsBelow<T = object>(directory: string): Promise<(Ma
   const names = (await readdir(join(project, directory))).filter(name => name.endsWith('.yaml'))
   const objects = await Promise.all(names.map(name => manifests(`${directory}/${name}`)))
   return objects.flat().filter(({ kind }) => kind !== 'Kustomization') as (Manifest & T)[]
+}
+
+/** Returns the paths of all YAML files that users apply, however deep, in order. */
+export const appliedFiles = (): string[] =>
+  globSync('{deploy,samples}/**/*.{yaml,yml}', { cwd: project }).sort()
+
+/** Returns the images that a value of a manifest names, in fields and in arguments. */
+export function imagesIn(value: unknown): string[] {
+  if (typeof value === 'string') return [...value.matchAll(/-image=(\S+)/g)].map(([, image = '']) => image)
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([key, each]) =>
+    (key === 'image' || key === 'newName') && typeof each === 'string' ? [each] : imagesIn(each),
+  )
 }
 
 export async function packageVersion(): Promise<string> {
