@@ -2,10 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.ts'
 import { needsNodes } from './lib/cluster.ts'
 import { discovery } from './lib/endpoints.ts'
-import { startTraffic } from './lib/traffic.ts'
+import { type Answer, startTraffic } from './lib/traffic.ts'
 import { createWorld } from './lib/world.ts'
 
 const why = needsNodes()
+
+/** Returns the requests to which a pod has replied. */
+const answered = (all: readonly Answer[]) =>
+  all.flatMap(({ host, count }) => (host === undefined ? [] : [{ host, count }]))
 
 describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
   it('F10 F11 F16: a Service reaches primaries only, through a failover and a change of the numbers', async () => {
@@ -46,17 +50,20 @@ describe.skipIf(why)(`traffic${why ? ` (${why})` : ''}`, () => {
     expect(heir?.status?.containerStatuses?.[0]?.containerID).toBe(
       before?.status?.containerStatuses?.[0]?.containerID,
     )
-    await eventually(() =>
-      expect(traffic.answers.slice(-100).map(one => one.host)).toContain(heir?.metadata.name),
-    )
+    for (const { answers } of [traffic, load])
+      await eventually(() => expect(answers.slice(-100).map(one => one.host)).toContain(heir?.metadata.name))
     expect(await discovery(world, 'web')).toEqual(names(second.primary))
     await eventually(() => expect(traffic.answers.length).toBeGreaterThan(300))
 
     const allowed = new Set([...names(first.primary), ...names(second.primary)])
-    const answers = [...(await traffic.stop()), ...(await load.stop())]
-    expect(answers.length).toBeGreaterThan(100)
+    const steady = answered(await traffic.stop())
+    const loaded = answered(await load.stop())
+    // All three reply to the load, and more than twice as often as to the 50 requests a second of the first client.
+    expect(new Set(loaded.map(one => one.host))).toEqual(allowed)
+    expect(loaded.length).toBeGreaterThan(2 * steady.length)
+    const answers = [...steady, ...loaded]
     // No request ever reached a hot or a cold backup.
-    expect(answers.filter(one => one.host !== undefined && !allowed.has(one.host))).toEqual([])
+    expect(answers.filter(one => !allowed.has(one.host))).toEqual([])
     // Not even before it was promoted: its first answer counts 1.
     const heirs = answers.filter(one => one.host === heir?.metadata.name).map(one => one.count ?? 0)
     expect(Math.min(...heirs)).toBe(1)
