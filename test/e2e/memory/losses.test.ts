@@ -83,14 +83,16 @@ describe.skipIf(needsNodes())('what is a loss', () => {
     expect(await readSlot(inside(world), await promoted(inside(world), before))).toBe(expected)
   })
 
-  it('D7.lost-node: the node of a primary that was promoted before loses its power: its slot goes on elsewhere', async () => {
+  it('D7.lost-node: the node of a primary that was promoted before loses its power: the status says so when Kubernetes does, and its slot goes on elsewhere', async () => {
     await using world = await createWorld()
     const cluster = await playground()
-    await world.createSet('kept', {
+    const set = await world.createSet('kept', {
       ...{ replicas: 1, hotBackups: 1, template: counter.template },
       checkpoint: { interval: '1s' },
-      failover: { unreadySeconds: 5 },
+      // Voters would state the loss within seconds, whatever the status says.
+      failover: { fencing: 'None', unreadySeconds: 15 },
     })
+    const statusOf = async () => (await set.get()).status
     const first = await slotIn(world)
     await saved(inside(world))
     await count(inside(world), 3)
@@ -100,12 +102,20 @@ describe.skipIf(needsNodes())('what is a loss', () => {
     await readSlot(inside(world), second)
     const [expected] = await count(inside(world), 4)
     await saved(inside(world))
+    await eventually(async () => expect((await statusOf())?.readyReplicas).toBe(1))
     const node = second.node ?? ''
     try {
       await cluster.killNode(node)
+      // The last words of its agent and its kubelet stay: that it serves, and that it is ready.
+      await eventually(async () => expect((await statusOf())?.readyReplicas).toBe(0))
       const third = await promoted(inside(world), second)
       expect(third.node).not.toBe(node)
       expect(await readSlot(inside(world), third)).toBe(expected)
+      await eventually(async () =>
+        expect((await statusOf())?.lastFailover).toMatchObject({
+          ...{ from: second.holder.name, to: third.holder.name, reason: 'Unready' },
+        }),
+      )
     } finally {
       await cluster.startNode(node)
     }
