@@ -497,6 +497,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.fenced', 'a silent primary is fenced off before another pod has its slot', 'apiserver'),
       sentence('D8.heard', 'an agent that writes is not stated to be silent', 'apiserver'),
       sentence('D8.handed-over', 'an answer resumes a stopped primary only if it still has its slot', 'unit'),
+      sentence('D8.stopped', 'a stopped primary gets answers in each term that it wants them in', 'unit'),
       sentence('D8.heir', 'the next operator goes on with the statements of an earlier one', 'apiserver'),
       sentence('D8.useless', 'nothing is stated where no other pod could have the memory', 'unit'),
       sentence('D8.recovered', 'a primary that serves on gets voters that answer it again', 'unit'),

@@ -5,6 +5,8 @@ import { silentLog as log } from '../../kube/log.ts'
 import type { ApiAnswer } from '../report/api-answer.ts'
 import { createApiVoter } from './api-voter.ts'
 
+const p = { name: 'p', term: 4 }
+
 const answer: ApiAnswer = { run: '0123456789abcdef', sentNs: 5n }
 
 interface Fenced {
@@ -19,7 +21,7 @@ function stand({ fenced = [], isStillCalled = async () => true }: Partial<Fenced
     readonly timeoutMs: number
     readonly settle: PromiseWithResolvers<ApiAnswer | undefined>
   }[] = []
-  const told: unknown[] = []
+  const told: (ApiAnswer & typeof p)[] = []
   const stop = new AbortController()
   const voter = createApiVoter({
     ask(timeoutMs) {
@@ -43,7 +45,6 @@ function stand({ fenced = [], isStillCalled = async () => true }: Partial<Fenced
   })
   return { clock, asked, told, voter }
 }
-const p = { name: 'p', term: 4 }
 const both = [p, { name: 'q', term: 1 }].map(each => ({ ...answer, ...each }))
 
 describe('the API server as a voter', () => {
@@ -62,6 +63,15 @@ describe('the API server as a voter', () => {
     asked[0]?.settle.resolve(answer)
     await expect.poll(() => told).toContainEqual({ ...answer, name: 'p', term: 5 })
     await expect.poll(() => told).toHaveLength(3)
+  })
+
+  it('D8.stopped: answers for a stopped pod in the term that it has and in the next one, or it would never run again', async () => {
+    const { asked, told, voter } = stand({ fenced: ['p', 'q'] })
+    for (const name of ['p', 'q']) voter.alone({ name, term: 5 }, 6_000)
+    asked[0]?.settle.resolve(answer)
+    const terms = ({ name, term }: typeof p) => `${name} ${term}`
+    const expected = [...both, { name: 'p', term: 5 }, { name: 'q', term: 5 }].map(terms).sort()
+    await expect.poll(() => told.map(terms).sort()).toEqual(expected)
   })
 
   it('D8.handed-over: answers for a stopped pod only if it still has its slot, or nothing would keep it from running on', async () => {

@@ -46,18 +46,25 @@ export function createApiVoter(options: ApiVoterOptions): ApiVoter {
   const looking = new Set<string>()
   const keyOf = ({ name, term }: Alone) => `${name} ${term}`
 
-  const tell = async ({ run, sentNs }: ApiAnswer): Promise<void> => {
-    const others = [...guarded].map(([name, { term }]) => ({ name, term }))
-    const all = new Map([...asked.values(), ...others].map(each => [keyOf(each), each]))
-    await Promise.all([...all.values()].map(each => tellOf(each, { run, sentNs })))
+  /** A pod may want answers in two terms: that which the sentinel has acknowledged, and the next one. */
+  const tell = async (answer: ApiAnswer): Promise<void> => {
+    const terms = new Map<string, Set<number>>()
+    const add = (name: string, term: number) => terms.set(name, (terms.get(name) ?? new Set()).add(term))
+    for (const { name, term } of asked.values()) add(name, term)
+    for (const [name, { term }] of guarded) add(name, term)
+    await Promise.all([...terms].map(([name, its]) => tellOf(name, its, answer)))
   }
   /**
    * The answer resumes a stopped pod. Another pod may have got its slot while this node was cut off, and without a statement of the API
    * server: by a handover, of which this agent has not heard yet.
    */
-  const tellOf = async ({ name, term }: Alone, answer: ApiAnswer): Promise<void> => {
+  const tellOf = async (
+    name: string,
+    terms: ReadonlySet<number>,
+    { run, sentNs }: ApiAnswer,
+  ): Promise<void> => {
     if (fenced.has(name) && !(await looks(name))) return
-    await sentinel.answered({ name, term, ...answer }, signal)
+    await Promise.all([...terms].map(term => sentinel.answered({ name, term, run, sentNs }, signal)))
   }
   const looks = async (name: string): Promise<boolean> => {
     if (looking.has(name)) return false

@@ -269,4 +269,25 @@ export const ofFence: readonly Mutant[] = [
       [3_723, cutOff(28_172)],
     ]),
   },
+  {
+    finding: 'found 45',
+    name: 'answered-in-one-term',
+    what: 'the API server answers a stopped primary in the term that it has, and not in the next one',
+    mutations: [
+      {
+        file: 'src/agent/tasks/api-voter.ts',
+        find: '[...terms].map(term => sentinel',
+        replace: '[...terms].slice(0, 1).map(term => sentinel',
+      },
+    ],
+    scenarios: bySeeds(
+      [0],
+      { hotBackups: 0, copies: 2, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
+      [
+        [1_488, { type: 'pausePrimarysMachine', primary: 0, forMs: 3_506 }],
+        [230, { type: 'powerOff', node: 1, forMs: 4_759 }],
+        [0, { type: 'endApp', primary: 0, container: 'app' }],
+      ],
+    ),
+  },
 ]
