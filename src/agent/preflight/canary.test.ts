@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { AgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
 import type { ProcFs } from '../container/process.ts'
@@ -44,6 +45,29 @@ describe.skipIf(cannotDump !== undefined).each(hosts)(
       expect(result.frozenMs).toBeGreaterThan(0)
       // Other kernels answer with the part that they lack.
       expect(['WriteProtect', 'None']).toContain(result.record.name)
+    })
+
+    test('a node whose kernel still loads modules at the first rules of a redirect can redirect', async () => {
+      const { sentinel } = node
+      let isLoaded = false
+      const loading: typeof sentinel = {
+        ...sentinel,
+        async prepareRedirect() {
+          if (isLoaded) return
+          isLoaded = true
+          throw new AgentError('SentinelRefused', 'grave: failed grave: Operation in progress')
+        },
+        redirect: async () => ({ microseconds: undefined }),
+        undoRedirect: async () => undefined,
+      }
+      expect((await runCanary({ ...options(), sentinel: loading })).graveProblem).toBeUndefined()
+      const without: typeof sentinel = {
+        ...loading,
+        async prepareRedirect() {
+          throw new AgentError('SentinelRefused', 'no nf_tables')
+        },
+      }
+      expect((await runCanary({ ...options(), sentinel: without })).graveProblem).toContain('no nf_tables')
     })
 
     test('says that a container of the check has ended, rather than what then failed on it', async () => {

@@ -115,9 +115,16 @@ async function ofEnded(testContainers: readonly TestContainer[], error: unknown)
 /** No watch of a pod has such a name. */
 const watchPrefix = 'canary/'
 
+/**
+ * How often the rules of a redirect are tried. The first rules after a boot make the kernel load modules. A slow node needs more time
+ * for that than the sentinel waits, and the kernel continues meanwhile.
+ */
+const redirectTries = 3
+const redirectPauseMs = 1_000
+
 /** Tries the rules of a redirect in the network of the server, which keeps running without them. */
 async function whyNoGrave(
-  { sentinel, signal }: CanaryOptions,
+  { sentinel, clock, signal }: CanaryOptions,
   { pod, init }: TestContainer,
 ): Promise<string | undefined> {
   // Left by an agent that ended during a canary.
@@ -126,15 +133,25 @@ async function whyNoGrave(
   const name = `${watchPrefix}${pod.uid}`
   await sentinel.watch(name, init, signal)
   try {
-    await sentinel.prepareRedirect({ name, netns: init, heir: '127.0.0.1' }, signal)
-    await sentinel.redirect(name, signal)
-    await sentinel.undoRedirect(name, signal)
-    return undefined
-  } catch (error) {
-    if (!isAgentError(error, 'SentinelRefused')) throw error
-    return error.message
+    for (let left = redirectTries - 1; ; left -= 1) {
+      const problem = await whyNotRedirected()
+      if (problem === undefined || left === 0) return problem
+      await clock.sleep(redirectPauseMs, signal)
+    }
   } finally {
     await sentinel.unwatch(name, signal)
+  }
+
+  async function whyNotRedirected(): Promise<string | undefined> {
+    try {
+      await sentinel.prepareRedirect({ name, netns: init, heir: '127.0.0.1' }, signal)
+      await sentinel.redirect(name, signal)
+      await sentinel.undoRedirect(name, signal)
+      return undefined
+    } catch (error) {
+      if (!isAgentError(error, 'SentinelRefused')) throw error
+      return error.message
+    }
   }
 }
 
