@@ -19,6 +19,7 @@ import type { AgentOptions } from './options.ts'
 import { thisMachine } from './preflight/machine.ts'
 import { createNodeStatus, type NodeStatus } from './report/node-status.ts'
 import { ownNode } from './report/own-node.ts'
+import { createPrecedence, type Precedence } from './report/precedence.ts'
 import { createReportWriter, type ReportWriter } from './report/report.ts'
 import { createHeartbeatKey, type HeartbeatKey } from './transfer/heartbeat-key.ts'
 import { type Identity, loadIdentity } from './transfer/identity.ts'
@@ -32,6 +33,7 @@ export interface Resources {
   readonly api: Api
   /** For deaths and promotions: with connections of its own. */
   readonly urgentApi: Api
+  readonly precedence: Precedence
   readonly identity: Identity
   readonly heartbeatKey: HeartbeatKey
   readonly caches: Caches
@@ -72,13 +74,15 @@ export async function openResources(options: AgentOptions, log: Logger, version:
   const { node } = options
   const heartbeatKey = createHeartbeatKey(node, identity.key)
   const owner = (signal: AbortSignal) => ownNode(api, node, signal)
-  const report = createReportWriter({ api, node, owner, clock, log })
+  const precedence = createPrecedence(clock)
+  const { giveWay } = precedence
+  const report = createReportWriter({ api, node, owner, clock, log, giveWay })
   const address = `${options.address}:${options.peerPort}`
   const about = { version, address, fingerprint: identity.fingerprint, signs: true }
   const status = createNodeStatus(about, await thisMachine(''), report)
   const caches = createCaches(node, { api, clock, random, log, metrics: metrics.reflector })
   const recorder = createRecorder({
-    ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder },
+    ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder, giveWay },
   })
   return {
     ...{
@@ -88,6 +92,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
       metrics,
       api,
       urgentApi,
+      precedence,
       identity,
       heartbeatKey,
       caches,

@@ -112,7 +112,7 @@ function tellBudgets({ metrics, status }: Resources, { store, disk }: Node, late
 }
 
 async function toolsOf(
-  { options, caches, identity, heartbeatKey, recorder, api, urgentApi, log }: Resources,
+  { options, caches, identity, heartbeatKey, recorder, api, urgentApi, precedence, log }: Resources,
   { driver, sentinel, store, programs, volatile }: Node,
   { peers, metrics, late }: { peers: Peers; metrics: AgentMetrics; late: Late },
   signal: AbortSignal,
@@ -125,6 +125,7 @@ async function toolsOf(
     unhurried: createInquiry({ api, ...about }),
     ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client, go: peers.client.go },
     sign: createSigner(identity.key),
+    during: precedence.during,
     heartbeatKey: heartbeatKey.with,
     inheritedConnections: createInheritedConnections({ inquiry, sever, clock, log, signal }),
     gates: createGates({ fs, clock }),
@@ -149,13 +150,14 @@ async function toolsOf(
 async function* nothing(): AsyncGenerator<never> {}
 
 function platformOf(
-  { options, caches, status, urgentApi, log }: Resources,
+  { options, caches, status, urgentApi, precedence, log }: Resources,
   { machine, records, tidy }: Node,
   { peers, late, ...given }: Pick<Platform, 'tools' | 'state'> & { peers: Peers; late: Late },
 ): Platform {
   return {
     ...{ ...given, machine, stores: caches.stores, random },
-    patch: (pod, condition, signal) => patchCondition({ api: urgentApi, clock }, pod, condition, signal),
+    patch: (pod, condition, signal) =>
+      precedence.during(patchCondition({ api: urgentApi, clock }, pod, condition, signal)),
     report(slots, run) {
       status.slots = slots
       status.run = run

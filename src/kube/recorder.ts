@@ -41,6 +41,8 @@ export interface RecorderOptions {
   readonly log: Log
   readonly random?: Random | undefined
   readonly metrics?: RecorderMetrics | undefined
+  /** Awaited before each write: something more urgent may be under way. */
+  readonly giveWay?: (() => Promise<void>) | undefined
   /** Unwritten events that are kept; more are dropped. Default 1000. */
   readonly bufferSize?: number | undefined
   /** Milliseconds after a series' last event within which an equal event still belongs to it. Default 6 min. */
@@ -128,6 +130,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   const send = async (series: Series) => {
+    await options.giveWay?.()
     const { event, count, lastSeen, firstSeen, namespace } = series
     const report = count > 1 ? { series: { count, lastObservedTime: lastSeen } } : {}
     if (series.written > 0) {

@@ -70,6 +70,27 @@ describe('the report of a node', () => {
     await end()
   })
 
+  it('gives way to what is more urgent, and then says what is true by then', async () => {
+    let over = Promise.withResolvers<void>()
+    const { clock, writer, generations, end } = stand(true, true, { giveWay: () => over.promise })
+    writer.update(content(1))
+    await clock.advance(100)
+    writer.update(content(2, 'Frozen'))
+    await clock.advance(0)
+    expect(generations()).toEqual([])
+    over.resolve()
+    await clock.advance(0)
+    expect(generations()).toEqual([2])
+    over = Promise.withResolvers()
+    writer.update(content(3))
+    await clock.advance(0)
+    expect(generations()).toEqual([2])
+    over.resolve()
+    await clock.advance(0)
+    expect(generations()).toEqual([2, 3])
+    await end()
+  })
+
   it('is written again though nothing is new: silence is a sign, too', async () => {
     const { clock, writer, writes, end } = stand()
     writer.update(content(1))

@@ -50,6 +50,8 @@ export interface ReportWriterOptions {
   /** Monotonic clock of the node, ns. Default: `process.hrtime.bigint`. */
   readonly nowNs?: () => bigint
   readonly log: Log
+  /** Awaited before each write: something more urgent may be under way. */
+  readonly giveWay?: () => Promise<void>
   /** Milliseconds between two writes of mere progress. Default 5 s. */
   readonly everyMs?: number
   /** Milliseconds after which an unchanged report is written again: a silent agent counts as dead. Default 10 s. */
@@ -154,6 +156,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
         const inMs = dueInMs()
         try {
           if (inMs === 0 && wanted !== undefined) {
+            await options.giveWay?.()
             await write(wanted, signal)
             continue
           }

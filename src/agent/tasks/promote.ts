@@ -17,7 +17,7 @@ import { createTimeline } from './timeline.ts'
 
 type PromoteContext = OnStageContext &
   ProbeTargetContext &
-  Pick<TaskContext, 'patch' | 'podOf' | 'event' | 'inheritedConnections' | 'probe'>
+  Pick<TaskContext, 'patch' | 'podOf' | 'event' | 'inheritedConnections' | 'probe' | 'during'>
 
 /**
  * Puts an understudy on stage with the newest memory of its slot. Does not repeat steps that an earlier try has
@@ -42,7 +42,8 @@ export async function promote(
   }
   let stage: Clone
   try {
-    stage = await onStage(work, task, place, timeline, signal)
+    const staged = onStage(work, task, place, timeline, signal)
+    stage = await (work.during?.(staged) ?? staged)
   } catch (error) {
     signal.throwIfAborted()
     if (!isAgentError(error, 'NotCalled')) await tellFailure(work, task, error, signal)

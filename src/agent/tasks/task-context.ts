@@ -19,6 +19,7 @@ import type { PodView } from '../observe/snapshot.ts'
 import type { Obstacle } from '../preflight/obstacles/obstacle.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import type { AgentMetrics } from '../report/metrics.ts'
+import type { Precedence } from '../report/precedence.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
 import type { Deaths } from '../state/deaths.ts'
 import type { Fencing } from '../state/fencing.ts'
@@ -105,6 +106,8 @@ export interface NodeCapabilities {
     action: string,
     note: string,
   ) => void
+  /** Makes other writes to the API server wait for this work; absent: none waits. */
+  readonly during?: Precedence['during']
   readonly metrics: AgentMetrics
   readonly clock: Clock
   readonly log: Log

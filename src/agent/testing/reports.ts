@@ -3,7 +3,7 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { silentLog } from '../../kube/log.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
-import { createReportWriter, type ReportContent } from '../report/report.ts'
+import { createReportWriter, type ReportContent, type ReportWriterOptions } from '../report/report.ts'
 
 /** A slot that the node keeps as a holder. */
 export const slot = { namespace: 'default', name: 'web-0', incarnation: '0123abcd', role: 'holder' } as const
@@ -20,7 +20,7 @@ export const content = (generation: number, usable?: 'Frozen' | 'Staged'): Repor
 })
 
 /** Runs the writer of a report against an API server that may have a report of the node already. */
-export function stand(exists = false, hasStatus = true) {
+export function stand(exists = false, hasStatus = true, more: Pick<ReportWriterOptions, 'giveWay'> = {}) {
   const clock = createFakeClock()
   const writes: NodeReportStatus[] = []
   const api = fakeApi({
@@ -37,7 +37,7 @@ export function stand(exists = false, hasStatus = true) {
       return makeObject(body)
     },
   })
-  const writer = createReportWriter({ api, node: 'a', clock, log: silentLog })
+  const writer = createReportWriter({ api, node: 'a', clock, log: silentLog, ...more })
   const stop = new AbortController()
   const running = writer.run(stop.signal)
   const end = async () => {
