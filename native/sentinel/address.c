@@ -40,8 +40,7 @@ bool address_parse(const char *text, struct address *address)
 
 static void add(struct addresses *addresses, uint8_t family, const void *bytes)
 {
-	if (addresses->count < ADDRESSES_MAX)
-		addresses->list[addresses->count++] = address_of(family, bytes);
+	addresses->list[addresses->count++] = address_of(family, bytes);
 }
 
 static void read_four(struct addresses *addresses)
@@ -68,7 +67,9 @@ static void read_six(struct addresses *addresses)
 	FILE *file = fopen("/proc/thread-self/net/if_inet6", "re");
 	char line[160];
 
-	while (file && addresses->count < ADDRESSES_MAX && fgets(line, sizeof line, file)) {
+	const size_t most = addresses->count + ADDRESSES_MAX;
+
+	while (file && addresses->count < most && fgets(line, sizeof line, file)) {
 		struct in6_addr address;
 		bool whole = true;
 

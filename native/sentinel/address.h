@@ -12,10 +12,11 @@ struct address {
 	uint8_t bytes[16]; /* network byte order */
 };
 
+/* ADDRESSES_MAX: of each family. */
 enum { ADDRESSES_MAX = 16 };
 
 struct addresses {
-	struct address list[ADDRESSES_MAX];
+	struct address list[2 * ADDRESSES_MAX];
 	size_t count;
 };
 
@@ -25,7 +26,7 @@ struct addresses {
  */
 bool address_parse(const char *text, struct address *address);
 
-/* Reads the addresses of the caller's network namespace, but not those of its loopback interface for IPv6. At most ADDRESSES_MAX. */
+/* Reads the addresses of the caller's network namespace, but not those of its loopback interface for IPv6. */
 void addresses_read(struct addresses *addresses);
 
 #endif

@@ -176,7 +176,9 @@ static int forget(int netlink, const struct addresses *addresses, uint8_t family
 
 int conntrack_forget(int netlink, const struct addresses *addresses)
 {
-	int four = forget(netlink, addresses, AF_INET), six = four < 0 ? -1 : forget(netlink, addresses, AF_INET6);
+	int four = forget(netlink, addresses, AF_INET), error = errno, six = forget(netlink, addresses, AF_INET6);
 
-	return six < 0 ? -1 : four + six;
+	if (six >= 0)
+		errno = error;
+	return four < 0 || six < 0 ? -1 : four + six;
 }

@@ -72,10 +72,16 @@ static int replace_tables(struct grave *grave)
 	return committer_commit(grave->committer, &batch, PATIENT_NS);
 }
 
-/* A kernel may lack parts that only IPv6 needs. A pod of IPv4 needs none of them. */
-static bool may_lack_parts(int error)
+/*
+ * True once this kernel has shown that it lacks parts that only IPv6 needs. A pod of IPv4 needs none of them. All graves of a pod have
+ * the same tables, so they must agree on this.
+ */
+static bool lacks_parts;
+
+/* The kernel's words for a table, a type of chain or an expression that it does not have. */
+static bool is_lack(int error)
 {
-	return error && error != EINPROGRESS && error != EBUSY;
+	return error == ENOENT || error == EOPNOTSUPP || error == EAFNOSUPPORT;
 }
 
 /* False with errno. */
@@ -86,12 +92,17 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 	grave->committer = committer_open(netlink);
 	if (!grave->committer)
 		return false;
-	grave->both = true;
+	grave->both = !lacks_parts;
+	if (!grave->both && grave->heir.family != AF_INET) {
+		errno = EAFNOSUPPORT;
+		return false;
+	}
 	error = replace_tables(grave);
-	if (may_lack_parts(error) && grave->heir.family == AF_INET) {
+	if (is_lack(error) && grave->both && grave->heir.family == AF_INET) {
 		log_failure("clients of a dead pod that use IPv6 may reach the app that is started there", error);
 		grave->both = false;
 		error = replace_tables(grave);
+		lacks_parts = !error;
 	}
 	/* Last: the pod must not forward before the rules exist, and with them connection tracking does. */
 	if (!error && network_enter(process, forward, grave) == 0) {

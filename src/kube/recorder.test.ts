@@ -51,6 +51,19 @@ describe('recorder', () => {
     expect(stored()[0]?.series?.count).toBe(3)
   })
 
+  test('gives way to what is more urgent, but not at the end', async () => {
+    const { recorder, stored } = makeRecorder({ giveWay: () => new Promise(() => undefined) })
+    recorder.record(event())
+    await settle()
+    expect(stored()).toEqual([])
+    const { recorder: ending, stored: written } = makeRecorder({
+      giveWay: () => Promise.reject(new Error('no')),
+    })
+    ending.record(event())
+    expect(await ending.flush()).toBe(0)
+    expect(written()).toHaveLength(1)
+  })
+
   test('another note, object or reason is another event, and so is the same one after the window', async () => {
     const { recorder, stored, clock } = makeRecorder()
     recorder.record(event())

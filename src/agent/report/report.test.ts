@@ -88,6 +88,12 @@ describe('the report of a node', () => {
     over.resolve()
     await clock.advance(0)
     expect(generations()).toEqual([2, 3])
+    // The failover of another slot may wait for a statement.
+    over = Promise.withResolvers()
+    const silent = content(4)
+    writer.update({ ...silent, slots: silent.slots?.map(it => ({ ...it, silentTerm: 7 })) })
+    await clock.advance(0)
+    expect(generations()).toEqual([2, 3, 4])
     await end()
   })
 

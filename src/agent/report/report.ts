@@ -18,6 +18,7 @@ import { apiVersionOf } from '../../kube/resources.ts'
 import { mayBeKept } from '../../slot/decide/kept.ts'
 import { type ApiAnswer, answerOf } from './api-answer.ts'
 import type { NodeOwner } from './own-node.ts'
+import { statementsOf } from './statements.ts'
 
 export interface ReportContent
   extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown' | 'heartbeats'> {
@@ -156,7 +157,8 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
         const inMs = dueInMs()
         try {
           if (inMs === 0 && wanted !== undefined) {
-            await options.giveWay?.()
+            // The failover of another slot may wait for a statement.
+            if (isEqual(statementsOf(written), statementsOf(wanted))) await options.giveWay?.()
             await write(wanted, signal)
             continue
           }

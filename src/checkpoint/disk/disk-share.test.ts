@@ -76,6 +76,16 @@ it('D10.disk-share: one namespace that fills its share is refused, and others ar
   await put(disk, store, slotOf('last', 0), { bytes: 20_000 })
 })
 
+it('D10.disk-share: others that come later do not keep a namespace from renewing its copies at the same size', async () => {
+  const [store, disk] = [await newStore(), await newDisk()]
+  const slot = slotOf('early', 0)
+  for (const each of [0, 1, 2, 3]) await put(disk, store, slotOf('early', each), { bytes: 165_000 })
+  await put(disk, store, slotOf('late', 0), { bytes: 150_000 })
+  await put(disk, store, slot, { generation: 2, bytes: 165_000 })
+  await disk.prune(slot, keyOf(slot), 1)
+  await expect(put(disk, store, slot, { generation: 3, bytes: 170_000 })).rejects.toEqual(refused)
+})
+
 it('D10.disk-share: a namespace that is alone has as much as in the tmpfs, and all with a share of 100 %', async () => {
   const slot = slotOf('alone', 0)
   const store = await newStore()

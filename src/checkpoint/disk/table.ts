@@ -53,13 +53,13 @@ export function createDiskTable(of: SharedBudget): DiskTable {
    * The older files of the slot count to no namespace here, because the new one replaces them. Otherwise a namespace
    * with a full share could not renew its copies. They still count to the budget.
    */
-  function useBeside({ tag, namespace }: Growing): NamespaceUse {
+  function useBeside({ tag, namespace }: Growing): NamespaceUse & { readonly replaced: number } {
     let [own, replaced] = [0, 0]
     for (const file of files.values())
       if (file.tag === tag) replaced += file.bytes
       else if (file.namespace === namespace) own += file.bytes
     for (const file of growing.values()) if (file.namespace === namespace) own += file.bytes
-    return { namespace, own, others: taken() - own - replaced }
+    return { namespace, own, others: taken() - own - replaced, replaced }
   }
 
   return {
@@ -77,7 +77,9 @@ export function createDiskTable(of: SharedBudget): DiskTable {
           'DiskFull',
           `${taken()} of ${of.budget} bytes are in use, so generation ${file.generation} does not fit beside the previous one`,
         )
-      assertShare(bytes, useBeside(file), of, 'DiskShareFull')
+      const use = useBeside(file)
+      // A copy that is no larger than the one before takes no space from others. They may have more than when that one was written.
+      if (file.bytes + bytes > use.replaced) assertShare(bytes, use, of, 'DiskShareFull')
       file.bytes += bytes
     },
     end: name => void growing.delete(name),
