@@ -82,8 +82,6 @@ describe.skipIf(cannotNetwork !== undefined).each([
     Number(network.client.run('nstat', ['-asz', 'TcpExtTCPSynRetrans']).match(/TCPSynRetrans +(\d+)/)?.[1])
   /** Starts a server in the pod that answers every connection, over both families. */
   async function serve(network: Network): Promise<void> {
-    network.client.run('ip', ['addr', 'add', 'fd00::1/64', 'dev', 'br0', 'nodad'])
-    network.pod.run('ip', ['addr', 'add', 'fd00::2/64', 'dev', 'eth0', 'nodad'])
     const script = `
       const { createServer } = require('node:net')
       createServer(socket => { socket.on('error', () => {}); socket.write('word') }).listen(8080, '::', () => console.log('ready'))`

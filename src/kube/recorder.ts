@@ -130,7 +130,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   }
 
   const send = async (series: Series) => {
-    if (flushers.length === 0) await options.giveWay?.()
+    if (options.giveWay !== undefined && flushers.length === 0) await options.giveWay()
     const { event, count, lastSeen, firstSeen, namespace } = series
     const report = count > 1 ? { series: { count, lastObservedTime: lastSeen } } : {}
     if (series.written > 0) {

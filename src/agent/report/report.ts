@@ -158,7 +158,8 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
         try {
           if (inMs === 0 && wanted !== undefined) {
             // The failover of another slot may wait for a statement.
-            if (isEqual(statementsOf(written), statementsOf(wanted))) await options.giveWay?.()
+            const isNews = !isEqual(statementsOf(written), statementsOf(wanted))
+            if (options.giveWay !== undefined && !isNews) await options.giveWay()
             await write(wanted, signal)
             continue
           }
