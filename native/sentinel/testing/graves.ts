@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { eventually } from '../../../test/support/eventually.ts'
 import type { Network } from './network.ts'
 import { type Client, processOf, type Values } from './sentinel.ts'
 
@@ -12,5 +13,11 @@ export async function dig(
 ) {
   expect((await client.ask('watch', { name, ...processOf(watched) })).word).toBe('watching')
   const { pid, start: begun } = processOf(network.pod.sandbox.pid)
-  return client.ask('grave', { name, netns: pid, start: begun, heir: network.heir.address, ...more })
+  const request = { name, netns: pid, start: begun, heir: network.heir.address, ...more }
+  // On a busy machine the kernel may take longer for the tables than the sentinel waits. An agent asks again, too.
+  return eventually(async () => {
+    const reply = await client.ask('grave', request)
+    expect(reply.word).not.toBe('failed')
+    return reply
+  })
 }
