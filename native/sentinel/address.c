@@ -16,7 +16,7 @@ static struct address address_of(uint8_t family, const void *bytes)
 	return address;
 }
 
-/* Sends to ::1 would reach the pod itself: the kernel looks for them before it translates an address, and not again. */
+/* A redirect to ::1 would lead to the pod itself: the kernel refuses that address only before it translates one. */
 static bool is_of_one_pod(const struct in6_addr *address)
 {
 	return !IN6_IS_ADDR_UNSPECIFIED(address) && !IN6_IS_ADDR_LOOPBACK(address) && !IN6_IS_ADDR_MULTICAST(address) &&
@@ -66,7 +66,6 @@ static void read_six(struct addresses *addresses)
 {
 	FILE *file = fopen("/proc/thread-self/net/if_inet6", "re");
 	char line[160];
-
 	const size_t most = addresses->count + ADDRESSES_MAX;
 
 	while (file && addresses->count < most && fgets(line, sizeof line, file)) {

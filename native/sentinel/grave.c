@@ -115,11 +115,10 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 	return false;
 }
 
-/* Builds the messages that put the redirect into effect and end it. */
-static void write_messages(struct grave *grave, const struct address *heir)
+/* Builds the message that puts the redirect into effect. */
+static void prepare_close(struct grave *grave, const struct address *heir)
 {
 	rules_close(&grave->close, grave->close_bytes, sizeof grave->close_bytes, grave->both, heir);
-	rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, grave->both);
 }
 
 struct grave *grave_dig(struct process process, const struct address *heir, bool (*closed)(void *context, const struct network *),
@@ -135,7 +134,8 @@ struct grave *grave_dig(struct process process, const struct address *heir, bool
 	grave->heir = *heir;
 	netlink = network_enter(process, look_around, &survey);
 	if (netlink >= 0 && furnish(grave, process, netlink)) {
-		write_messages(grave, heir);
+		prepare_close(grave, heir);
+		rules_open(&grave->open, grave->open_bytes, sizeof grave->open_bytes, grave->both);
 		return grave;
 	}
 	error = errno;
@@ -189,10 +189,10 @@ int grave_aim(struct grave *grave, const struct address *heir)
 		return EBUSY;
 	if (!grave->both && heir->family != AF_INET)
 		return EAFNOSUPPORT;
-	write_messages(grave, heir);
+	prepare_close(grave, heir);
 	error = grave->state == GRAVE_CLOSED ? change(grave, &grave->close, GRAVE_CLOSED) : 0;
 	if (error && error != EINPROGRESS)
-		write_messages(grave, &grave->heir);
+		prepare_close(grave, &grave->heir);
 	else
 		grave->heir = *heir;
 	return error;

@@ -42,8 +42,8 @@ struct grave *grave_dig(struct process process, const struct address *heir, bool
 
 /*
  * Sets another heir, also if the redirect is in effect already. Returns 0 or an errno: EBUSY while a change is late, EAFNOSUPPORT as
- * above. On an error
- * nothing has changed, except on EINPROGRESS: see committer_commit(). Then the state is FAILED until grave_settle().
+ * above. On an error nothing has changed, except on EINPROGRESS: see committer_commit(). Then the state is FAILED until
+ * grave_settle().
  */
 int grave_aim(struct grave *grave, const struct address *heir);
 

@@ -150,18 +150,19 @@ static void empty_set(struct batch *batch, const char *name, int flags)
 	elements_message(batch, table, name, NFT_MSG_DELSETELEM, flags);
 }
 
-/* With NULL the elements are those of the set, which have no data. */
+/* Fills the map of the heir's family, or the set of the other one, whose elements have no data. */
 static void fill(struct batch *batch, const struct address *heir)
 {
+	const bool is_its = heir->family == batch->family;
 	size_t list;
 
-	elements_message(batch, table, heir ? map : set, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
+	elements_message(batch, table, is_its ? map : set, NFT_MSG_NEWSETELEM, BATCH_CREATE | BATCH_ACK);
 	list = nest(batch, NFTA_SET_ELEM_LIST_ELEMENTS);
 	for (size_t i = 0; i < sizeof protocols; i++) {
 		size_t element = nest(batch, NFTA_LIST_ELEM);
 
 		put_data(batch, NFTA_SET_ELEM_KEY, &protocols[i], 1);
-		if (heir)
+		if (is_its)
 			put_data(batch, NFTA_SET_ELEM_DATA, heir->bytes, heir->length);
 		unnest(batch, element);
 	}
@@ -220,12 +221,11 @@ static void each_family(struct batch *batch, bool both, void (*act)(struct batch
 static void close_to(struct batch *batch, bool both, const struct address *heir)
 {
 	batch->family = NFPROTO_IPV4;
-	if (both || heir->family == NFPROTO_IPV4)
-		fill(batch, heir->family == NFPROTO_IPV4 ? heir : NULL);
+	fill(batch, heir);
 	if (!both)
 		return;
 	batch->family = NFPROTO_IPV6;
-	fill(batch, heir->family == NFPROTO_IPV6 ? heir : NULL);
+	fill(batch, heir);
 }
 
 void rules_prepare(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir)

@@ -40,7 +40,8 @@ enum { RULES_BYTES = 8192, ELEMENTS_BYTES = 1024 };
 
 /*
  * Replaces the tables in one transaction. With an heir they hold it from the beginning; with NULL their maps and sets are empty.
- * Without `both`, only the table of IPv4 is replaced, without `shut` and its chain: for kernels that lack a part of the rest.
+ * Without `both`, only the table of IPv4 is replaced, without `shut` and its chain: for kernels that lack a part of the rest. The
+ * heir is of IPv4 then.
  */
 void rules_prepare(struct batch *batch, void *bytes, size_t room, bool both, const struct address *heir);
 
