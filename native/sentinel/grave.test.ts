@@ -30,7 +30,6 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await network.heir.serve('heir')
     expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
     const busy = await beginTransaction(network.pod, sentinel.pid)
-    await new Promise(resolve => setTimeout(resolve, 100))
     process.kill(dead.pid, 'SIGKILL')
     const event = await client.line(line => line.word === 'died')
     expect(busy.stdout()).toBe('begins\n')
