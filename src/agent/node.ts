@@ -3,6 +3,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isAgentError } from '../api/agent-errors.ts'
+import type { DiskKey } from '../api/disk-half.ts'
 import type { NodeCheck } from '../api/node-report.ts'
 import { createGenerationDisk, type GenerationDisk } from '../checkpoint/disk/disk.ts'
 import { createGenerationStore, type GenerationStore } from '../checkpoint/store.ts'
@@ -28,6 +29,7 @@ import { programsInMemory } from './sentinel/in-memory.ts'
 import { programsInUse } from './sentinel/in-use.ts'
 import { type InstalledPrograms, installPrograms, pruneInstalled } from './sentinel/install.ts'
 import { ensureSentinel, type Launched } from './sentinel/launch.ts'
+import { loadDiskKey } from './storage/disk-key.ts'
 import { createWorkDirectorySweep } from './storage/work-directory.ts'
 
 export interface Node {
@@ -40,6 +42,8 @@ export interface Node {
   readonly volatile: string
   /** Where generations outlive a boot; undefined: they do not. */
   readonly disk: GenerationDisk | undefined
+  /** See `loadDiskKey`. Undefined: the node uses no disk. */
+  readonly diskKey: DiskKey | undefined
   /** Removes leftovers of earlier agents: their work directories, and programs that no process runs any more. */
   tidy(): Promise<void>
   /** The machine that restored memory finds here. */
@@ -177,6 +181,8 @@ async function tryEnter(
     store,
     volatile: runDirectory,
     disk,
+    // In the tmpfs of the generations. It is mounted by now.
+    diskKey: disk && (await loadDiskKey(join(memoryDirectory, '.disk-key'), random)),
     async tidy() {
       await sweepWork()
       for (const to of Object.values(installed)) {

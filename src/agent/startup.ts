@@ -32,6 +32,7 @@ import { openGrantFiles } from './state/grant-files.ts'
 import { loadRestorableKinds } from './state/restorable-kinds.ts'
 import { createAgentsHalf } from './storage/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './storage/keeper.ts'
+import { createKeyParts, type KeyParts } from './storage/key-parts.ts'
 import { createBudgetMetrics } from './storage/metrics.ts'
 import { createInheritedConnections, createSever } from './tasks/inherited-connections.ts'
 import type { NodeCapabilities } from './tasks/task-context.ts'
@@ -48,6 +49,8 @@ interface Late {
 
 /** How long the agent waits for generations on the disk before it listens for deaths, ms; the rest is loaded later. */
 const recallMs = 20_000
+/** How long it waits for the key of these generations first, ms. */
+const arrivalMs = 5_000
 
 /**
  * Works until the signal fires. Clones in pods, watches and redirects stay as they are then.
@@ -62,6 +65,8 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
     ...Object.values(caches.reflectors).map(reflector => reflector.synced(signal)),
   ])
   status.machine = entered.machine
+  status.diskKey = entered.diskKey?.publicKey
+  status.publish()
   const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
   const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
   late.notLazy = metrics.notLazy
@@ -72,8 +77,9 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   const tools = await toolsOf(resources, entered, { peers, metrics, late }, signal)
   const core = createCore(platformOf(resources, entered, { tools, state, peers, late }), signal)
   late.core = core
-  late.keeper = keeperOf(resources, entered, core)
-  await run(resources, entered, { core, state, peers, late }, signal)
+  const parts = keyPartsOf(resources, entered)
+  late.keeper = keeperOf(resources, entered, core, parts)
+  await run(resources, entered, { core, state, peers, late, parts }, signal)
 }
 
 function enter(
@@ -183,15 +189,25 @@ function platformOf(
   }
 }
 
+function keyPartsOf({ options, caches, api }: Resources, { diskKey }: Node): KeyParts | undefined {
+  if (diskKey === undefined) return undefined
+  const { node } = options
+  return createKeyParts({
+    ...{ agentsHalf: createAgentsHalf(api, options.namespace, clock), diskKey, node, clock },
+    report: () => caches.stores.reports.get(node),
+  })
+}
+
 function keeperOf(
-  { options, caches, api, log }: Resources,
+  { options, caches, log }: Resources,
   { disk, store }: Node,
   core: Core,
+  parts: KeyParts | undefined,
 ): DiskKeeper | undefined {
-  if (disk === undefined) return undefined
+  if (disk === undefined || parts === undefined) return undefined
   return createDiskKeeper({
     ...{ disk, store, node: options.node, clock, log },
-    agentsHalf: createAgentsHalf(api, options.namespace, clock),
+    keyParts: parts.read,
     slots: () => slotsOnDisk(caches, options, core.observe()),
     everyMs: options.diskInterval * 1000,
     onRecalled: ({ manifest: { slot } }) => core.announce(slot),
@@ -225,7 +241,14 @@ async function run(
     state,
     peers,
     late: { keeper },
-  }: { core: Core; state: { able: boolean; sentinel: string }; peers: Peers; late: Late },
+    parts: keyParts,
+  }: {
+    core: Core
+    state: { able: boolean; sentinel: string }
+    peers: Peers
+    late: Late
+    parts: KeyParts | undefined
+  },
   signal: AbortSignal,
 ): Promise<void> {
   const { caches, api, options, heartbeatKey: key, report, status, log } = resources
@@ -243,6 +266,8 @@ async function run(
     sentinel.run(signal),
     listen({ sentinel, port: options.heartbeatPort, key, core, status, present, clock, log }, signal),
   ])
+  // After a boot, the operator first has to encrypt the half of this node again.
+  if (entered.disk?.tags().size) await keyParts?.arrival(arrivalMs, signal)
   // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
   await keeper
     ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))

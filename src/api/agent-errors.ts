@@ -183,8 +183,8 @@ export const agentErrors = Object.freeze({
     'no action needed if it passes: the agent tries again once it has seen the Lease of the slot; if it lasts, treat that node as hostile',
   ),
   KeyMissing: entry(
-    'the agent cannot read the key for generations on disks, so it writes none',
-    'run the operator, which creates the Secret, and let agents read it: apply deploy/agent',
+    'the agent lacks a part of the key for generations on its disk, so it reads and writes none',
+    'run the operator, which creates the Secret of the agents and encrypts the part of each node, and let agents read that Secret: apply deploy/agent',
   ),
   VolumesTooLarge: entry(
     'the writable layers and emptyDirs of the pod hold more than checkpoint.volumes.maxSize, so it is not saved',

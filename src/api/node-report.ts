@@ -150,6 +150,11 @@ export interface NodeReportStatus {
   readonly signs?: boolean
   /** Absent: the sentinel of this node neither votes nor is voted on. */
   readonly heartbeats?: Heartbeats
+  /**
+   * Public key (X25519, base64url) for which the operator encrypts the node's half of the keys for generations on its disk, see
+   * `sealDiskHalf`. The node makes another one at each boot. Absent: the node uses no disk.
+   */
+  readonly diskKey?: string
   readonly kernel: string
   readonly criu: string
   readonly architecture: string

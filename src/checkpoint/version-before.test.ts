@@ -16,8 +16,9 @@ const text = String.raw`{"version":1,"slot":{"namespace":"shop","set":"carts","s
 
 const fingerprint = 'b8c63d02007dcb8640bc2857adbbeb348a97d46e748b0aedcec0b58fa0332fd3'
 
-/** Generation 1 of the slot, sealed with these two halves. */
-const halves = [Buffer.alloc(32, 1), '02'.repeat(32)] as const
+/** Generation 1 of the slot, sealed with these parts: there was none of the node. */
+const parts = { agents: Buffer.alloc(32, 1), node: undefined }
+const mark = '02'.repeat(32)
 const sealedName = '2dabb81e397db1efb6686e6519c3571d-0707070707070707'
 const sealed = [
   'VVNUREdFTjEHBwcHBwcHBwcHBwcHBwcH2xaGwW1m+mlP+ghs5WSZOFdzWsnuCG/qfTvQeJ0Eob2o2ffGqybgwPln1rJP7sql16P9',
@@ -93,7 +94,7 @@ test('a sealed file of the version before is found by its name, and opened', asy
     space: async () => ({ free: 9e12, total: 10e12 }),
   })
   await disk.load()
-  const key = deriveKey(...halves, slotKey)
+  const key = deriveKey(parts, mark, slotKey)
   const [found] = await disk.of(slotKey, key)
   expect(found).toMatchObject({ slot: slotKey, epoch: 1, generation: 1 })
   if (found === undefined) return

@@ -30,6 +30,7 @@ import { createStateStoreMetrics } from '../state-store/metrics.ts'
 import { openStateStore } from '../state-store/open.ts'
 import { createWriteBehind, type WriteBehind } from '../state-store/write-behind.ts'
 import { createBudgetCache, createCaches } from './caches.ts'
+import { createDiskHalves } from './disk-halves.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import type { OperatorOptions } from './options.ts'
 import { leadJobs } from './pod-migration-jobs.ts'
@@ -89,6 +90,14 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
     ...{ clock, random, log },
   })
   manager.leading(stageController.run)
+
+  const diskHalves = createDiskHalves({
+    ...{ api: leaderApi, reports, wakeKeys },
+    queue: manager.queue({ name: 'disk-half' }),
+    controllerMetrics: metrics.controller,
+    ...{ clock, random, log },
+  })
+  manager.leading(diskHalves.run)
 
   const wanted = () => sets.list().some(({ spec }) => spec.checkpoint !== undefined)
   const namespace = options.agentNamespace

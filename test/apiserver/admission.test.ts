@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { run } from '../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { diskHalfAnnotation } from '../../src/api/disk-half.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { migratingPodLabel, migratingPods } from '../../src/api/migrating-pod.ts'
 import { migrations } from '../../src/api/migration.ts'
@@ -332,6 +333,10 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     'an agent takes a statement of the API server back',
     patch('agent of n1', ownReport, { metadata: { annotations: { [silencesAnnotation]: '0' } } }),
   ],
+  [
+    'an agent writes its half of the disk keys',
+    patch('agent of n1', ownReport, { metadata: { annotations: { [diskHalfAnnotation]: 'forged' } } }),
+  ],
   ['a user makes a primary', patch('edit', pod('web-n1'), { metadata: { labels: { type: 'primary' } } })],
   [
     'a user gives a pod a role',
@@ -447,6 +452,10 @@ const allowed: readonly (readonly [string, Attempt])[] = [
   [
     'the operator states that a node is silent',
     patch('operator', ownReport, { metadata: { annotations: { [silencesAnnotation]: '1' } } }),
+  ],
+  [
+    'the operator tells a node its half of the disk keys',
+    patch('operator', ownReport, { metadata: { annotations: { [diskHalfAnnotation]: 'sealed' } } }),
   ],
   [
     'the operator makes a primary',

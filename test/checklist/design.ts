@@ -319,7 +319,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D9.swept', 'what no set owns any more is removed', 'unit'),
       sentence('D9.crash', 'wherever the process ends, the next one finds whole generations only', 'unit'),
       sentence('D9.sealed', 'a generation on disk holds nothing in clear, and never the same twice', 'unit'),
-      sentence('D9.halves', 'its key is another one if either half, or the slot, is another', 'unit'),
+      sentence('D9.halves', 'its key is another one if any part, or the slot, is another', 'unit'),
       sentence(
         'D9.key-made',
         'the operator makes the agents’ half of the key once a set keeps memory',
@@ -410,6 +410,7 @@ export const design: readonly FeatureGroup[] = [
         'no namespace fills the disk of a node, and only its slots are told',
         'unit',
       ),
+      sentence('D10.disk-half', 'the token of one agent opens no disk of another node', 'unit'),
       sentence('D10.turns', 'transfers of memory come round by namespace', 'unit'),
       sentence('D10.own-proc', 'what brings pages writes nothing in the /proc of the node', 'unit'),
       sentence('D10.tmpfs', 'a dump or a restore that grows takes nothing of the room of others', 'unit'),

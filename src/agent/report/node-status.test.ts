@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
+import type { ReportContent } from './content.ts'
 import { createNodeStatus } from './node-status.ts'
-import type { ReportContent } from './report.ts'
 
 it('a report names a sentinel only beside its own statements', () => {
   const written: ReportContent[] = []

@@ -1,6 +1,7 @@
 import type { Budget, Heartbeats, NodeCheck, SlotReport } from '../../api/node-report.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
-import type { ReportContent, ReportWriter } from './report.ts'
+import type { ReportContent } from './content.ts'
+import type { ReportWriter } from './report.ts'
 
 /** The content of the node's report, as its parts become known. */
 export interface NodeStatus {
@@ -12,6 +13,8 @@ export interface NodeStatus {
   machine: Machine
   /** Null: the sentinel neither votes nor is voted on. Undefined: not known yet. */
   heartbeats: Heartbeats | null | undefined
+  /** Undefined: the node uses no disk, or is not prepared yet. */
+  diskKey: string | undefined
   /** Nothing of the agents is left on this node. */
   retired: boolean
   budgets: () => { readonly memory?: Budget; readonly disk?: Budget }
@@ -30,6 +33,7 @@ export function createNodeStatus(
     run: undefined,
     machine,
     heartbeats: undefined,
+    diskKey: undefined,
     retired: false,
     budgets: () => ({}),
     publish: () =>
@@ -41,6 +45,7 @@ export function createNodeStatus(
         ready: status.checks.length > 0 && status.checks.every(({ ok }) => ok),
         slots: status.slots,
         retired: status.retired,
+        ...(status.diskKey !== undefined && { diskKey: status.diskKey }),
         ...heartbeatsOf(status),
         ...status.budgets(),
       }),

@@ -4,7 +4,8 @@ import { KubeError } from '../../kube/errors.ts'
 import { silentLog } from '../../kube/log.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
 import { content, slot, stand } from '../testing/reports.ts'
-import { createReportWriter, type ReportContent } from './report.ts'
+import type { ReportContent } from './content.ts'
+import { createReportWriter } from './report.ts'
 
 describe('the report of a node', () => {
   it('belongs to its Node, so that it goes with it, and to the one that follows', async () => {

@@ -1,8 +1,6 @@
 import {
-  type Heartbeats,
   type NodeCheck,
   type NodeReport,
-  type NodeReportStatus,
   nodeReports,
   reportLimits,
   type SlotReport,
@@ -17,16 +15,10 @@ import { cutTo } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import { mayBeKept } from '../../slot/decide/kept.ts'
 import { type ApiAnswer, answerOf } from './api-answer.ts'
+import type { ReportContent } from './content.ts'
 import type { NodeOwner } from './own-node.ts'
 import { statementsOf } from './statements.ts'
-
-export interface ReportContent
-  extends Omit<NodeReportStatus, 'updatedAt' | 'slots' | 'slotsKnown' | 'heartbeats'> {
-  /** Null: the sentinel does not listen. Undefined: not known yet, and what the earlier agent's report says stays. */
-  readonly heartbeats?: Heartbeats | null
-  /** Undefined: it is not yet known which memory this node keeps, and the slots of the earlier agent's report stay. */
-  readonly slots: readonly SlotReport[] | undefined
-}
+import { isUrgent } from './urgency.ts'
 
 export interface ReportWriter {
   /** Sets the content of the report. It is written at once if another program may act on the change, else soon. */
@@ -251,44 +243,3 @@ function listed(slots: readonly SlotReport[]) {
 
 const requestTimeoutMs = 10_000
 const retryMs = 1_000
-
-/** Whether other programs act on the difference: usable memory, the first generation, the readiness of the node. */
-function isUrgent(old: ReportContent, next: ReportContent): boolean {
-  return !isEqual(actedOn(old), actedOn(next))
-}
-
-const actedOn = ({ ready, retired, checks, address, fingerprint, heartbeats, slots }: ReportContent) => ({
-  ready,
-  retired,
-  address,
-  fingerprint,
-  heartbeats,
-  checks: checks.map(({ name, ok }) => ({ name, ok })),
-  slots: slots?.map(
-    ({
-      namespace,
-      name,
-      incarnation,
-      role,
-      generation,
-      usable,
-      understudyUid,
-      answeredRequest,
-      final,
-      standsForHandover,
-      handoverPaused,
-      acknowledged,
-      fenced,
-      ended,
-      silentTerm,
-      grant,
-      reason,
-    }: SlotReport) => ({
-      ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, fenced, ended, silentTerm, grant },
-      any: generation > 0,
-      // A primary is stopped until its successor has this one.
-      last: final ? generation : undefined,
-    }),
-  ),
-})

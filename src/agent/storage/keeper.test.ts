@@ -79,9 +79,9 @@ async function boot({
   await disk.load()
   const keeper = createDiskKeeper({
     ...{ disk, store, node: 'b', everyMs: 60_000, bytesPerSecond: 1e15, clock, log },
-    agentsHalf: async () => {
+    keyParts: async () => {
       if (world.half === undefined) throw new AgentError('KeyMissing')
-      return world.half
+      return { agents: world.half, node: Buffer.alloc(32, 9) }
     },
     slots: () => world.slots,
     onRecalled: stored => recalled.push(stored),
@@ -405,7 +405,7 @@ describe('the share of a namespace on the disk', () => {
 
   it('two copies of a slot, left by an agent that ended between writing and removing, do not fill the disk for ever', async () => {
     const before = await boot({ slots: leases, disk: shared })
-    const key = deriveKey(Buffer.alloc(32, 1), seal, first)
+    const key = deriveKey({ agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) }, seal, first)
     for (const generation of [1, 2]) {
       const stored = await add(before, generation, { bytes: 190_000, slot: first })
       await before.disk.write(stored, key, { signal: stop.signal })
@@ -424,6 +424,57 @@ describe('the share of a namespace on the disk', () => {
     await tried(world, () => expect(refusalOf(world, first)).toBe('DiskShareFull'))
     world.slots = [lease({ ...first, holders: ['c'], node: 'b' })]
     await tried(world, () => expect([...world.keeper.refusals]).toEqual([]))
+  })
+})
+
+describe('keys that change', () => {
+  const before = { agents: Buffer.alloc(32, 1), node: undefined }
+
+  it('D10.disk-half: a copy of the version before is read back, and stays until a new one has replaced it', async () => {
+    const earlier = await boot()
+    const key = deriveKey(before, seal, slotKey)
+    await earlier.disk.write(await add(earlier, 7), key, { signal: stop.signal })
+    const world = await boot({ memory: 'lost' })
+    await world.keeper.recall(stop.signal)
+    expect(world.store.latest(slotKey)?.manifest.generation).toBe(7)
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+    void world.keeper.run(stop.signal)
+    for (let i = 0; i < 20; i += 1) await clock.advance(10_000)
+    expect(await files()).toEqual([expect.stringMatching(`^${key.tag}`)])
+    await add(world, 8)
+    await written(world, 8)
+    await eventually(async () => expect(await files()).toHaveLength(1))
+    expect((await files())[0]).not.toContain(key.tag)
+  })
+
+  it('a copy of the version before that leaves no room for a new one is removed', async () => {
+    const earlier = await boot()
+    const stored = await add(earlier, 7, { bytes: 150_000 })
+    await earlier.disk.write(stored, deriveKey(before, seal, slotKey), { signal: stop.signal })
+    const world = await boot({ memory: 'lost', disk: { budget: 250_000, share: 1 } })
+    await world.keeper.recall(stop.signal)
+    await add(world, 8, { bytes: 150_000 })
+    void world.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(world.keeper.onDisk(name)?.generation).toBe(8)
+    })
+    expect(await files()).toHaveLength(1)
+  })
+
+  it('after an exchange of the key nothing counts as on the disk until it is written again', async () => {
+    const world = await boot()
+    await add(world, 1)
+    void world.keeper.run(stop.signal)
+    await written(world, 1)
+    const [old] = await files()
+    world.half = Buffer.alloc(32, 3)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(await files()).toHaveLength(1)
+      expect(await files()).not.toContain(old)
+    })
+    expect(world.keeper.onDisk(name)?.generation).toBe(1)
   })
 })
 

@@ -6,7 +6,7 @@
  */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
-import { deriveKey, type GenerationKey } from '../../checkpoint/disk/generation-key.ts'
+import type { NodeParts } from '../../checkpoint/disk/generation-key.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -15,11 +15,13 @@ import type { Log } from '../../kube/log.ts'
 import { isNamed } from '../../slot/decide/origin.ts'
 import { reasonOf } from '../report/failure.ts'
 import { createByteRate } from './byte-rate.ts'
+import { type Copy, createCopiesOnDisk } from './copies-on-disk.ts'
 
 export interface DiskKeeperOptions {
   readonly disk: GenerationDisk
   readonly store: GenerationStore
-  readonly agentsHalf: (signal: AbortSignal) => Promise<Uint8Array>
+  /** Returns the parts of keys that this node has beside those in Leases. */
+  readonly keyParts: (signal: AbortSignal) => Promise<NodeParts>
   readonly node: string
   /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
@@ -88,7 +90,7 @@ const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly gen
   `${epoch}.${generation}`
 
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
-  const { disk, store, agentsHalf, node, slots, everyMs, onRecalled, changed, clock, log } = options
+  const { disk, store, keyParts, node, slots, everyMs, onRecalled, changed, clock, log } = options
   const rate = createByteRate(options.bytesPerSecond ?? defaultRate, clock)
   const written = new Map<string, Written>()
   /** Slots (with their lives) for which the disk has been searched. */
@@ -103,8 +105,12 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   let relieving: Promise<void> = Promise.resolve()
 
   const isResting = (lease: SlotLease) => lease.suspended === true && lease.node === node
-  const keyOf = async (lease: SlotLease, signal: AbortSignal): Promise<GenerationKey | undefined> =>
-    lease.seal === undefined ? undefined : deriveKey(await agentsHalf(signal), lease.seal, lease)
+  const copies = createCopiesOnDisk(disk, keyParts, () => {
+    // Nothing is on the disk until it is written again.
+    written.clear()
+    recalled.clear()
+    changed()
+  })
   const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
   // Nothing will be saved again here soon, and the node that has saved a suspended slot last has one of its few copies.
   const resting = () => (slots() ?? []).filter(lease => isResting(lease) && !lease.holders.includes(node))
@@ -125,13 +131,12 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   /** `corrupt`: the file has been removed. Any other failure may be temporary, so the file stays. */
   async function readOne(
-    sealed: Sealed,
-    key: GenerationKey,
+    sealed: Copy,
     signal: AbortSignal,
   ): Promise<Stored | 'corrupt' | { readonly error: unknown }> {
     const fields = { slot: slotName(sealed.slot), generation: sealed.generation }
     try {
-      const stored = await disk.read(sealed, key, store, signal)
+      const stored = await disk.read(sealed, sealed.key, store, signal)
       log.info({ ...fields, bytes: stored.manifest.bytes }, 'generation loaded from the disk')
       onRecalled(stored)
       return stored
@@ -147,13 +152,13 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   async function recallSlot(lease: SlotLease, signal: AbortSignal): Promise<void> {
     const name = slotName(lease)
     if (recalled.has(name)) return
-    const key = await keyOf(lease, signal)
-    if (key === undefined) return
+    const found = await copies.of(lease, signal)
+    if (found === undefined) return
     if (trouble?.reason === 'KeyMissing') tell(undefined)
     if (clock.monotonic() < (againAt.get(name) ?? 0)) return
     let isNoted = false
     let problem: unknown
-    for (const sealed of await disk.of(lease, key)) {
+    for (const sealed of found) {
       // No later epoch than the Lease's has begun, so such a file is forged.
       if (sealed.epoch > lease.epoch) continue
       const latest = store.latest(lease)?.manifest
@@ -161,7 +166,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         latest === undefined ||
         sealed.epoch > latest.epoch ||
         (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
-      const result = isNewer ? await readOne(sealed, key, signal) : undefined
+      const result = isNewer ? await readOne(sealed, signal) : undefined
       // Others wait for generations that are reported as on disk, so a corrupt one must not be noted.
       if (result === 'corrupt') continue
       if (!isNoted) note(name, sealed, clock.monotonic() - everyMs)
@@ -232,19 +237,20 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     const name = slotName(lease)
     const { epoch, generation } = stored.manifest
     try {
-      const key = await keyOf(lease, signal)
-      if (key === undefined) return
+      const keys = await copies.keysOf(lease, signal)
+      if (keys === undefined) return
       // A process that ended right after a write has left both copies, which could fill the disk together for ever.
-      await disk.prune(lease, key, 1)
+      await disk.prune(lease, keys.current, 1)
       const release = store.retain(lease, generation, epoch)
       try {
-        const sealed = await disk.write(stored, key, { signal, pace: bytes => pace(bytes, signal) })
+        const sealed = await disk.write(stored, keys.current, { signal, pace: bytes => pace(bytes, signal) })
         note(name, sealed, clock.monotonic())
       } finally {
         release()
       }
       refuse(name, undefined)
-      await disk.prune(lease, key, 1)
+      await disk.prune(lease, keys.current, 1)
+      await disk.prune(lease, keys.before, 0)
       tell(undefined)
     } catch (error) {
       signal.throwIfAborted()
@@ -253,11 +259,18 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       const before = written.get(name)
       written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
       log.warn({ err: error, slot: name, generation }, 'cannot write a generation to the disk')
+      if (isCheckpointError(error, 'DiskFull', 'DiskShareFull')) await dropBefore(lease, signal)
       if (!isCheckpointError(error, 'DiskShareFull')) return tell(reasonOf(error))
       refuse(name, error.code)
       // The disk could be written to. It is still as full as it was.
       if (trouble?.reason !== 'DiskFull') tell(undefined)
     }
+  }
+
+  /** A copy of the version before, for which there is no room beside a new one, would keep the new one out for ever. */
+  async function dropBefore(lease: SlotLease, signal: AbortSignal): Promise<void> {
+    const keys = await copies.keysOf(lease, signal)
+    if (keys !== undefined) await disk.prune(lease, keys.before, 0)
   }
 
   /** Forgets the refusals of slots that this node does not write any more. */
@@ -272,8 +285,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     if (known === undefined || disk.tags().size === 0) return
     const wanted = new Map<string, string | undefined>()
     for (const lease of known) {
-      const key = await keyOf(lease, signal)
-      if (key !== undefined) wanted.set(key.tag, lease.namespace)
+      const keys = await copies.keysOf(lease, signal)
+      if (keys === undefined) continue
+      for (const { tag } of [keys.current, keys.before]) wanted.set(tag, lease.namespace)
     }
     for (const tag of [...unwantedSince.keys()]) if (wanted.has(tag)) unwantedSince.delete(tag)
     for (const tag of disk.tags()) {
@@ -296,15 +310,15 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
     // The source kept it only as a base of differences, and never restores it here.
     if (lease.node === node && !isResting(lease)) return true
-    const key = await keyOf(lease, signal)
-    if (key === undefined) return false
+    const keys = await copies.keysOf(lease, signal)
+    if (keys === undefined) return false
     // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
-    if ((await disk.of(lease, key)).length > 0) return true
+    if ((await copies.of(lease, signal))?.length) return true
     if (!mayAdd(lease)) return false
     const { slot, epoch, generation } = stored.manifest
     const release = store.retain(slot, generation, epoch)
     try {
-      note(slotName(slot), await disk.write(stored, key, { signal }), clock.monotonic())
+      note(slotName(slot), await disk.write(stored, keys.current, { signal }), clock.monotonic())
       return true
     } finally {
       release()
@@ -360,12 +374,10 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     noted: () => wake.resolve(),
     recall,
     async *others(lease, signal) {
-      const key = await keyOf(lease, signal)
-      if (key === undefined) return
-      for (const sealed of await disk.of(lease, key)) {
+      for (const sealed of (await copies.of(lease, signal)) ?? []) {
         const { slot, epoch, generation } = sealed
         if (epoch > lease.epoch || store.open(slot, generation, epoch) !== undefined) continue
-        const stored = await readOne(sealed, key, signal)
+        const stored = await readOne(sealed, signal)
         if (stored !== 'corrupt' && !('error' in stored)) yield stored
       }
     },

@@ -3,7 +3,8 @@ import { createFakeClock } from '../../kube/clock.ts'
 import { KubeError } from '../../kube/errors.ts'
 import { silentLog } from '../../kube/log.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
-import { createReportWriter, type ReportContent, type ReportWriterOptions } from '../report/report.ts'
+import type { ReportContent } from '../report/content.ts'
+import { createReportWriter, type ReportWriterOptions } from '../report/report.ts'
 
 /** A slot that the node keeps as a holder. */
 export const slot = { namespace: 'default', name: 'web-0', incarnation: '0123abcd', role: 'holder' } as const

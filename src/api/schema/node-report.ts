@@ -170,6 +170,10 @@ const status = (): SchemaOf<Written> =>
             'How the sentinel of the node hears other nodes; absent: it neither votes nor is voted on.',
         },
       ),
+      diskKey: text(
+        "X25519 public key, in base64url, of this boot of the node: the operator encrypts the node's half of the keys for generations on its disk for it.",
+        { pattern: '^[A-Za-z0-9_-]{43}$' },
+      ),
       kernel: text('Kernel release.'),
       criu: text('Version of the CRIU that the agent installs.'),
       architecture: text('Processor architecture, as uname prints it.'),

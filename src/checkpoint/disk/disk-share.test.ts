@@ -44,7 +44,8 @@ const slotOf = (namespace: string, slot: number): SlotKey => ({
   namespace,
   name: `carts-${slot}`,
 })
-const keyOf = (slot: SlotKey) => deriveKey(Buffer.alloc(32, 1), '02'.repeat(32), slot)
+const keyOf = (slot: SlotKey) =>
+  deriveKey({ agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) }, '02'.repeat(32), slot)
 /** Content that zstd makes no smaller. */
 async function put(disk: GenerationDisk, store: GenerationStore, slot: SlotKey, of: Content) {
   const { generation = 1, bytes, pace } = of

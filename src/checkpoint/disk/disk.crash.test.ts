@@ -37,7 +37,7 @@ vi.mock('node:fs/promises', async importOriginal => {
 })
 
 const clock = createFakeClock()
-const key = deriveKey(Buffer.alloc(32, 1), '02'.repeat(32), slotKey)
+const key = deriveKey({ agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) }, '02'.repeat(32), slotKey)
 const { signal } = new AbortController()
 const immortal = () => Object.assign(life, { calls: 0, allowed: Number.POSITIVE_INFINITY })
 

@@ -11,7 +11,7 @@ import { deriveKey } from './generation-key.ts'
 
 let root: string
 const clock = createFakeClock()
-const key = deriveKey(Buffer.alloc(32, 1), '02'.repeat(32), slotKey)
+const key = deriveKey({ agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) }, '02'.repeat(32), slotKey)
 const { signal } = new AbortController()
 const space = async () => ({ free: 9e12, total: 10e12 })
 
@@ -103,7 +103,11 @@ describe('generations on the disk', () => {
     const store = await newStore()
     await (await newDisk()).write(await add(store, 1, randomBytes(9)), key, { signal })
     const disk = await newDisk()
-    const other = deriveKey(Buffer.alloc(32, 1), '03'.repeat(32), slotKey)
+    const other = deriveKey(
+      { agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) },
+      '03'.repeat(32),
+      slotKey,
+    )
     expect(await disk.of(slotKey, other)).toEqual([])
     expect(await files()).toHaveLength(1)
     const forged = { ...other, tag: key.tag }
@@ -163,7 +167,11 @@ describe('generations on the disk', () => {
   it('D9.swept: sweeps what no live slot owns, and nothing else', async () => {
     const [store, disk] = [await newStore(), await newDisk()]
     const stored = await add(store, 1, randomBytes(10))
-    const gone = deriveKey(Buffer.alloc(32, 1), '05'.repeat(32), slotKey)
+    const gone = deriveKey(
+      { agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) },
+      '05'.repeat(32),
+      slotKey,
+    )
     await disk.write(stored, key, { signal })
     await disk.write(stored, gone, { signal })
     expect(await disk.sweep({ complete: true, tags: new Map([[key.tag, undefined]]) })).toBe(1)

@@ -1,4 +1,4 @@
-/** The key of one incarnation of a slot, derived from two halves. One half alone reveals nothing. */
+/** The key of one incarnation of a slot on one node, derived from parts that no component but the node's agent has together. */
 import { createHmac, hkdfSync } from 'node:crypto'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../manifest.ts'
@@ -10,19 +10,25 @@ export interface GenerationKey {
   readonly tag: string
 }
 
-/** Bytes of each half. */
-export const halfLength = 32
+/** Bytes of each part. */
+const partLength = 32
 
-/**
- * @param agentsHalf the half from the Secret that all agents share.
- * @param seal the slot's half from its Lease, 64 hex digits. It is deleted with the Lease, and so with the set.
- */
-export function deriveKey(agentsHalf: Uint8Array, seal: string, slot: SlotKey): GenerationKey {
-  const half = Buffer.from(seal, 'hex')
-  if (agentsHalf.length !== halfLength || half.length !== halfLength)
-    throw new RangeError(`both halves of a key need ${halfLength} bytes`)
+export interface NodeParts {
+  /** From the Secret that all agents share. */
+  readonly agents: Uint8Array
+  /** That of the node, see `deriveDiskHalf`. Undefined: for files of the version before, which had none. */
+  readonly node: Uint8Array | undefined
+}
+
+/** @param seal the slot's part from its Lease, 64 hex digits. It is deleted with the Lease, and so with the set. */
+export function deriveKey({ agents, node }: NodeParts, seal: string, slot: SlotKey): GenerationKey {
+  const salt = Buffer.from(seal, 'hex')
+  const parts = node === undefined ? [agents] : [agents, node]
+  if ([...parts, salt].some(({ length }) => length !== partLength))
+    throw new RangeError(`each part of a key needs ${partLength} bytes`)
+  const secret = Buffer.concat(parts)
   const derive = (purpose: string, length: number) =>
-    Buffer.from(hkdfSync('sha256', agentsHalf, half, `understudy/1 ${purpose} ${slotName(slot)}`, length))
+    Buffer.from(hkdfSync('sha256', secret, salt, `understudy/1 ${purpose} ${slotName(slot)}`, length))
   return {
     secret: derive('generations', 32),
     tag: createHmac('sha256', derive('names', 32)).update('tag').digest('hex').slice(0, 32),

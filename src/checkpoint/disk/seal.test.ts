@@ -117,17 +117,19 @@ describe('a sealed file', () => {
 })
 
 describe('the key of a slot', () => {
-  const half = Buffer.alloc(32, 1)
+  const parts = { agents: Buffer.alloc(32, 1), node: Buffer.alloc(32, 9) }
   const mark = '02'.repeat(32)
 
-  it('D9.halves: is another one if either half, or the slot, is another', () => {
-    const key = deriveKey(half, mark, slotKey)
-    expect(deriveKey(Buffer.alloc(32, 1), mark, { ...slotKey })).toEqual(key)
+  it('D9.halves: is another one if any part, or the slot, is another', () => {
+    const key = deriveKey(parts, mark, slotKey)
+    expect(deriveKey({ ...parts, agents: Buffer.alloc(32, 1) }, mark, { ...slotKey })).toEqual(key)
     for (const other of [
-      deriveKey(Buffer.alloc(32, 3), mark, slotKey),
-      deriveKey(half, '03'.repeat(32), slotKey),
-      deriveKey(half, mark, { ...slotKey, incarnation: 'ffffffff' }),
-      deriveKey(half, mark, { ...slotKey, name: 'other-0' }),
+      deriveKey({ ...parts, agents: Buffer.alloc(32, 3) }, mark, slotKey),
+      deriveKey({ ...parts, node: Buffer.alloc(32, 3) }, mark, slotKey),
+      deriveKey({ ...parts, node: undefined }, mark, slotKey),
+      deriveKey(parts, '03'.repeat(32), slotKey),
+      deriveKey(parts, mark, { ...slotKey, incarnation: 'ffffffff' }),
+      deriveKey(parts, mark, { ...slotKey, name: 'other-0' }),
     ]) {
       expect(other.secret.equals(key.secret)).toBe(false)
       expect(other.tag).not.toBe(key.tag)
@@ -136,8 +138,9 @@ describe('the key of a slot', () => {
     expect(key.secret.toString('hex')).not.toContain(key.tag)
   })
 
-  it('takes halves of their full length only', () => {
-    expect(() => deriveKey(Buffer.alloc(31), mark, slotKey)).toThrow('32 bytes')
-    expect(() => deriveKey(half, '02', slotKey)).toThrow('32 bytes')
+  it('takes parts of their full length only', () => {
+    expect(() => deriveKey({ ...parts, agents: Buffer.alloc(31) }, mark, slotKey)).toThrow('32 bytes')
+    expect(() => deriveKey({ ...parts, node: Buffer.alloc(31) }, mark, slotKey)).toThrow('32 bytes')
+    expect(() => deriveKey(parts, '02', slotKey)).toThrow('32 bytes')
   })
 })

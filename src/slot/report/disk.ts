@@ -10,7 +10,7 @@ const cures: Readonly<Record<string, string>> = {
   DiskShareFull:
     'its namespace has its share of --disk-budget there: raise --namespace-share or --disk-budget of the agents, or keep fewer slots on a node',
   DiskLow: 'free space on the disk of the node',
-  KeyMissing: 'apply deploy/agent, and run the operator, which creates the Secret with the key',
+  KeyMissing: 'apply deploy/agent, and run the operator, which creates and encrypts the parts of the key',
 }
 const other = 'see the NodeReport'
 const listed = 5

@@ -2,12 +2,14 @@ import { mkdtemp, open, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { deriveDiskHalf } from '../../../src/api/disk-half.ts'
 import { generationsKey } from '../../../src/api/generations-key.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease } from '../../../src/api/numbered-slot.ts'
-import { deriveKey } from '../../../src/checkpoint/disk/generation-key.ts'
+import { deriveKey, type NodeParts } from '../../../src/checkpoint/disk/generation-key.ts'
 import { unseal } from '../../../src/checkpoint/disk/seal.ts'
 import { leases, pods, secrets } from '../../../src/kube/resources.ts'
+import { wakeKeySecret } from '../../../src/slot/gate/wake-key.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
@@ -103,23 +105,24 @@ describe.skipIf(needsNodes())('generations on disks', () => {
     await using world = await createWorld()
     const cluster = await playground()
     const { set, slot, node } = await createKept(world)
-    const { data } = await world.api.get(secrets, {
-      namespace: generationsKey.namespace,
-      name: generationsKey.secret,
-    })
-    const half = Buffer.from(data?.[generationsKey.field] ?? '', 'base64')
-    const { tag } = deriveKey(half, slot.seal ?? '', slot)
+    const { namespace } = generationsKey
+    const secretOf = async (namespace: string, name: string, field: string) =>
+      Buffer.from((await world.api.get(secrets, { namespace, name })).data?.[field] ?? '', 'base64')
+    const agents = await secretOf(namespace, generationsKey.secret, generationsKey.field)
+    const operatorKey = await secretOf('understudy-system', wakeKeySecret, 'key')
+    const parts = { agents, node: deriveDiskHalf(operatorKey, node) }
+    const { tag } = deriveKey(parts, slot.seal ?? '', slot)
     const files = async () =>
       (await cluster.inNode(node, ['ls', directory])).split('\n').filter(name => name.startsWith(tag))
     const [file] = await files()
     // The file as a thief of the disk has it.
     const taken = Buffer.from(await cluster.inNode(node, ['base64', '-w0', `${directory}/${file}`]), 'base64')
     const scratch = await mkdtemp(join(tmpdir(), 'taken-'))
-    const opens = async (seal: string) => {
+    const opens = async (seal: string, known: NodeParts = parts) => {
       await writeFile(join(scratch, 'file'), taken)
       const handle = await open(join(scratch, 'file'))
       try {
-        for await (const _ of unseal(handle, deriveKey(half, seal, slot).secret)) return true
+        for await (const _ of unseal(handle, deriveKey(known, seal, slot).secret)) return true
         return true
       } catch {
         return false
@@ -129,6 +132,10 @@ describe.skipIf(needsNodes())('generations on disks', () => {
     }
     try {
       expect(await opens(slot.seal ?? '')).toBe(true)
+      // D10.disk-half: what every agent may read, also with the half of another node.
+      expect(await opens(slot.seal ?? '', { agents, node: undefined })).toBe(false)
+      const other = deriveDiskHalf(operatorKey, slot.node ?? '')
+      expect(await opens(slot.seal ?? '', { agents, node: other })).toBe(false)
       await kubectl('-n', world.namespace, 'delete', 'bps', set.name)
       await eventually(async () => {
         await expect(slotOf(world, set)).rejects.toThrow('no slot')
