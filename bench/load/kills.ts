@@ -8,8 +8,8 @@ import { inNamespace } from '../namespace.ts'
 import { pidInPod } from '../node/process.ts'
 import type { Sampler } from '../report.ts'
 import { buildCrowd, type Crowd, type Life } from './crowd.ts'
-import { listenDrops } from './listen-drops.ts'
 import { type Loaded, labelOf, loadedSet, type Usage, untilLoaded } from './loaded.ts'
+import { type Counters, countersOf, countersOfMachine, grown } from './lost-packets.ts'
 import { watchSaves } from './saves.ts'
 
 export const loadKills: Bench = {
@@ -125,6 +125,7 @@ async function oneKill(
     'a report of its node',
   )
   const pipeline = Math.max(...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
+  const lost = await watchLosses(lease.holder.uid, heir.uid)
   clock.anchor()
   crowd.kill()
   // The `kill` order travels through a pipe; a client that connects at this moment still reaches the dying redis.
@@ -136,7 +137,7 @@ async function oneKill(
     return now.holder.uid !== lease.holder.uid && now
   })
   const life = await untilLoaded(context, 'all clients served again', allUp)
-  const drops = await listenDrops(promoted.holder.uid, 'redis-server')
+  const drops = life.hung > 0 ? await lost() : ''
   await untilLoaded(context, 'the dead one gone', () =>
     api.get(pods, { namespace, name: lease.holder.name }).then(
       ({ metadata }) => metadata.uid !== lease.holder.uid || metadata.deletionTimestamp !== undefined,
@@ -156,6 +157,29 @@ async function oneKill(
   const waited = silent === 0 ? '' : `; before it ${silent} clients had no answer for 5 s`
   const text = `${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${ok ? '' : ' TOO OLD'}, ${intervalReason ?? 'in time'}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}${waited}`
   return { text, ok }
+}
+
+/** Returns a function that tells which counters of lost packets have grown since, and where. */
+async function watchLosses(dead: string, heir: string): Promise<() => Promise<string>> {
+  // The sandbox of a dead pod outlives its app for a while.
+  const networkOf = async (pod: string) => {
+    const pid = await pidInPod(pod, 'pause')
+    return async (): Promise<Counters> => (pid === undefined ? new Map() : countersOf(pid))
+  }
+  const places: readonly (readonly [string, () => Promise<Counters>])[] = [
+    ['the dead', await networkOf(dead)],
+    ['the heir', await networkOf(heir)],
+    ['the machine', countersOfMachine],
+  ]
+  const watched = await Promise.all(
+    places.map(async ([where, read]) => ({ where, read, before: await read() })),
+  )
+  return async () => {
+    const told = await Promise.all(
+      watched.map(async ({ where, read, before }) => `${where}: ${grown(before, await read()).join(', ')}`),
+    )
+    return told.join('; ')
+  }
 }
 
 const hangs = ({ hung, longest, refused, slow }: Life, killedAt: number, drops: string): string =>
