@@ -32,7 +32,7 @@ import { openGrantFiles } from './state/grant-files.ts'
 import { loadRestorableKinds } from './state/restorable-kinds.ts'
 import { createAgentsHalf } from './storage/agents-half.ts'
 import { createDiskKeeper, type DiskKeeper } from './storage/keeper.ts'
-import { createKeyParts, type KeyParts } from './storage/key-parts.ts'
+import { createKeyParts, type KeyPartsReader } from './storage/key-parts.ts'
 import { createBudgetMetrics } from './storage/metrics.ts'
 import { createInheritedConnections, createSever } from './tasks/inherited-connections.ts'
 import type { NodeCapabilities } from './tasks/task-context.ts'
@@ -65,7 +65,7 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
     ...Object.values(caches.reflectors).map(reflector => reflector.synced(signal)),
   ])
   status.machine = entered.machine
-  status.diskKey = entered.diskKey?.publicKey
+  status.diskKey = entered.diskKey?.publicKey ?? null
   status.publish()
   const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
   const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
@@ -189,7 +189,7 @@ function platformOf(
   }
 }
 
-function keyPartsOf({ options, caches, api }: Resources, { diskKey }: Node): KeyParts | undefined {
+function keyPartsOf({ options, caches, api }: Resources, { diskKey }: Node): KeyPartsReader | undefined {
   if (diskKey === undefined) return undefined
   const { node } = options
   return createKeyParts({
@@ -202,7 +202,7 @@ function keeperOf(
   { options, caches, log }: Resources,
   { disk, store }: Node,
   core: Core,
-  parts: KeyParts | undefined,
+  parts: KeyPartsReader | undefined,
 ): DiskKeeper | undefined {
   if (disk === undefined || parts === undefined) return undefined
   return createDiskKeeper({
@@ -247,7 +247,7 @@ async function run(
     state: { able: boolean; sentinel: string }
     peers: Peers
     late: Late
-    parts: KeyParts | undefined
+    parts: KeyPartsReader | undefined
   },
   signal: AbortSignal,
 ): Promise<void> {
@@ -267,7 +267,7 @@ async function run(
     listen({ sentinel, port: options.heartbeatPort, key, core, status, present, clock, log }, signal),
   ])
   // After a boot, the operator first has to encrypt the half of this node again.
-  if (entered.disk?.tags().size) await keyParts?.arrival(arrivalMs, signal)
+  if (entered.disk?.tags().size) await keyParts?.arrival(arrivalMs, signal).catch(() => undefined)
   // Loads generations that outlived the boot, before any decision depends on the content of the tmpfs.
   await keeper
     ?.recall(AbortSignal.any([signal, AbortSignal.timeout(recallMs)]))

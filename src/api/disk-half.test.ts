@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { deriveDiskHalf, diskKeyOf, isDiskHalfFor, sealDiskHalf } from './disk-half.ts'
+import { areDiskHalvesFor, deriveDiskHalf, diskKeyOf, sealDiskHalf } from './disk-half.ts'
 
 const keyId = '0a1b2c3d'
 const operatorKey = Buffer.alloc(32, 7)
@@ -11,7 +11,7 @@ describe('the half of a node', () => {
     const theirs = await diskKeyOf(randomBytes(32))
     const half = deriveDiskHalf(operatorKey, 'n1')
     const sealed = (await sealDiskHalf(half, { node: 'n1', keyId, publicKey: ours.publicKey })) ?? ''
-    expect(await ours.open(sealed, 'n1')).toEqual(new Uint8Array(half))
+    expect(await ours.open(sealed, 'n1')).toEqual([new Uint8Array(half)])
     expect(await theirs.open(sealed, 'n1')).toBeUndefined()
     expect(await ours.open(sealed, 'n2')).toBeUndefined()
     // A node tries an annotation that names it as the recipient, and it still does not open.
@@ -30,8 +30,8 @@ describe('the half of a node', () => {
       })
       return key.open(text ?? '', 'n1')
     }
-    expect(await open(1)).toEqual(new Uint8Array(half))
-    expect(await open(2)).toEqual(new Uint8Array(half))
+    expect(await open(1)).toEqual([new Uint8Array(half)])
+    expect(await open(2)).toEqual([new Uint8Array(half)])
     expect(deriveDiskHalf(operatorKey, 'n2')).not.toEqual(half)
     expect(deriveDiskHalf(Buffer.alloc(32, 8), 'n1')).not.toEqual(half)
   })
@@ -40,11 +40,30 @@ describe('the half of a node', () => {
     const { publicKey } = await diskKeyOf(Buffer.alloc(32, 1))
     const other = (await diskKeyOf(Buffer.alloc(32, 2))).publicKey
     const sealed = await sealDiskHalf(Buffer.alloc(32), { node: 'n1', keyId, publicKey })
-    expect(isDiskHalfFor(sealed, keyId, publicKey)).toBe(true)
-    expect(isDiskHalfFor(sealed, keyId, other)).toBe(false)
-    expect(isDiskHalfFor(sealed, 'ffffffff', publicKey)).toBe(false)
-    expect(isDiskHalfFor(undefined, keyId, publicKey)).toBe(false)
-    expect(isDiskHalfFor(`${keyId}.${publicKey}.`, keyId, publicKey)).toBe(false)
+    expect(areDiskHalvesFor(sealed, [keyId], publicKey)).toBe(true)
+    expect(areDiskHalvesFor(sealed, [keyId], other)).toBe(false)
+    expect(areDiskHalvesFor(sealed, ['ffffffff'], publicKey)).toBe(false)
+    expect(areDiskHalvesFor(undefined, [keyId], publicKey)).toBe(false)
+    expect(areDiskHalvesFor(`${keyId}.${publicKey}.`, [keyId], publicKey)).toBe(false)
+  })
+
+  it('has that of an earlier key of the operator beside it', async () => {
+    const key = await diskKeyOf(Buffer.alloc(32, 1))
+    const halves = [7, 8].map(seed => deriveDiskHalf(Buffer.alloc(32, seed), 'n1'))
+    const ids = ['0a1b2c3d', 'ffffffff']
+    const texts: string[] = []
+    for (const [i, half] of halves.entries())
+      texts.push(
+        (await sealDiskHalf(half, { node: 'n1', keyId: ids[i] ?? '', publicKey: key.publicKey })) ?? '',
+      )
+    const text = texts.join(',')
+    expect(await key.open(text, 'n1')).toEqual(halves.map(half => new Uint8Array(half)))
+    expect(areDiskHalvesFor(text, ids, key.publicKey)).toBe(true)
+    expect(areDiskHalvesFor(text, ids.slice(0, 1), key.publicKey)).toBe(false)
+    expect(areDiskHalvesFor(text, ids.toReversed(), key.publicKey)).toBe(false)
+    // Every half has to open, and an agent tries two at most.
+    expect(await key.open(`${text},${texts[0]}`, 'n1')).toBeUndefined()
+    expect(await key.open(`${texts[0]},forged`, 'n1')).toBeUndefined()
   })
 
   it('D10.disk-half: a forged key or annotation is none, and throws nothing', async () => {

@@ -13,19 +13,24 @@ export const diskHalfAnnotation = `${prefix}disk-half`
 /** Bytes of the half, and of the seed of a node's key. */
 export const diskHalfLength = 32
 
+/** The operator has two keys at most. */
+const mostHalves = 2
 /** `diskKey` of a report: a raw X25519 key, base64url. */
 const publicKeyPattern = /^[\w-]{43}$/
-/** Id of the operator's key, `diskKey` of the node, and the two parts of the ciphertext. */
+/** One half: id of the operator's key, `diskKey` of the node, and the two parts of the ciphertext. */
 const sealedPattern = /^[0-9a-f]{8}\.([\w-]{43})\.([\w-]{43})\.([\w-]{64})$/
+
+/** The half for new files, and those of earlier keys of the operator, for files that were written with them. */
+export type Halves = readonly [current: Uint8Array, ...before: readonly Uint8Array[]]
 
 export interface DiskKey {
   /** For `diskKey` of the node's report. */
   readonly publicKey: string
   /**
-   * Decrypts the annotation of the node's report.
+   * Decrypts the annotation of the node's report: the half for new files first.
    * @returns undefined if it is none, is for another key or another node, or was changed.
    */
-  open(annotation: string, node: string): Promise<Uint8Array | undefined>
+  open(annotation: string, node: string): Promise<Halves | undefined>
 }
 
 const createSuite = () =>
@@ -47,27 +52,43 @@ export async function diskKeyOf(seed: Uint8Array): Promise<DiskKey> {
   return {
     publicKey,
     async open(annotation, node) {
-      const [, recipient, enc, ciphertext] = sealedPattern.exec(annotation) ?? []
-      if (recipient !== publicKey || enc === undefined || ciphertext === undefined) return undefined
-      try {
-        const params = { recipientKey: pair, enc: bytesOf(enc), info: infoOf(node) }
-        return new Uint8Array(await suite.open(params, bytesOf(ciphertext)))
-      } catch {
-        // Made for another node, or changed.
-        return undefined
+      const texts = annotation.split(',')
+      if (texts.length > mostHalves) return undefined
+      const halves: Uint8Array[] = []
+      for (const text of texts) {
+        const [, recipient, enc, ciphertext] = sealedPattern.exec(text) ?? []
+        if (recipient !== publicKey || enc === undefined || ciphertext === undefined) return undefined
+        try {
+          const params = { recipientKey: pair, enc: bytesOf(enc), info: infoOf(node) }
+          halves.push(new Uint8Array(await suite.open(params, bytesOf(ciphertext))))
+        } catch {
+          // Made for another node, or changed.
+          return undefined
+        }
       }
+      const [current, ...before] = halves
+      return current && [current, ...before]
     },
   }
 }
 
-/** True if the annotation is for this key of the node, by this key of the operator. */
-export const isDiskHalfFor = (annotation: string | undefined, keyId: string, publicKey: string): boolean =>
-  annotation?.startsWith(`${keyId}.${publicKey}.`) === true && sealedPattern.test(annotation)
+/** True if the annotation is for this key of the node, by these keys of the operator. */
+export function areDiskHalvesFor(
+  annotation: string | undefined,
+  keyIds: readonly string[],
+  publicKey: string,
+): boolean {
+  const texts = annotation?.split(',') ?? []
+  return (
+    texts.length === keyIds.length &&
+    texts.every((text, i) => text.startsWith(`${keyIds[i]}.${publicKey}.`) && sealedPattern.test(text))
+  )
+}
 
 /**
  * Encrypts the half of a node for the key in its report.
  * @param keyId identifies the operator's key from which the half is derived: 8 hex digits.
- * @returns the annotation; undefined if the report has no such key.
+ * @returns one part of the annotation, whose parts are separated by commas; undefined if the report has no such key.
  */
 export async function sealDiskHalf(
   half: Uint8Array,

@@ -56,6 +56,7 @@ function cluster() {
 }
 
 const operatorKey = Buffer.alloc(32, 7)
+const halves = (...keys: readonly Uint8Array[]) => keys.map(key => new Uint8Array(deriveDiskHalf(key, 'n1')))
 
 it('D10.disk-half: each node with a key gets its half once, again after a boot, a removal and another key of the operator', async () => {
   const { put, start, textOf, written, settle } = cluster()
@@ -66,12 +67,12 @@ it('D10.disk-half: each node with a key gets its half once, again after a boot, 
   put('n3', 'A'.repeat(43))
   await settle()
   expect(written).toEqual(['n1'])
-  expect(await key.open(textOf('n1') ?? '', 'n1')).toEqual(new Uint8Array(deriveDiskHalf(operatorKey, 'n1')))
+  expect(await key.open(textOf('n1') ?? '', 'n1')).toEqual(halves(operatorKey))
   // A new boot.
   const next = await diskKeyOf(Buffer.alloc(32, 2))
   put('n1', next.publicKey, { [diskHalfAnnotation]: textOf('n1') ?? '' })
   await settle()
-  expect(await next.open(textOf('n1') ?? '', 'n1')).toEqual(new Uint8Array(deriveDiskHalf(operatorKey, 'n1')))
+  expect(await next.open(textOf('n1') ?? '', 'n1')).toEqual(halves(operatorKey))
   put('n1', next.publicKey)
   await settle()
   expect(written).toEqual(['n1', 'n1', 'n1'])
@@ -80,6 +81,6 @@ it('D10.disk-half: each node with a key gets its half once, again after a boot, 
   const endOther = start([other, operatorKey])
   put('n1', next.publicKey, { [diskHalfAnnotation]: textOf('n1') ?? '' })
   await settle()
-  expect(await next.open(textOf('n1') ?? '', 'n1')).toEqual(new Uint8Array(deriveDiskHalf(other, 'n1')))
+  expect(await next.open(textOf('n1') ?? '', 'n1')).toEqual(halves(other, operatorKey))
   await endOther()
 })

@@ -1,4 +1,4 @@
-import { deriveDiskHalf, diskHalfAnnotation, isDiskHalfFor, sealDiskHalf } from '../api/disk-half.ts'
+import { areDiskHalvesFor, deriveDiskHalf, diskHalfAnnotation, sealDiskHalf } from '../api/disk-half.ts'
 import { type NodeReport, nodeReports } from '../api/node-report.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -14,7 +14,7 @@ import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 export interface DiskHalvesOptions {
   readonly api: Pick<Api, 'patch'>
   readonly reports: Store<NodeReport>
-  /** Halves are derived from the first. Agents cannot read it. */
+  /** Each makes one half. Agents cannot read them. */
   readonly wakeKeys: WakeKeys
   readonly queue: Queue
   readonly controllerMetrics?: ControllerMetrics | undefined
@@ -26,20 +26,23 @@ export interface DiskHalvesOptions {
 /** Tells each node its half of the keys for generations on its disk, encrypted for the key in the node's report. */
 export function createDiskHalves(options: DiskHalvesOptions): Controller {
   const { api, reports, wakeKeys, queue, clock, random, log } = options
-  const [operatorKey] = wakeKeys
-  const keyId = wakeKeyId(operatorKey)
+  const keyIds = wakeKeys.map(wakeKeyId)
   reports.subscribe(({ object }) => queue.add(object.metadata.name))
   const reconcile = async (node: string, { signal }: { signal: AbortSignal }): Promise<Result> => {
     const report = reports.get(node)
     const publicKey = report?.status?.diskKey
     if (publicKey === undefined) return {}
-    if (isDiskHalfFor(report?.metadata.annotations?.[diskHalfAnnotation], keyId, publicKey)) return {}
-    const sealed = await sealDiskHalf(deriveDiskHalf(operatorKey, node), { node, keyId, publicKey })
-    if (sealed === undefined) {
-      log.warn({ node }, 'the NodeReport has a disk key that is none')
-      return {}
+    if (areDiskHalvesFor(report?.metadata.annotations?.[diskHalfAnnotation], keyIds, publicKey)) return {}
+    const sealed: string[] = []
+    for (const key of wakeKeys) {
+      const text = await sealDiskHalf(deriveDiskHalf(key, node), { node, keyId: wakeKeyId(key), publicKey })
+      if (text === undefined) {
+        log.warn({ node }, 'the NodeReport has a disk key that is none')
+        return {}
+      }
+      sealed.push(text)
     }
-    const body = { metadata: { annotations: { [diskHalfAnnotation]: sealed } } }
+    const body = { metadata: { annotations: { [diskHalfAnnotation]: sealed.join(',') } } }
     try {
       await api.patch(nodeReports, { name: node }, { type: 'merge', body }, { signal })
       log.info({ node }, 'encrypted the half of the disk keys for a node')

@@ -13,8 +13,8 @@ export interface NodeStatus {
   machine: Machine
   /** Null: the sentinel neither votes nor is voted on. Undefined: not known yet. */
   heartbeats: Heartbeats | null | undefined
-  /** Undefined: the node uses no disk, or is not prepared yet. */
-  diskKey: string | undefined
+  /** Null: the node uses no disk. Undefined: not known yet. */
+  diskKey: string | null | undefined
   /** Nothing of the agents is left on this node. */
   retired: boolean
   budgets: () => { readonly memory?: Budget; readonly disk?: Budget }

@@ -10,6 +10,21 @@ import type { Random } from '../../kube/random.ts'
  * @throws Error of the file system; RangeError if the file is no key.
  */
 export async function loadDiskKey(path: string, random: Random): Promise<DiskKey> {
+  const seed = (await readSeed(path)) ?? (await makeSeed(path, random))
+  if (seed.length !== diskHalfLength) throw new RangeError(`${path} must have ${diskHalfLength} bytes`)
+  return diskKeyOf(seed)
+}
+
+async function readSeed(path: string): Promise<Buffer | undefined> {
+  try {
+    return await readFile(path)
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return undefined
+    throw error
+  }
+}
+
+async function makeSeed(path: string, random: Random): Promise<Buffer> {
   const scratch = `${path}.${Buffer.from(random.bytes(8)).toString('hex')}`
   try {
     await writeFile(scratch, random.bytes(diskHalfLength), { mode: 0o600, flag: 'wx' })
@@ -20,7 +35,5 @@ export async function loadDiskKey(path: string, random: Random): Promise<DiskKey
   } finally {
     await rm(scratch, { force: true })
   }
-  const seed = await readFile(path)
-  if (seed.length !== diskHalfLength) throw new RangeError(`${path} must have ${diskHalfLength} bytes`)
-  return diskKeyOf(seed)
+  return readFile(path)
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../test/support/eventually.ts'
 import { AgentError } from '../../api/agent-errors.ts'
+import type { Halves } from '../../api/disk-half.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { createGenerationDisk, type DiskOptions } from '../../checkpoint/disk/disk.ts'
@@ -55,6 +56,8 @@ interface World {
   slots: readonly SlotLease[] | undefined
   /** undefined: the Secret cannot be read. */
   half: Uint8Array | undefined
+  /** Those of the node. */
+  halves: Halves
 }
 
 /** Simulates the start of a node: `memory` is lost at a reboot, `disk` is not. */
@@ -81,13 +84,21 @@ async function boot({
     ...{ disk, store, node: 'b', everyMs: 60_000, bytesPerSecond: 1e15, clock, log },
     keyParts: async () => {
       if (world.half === undefined) throw new AgentError('KeyMissing')
-      return { agents: world.half, node: Buffer.alloc(32, 9) }
+      return { agents: world.half, node: world.halves }
     },
     slots: () => world.slots,
     onRecalled: stored => recalled.push(stored),
     changed: () => undefined,
   })
-  const world: World = { store, disk, keeper, recalled, slots, half: Buffer.alloc(32, 1) }
+  const world: World = {
+    store,
+    disk,
+    keeper,
+    recalled,
+    slots,
+    half: Buffer.alloc(32, 1),
+    halves: [Buffer.alloc(32, 9)],
+  }
   return world
 }
 
@@ -430,7 +441,7 @@ describe('the share of a namespace on the disk', () => {
 describe('keys that change', () => {
   const before = { agents: Buffer.alloc(32, 1), node: undefined }
 
-  it('D10.disk-half: a copy of the version before is read back, and stays until a new one has replaced it', async () => {
+  it('D10.disk-half: a copy of the version before is read back, and written again with the present key, also of an idle slot', async () => {
     const earlier = await boot()
     const key = deriveKey(before, seal, slotKey)
     await earlier.disk.write(await add(earlier, 7), key, { signal: stop.signal })
@@ -439,12 +450,69 @@ describe('keys that change', () => {
     expect(world.store.latest(slotKey)?.manifest.generation).toBe(7)
     expect(world.keeper.onDisk(name)?.generation).toBe(7)
     void world.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(await files()).toEqual([expect.not.stringMatching(`^${key.tag}`)])
+    })
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+  })
+
+  it('D10.disk-half: a new key of the operator loses nothing while its earlier one is there, not even what only the disk has', async () => {
+    const earlier = await boot()
+    await add(earlier, 7)
+    const run = new AbortController()
+    const running = earlier.keeper.run(run.signal)
+    await written(earlier, 7)
+    run.abort(new Error('over'))
+    await running
+    const [old] = await files()
+    // There is no room for it in the tmpfs.
+    const world = await boot({ memory: 'small', budget: 10_000 })
+    void world.keeper.run(stop.signal)
+    await clock.advance(10_000)
+    world.halves = [Buffer.alloc(32, 8), Buffer.alloc(32, 9)]
     for (let i = 0; i < 20; i += 1) await clock.advance(10_000)
-    expect(await files()).toEqual([expect.stringMatching(`^${key.tag}`)])
-    await add(world, 8)
-    await written(world, 8)
-    await eventually(async () => expect(await files()).toHaveLength(1))
-    expect((await files())[0]).not.toContain(key.tag)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(world.keeper.onDisk(name)?.generation).toBe(7)
+    })
+    expect(await files()).toEqual([old])
+    stop.abort(new Error('over'))
+    stop = new AbortController()
+    const after = await boot({ memory: 'large' })
+    after.halves = world.halves
+    void after.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(after.store.latest(slotKey)?.manifest.generation).toBe(7)
+      expect(await files()).toHaveLength(1)
+      expect(await files()).not.toContain(old)
+    })
+  })
+
+  it('where the disk is empty a key that is missing hides nothing', async () => {
+    const world = await boot()
+    world.half = undefined
+    await world.keeper.recall(stop.signal)
+    expect(world.keeper.isRead(name)).toBe(true)
+    await world.disk.write(await add(world, 1), deriveKey(before, seal, slotKey), { signal: stop.signal })
+    expect(world.keeper.isRead(name)).toBe(false)
+  })
+
+  it('a copy that was removed for want of room is not told any more', async () => {
+    const earlier = await boot()
+    const stored = await add(earlier, 7, { bytes: 150_000 })
+    await earlier.disk.write(stored, deriveKey(before, seal, slotKey), { signal: stop.signal })
+    const world = await boot({ memory: 'lost', disk: { budget: 160_000, share: 1 } })
+    await world.keeper.recall(stop.signal)
+    expect(world.keeper.onDisk(name)?.generation).toBe(7)
+    await add(world, 8, { bytes: 170_000 })
+    void world.keeper.run(stop.signal)
+    await eventually(async () => {
+      await clock.advance(10_000)
+      expect(await files()).toEqual([])
+      expect(world.keeper.onDisk(name)).toBeUndefined()
+    })
   })
 
   it('a copy of the version before that leaves no room for a new one is removed', async () => {
@@ -460,6 +528,24 @@ describe('keys that change', () => {
       expect(world.keeper.onDisk(name)?.generation).toBe(8)
     })
     expect(await files()).toHaveLength(1)
+  })
+
+  it('a copy of the version before that is newer than what the tmpfs has is not removed for it', async () => {
+    const earlier = await boot()
+    const key = deriveKey(before, seal, slotKey)
+    await earlier.disk.write(await add(earlier, 9, { bytes: 150_000 }), key, { signal: stop.signal })
+    for (const budget of [1 << 24, 250_000]) {
+      // The disk is read while the tmpfs has no room for its copy.
+      const world = await boot({ memory: `small-${budget}`, budget: 120_000, disk: { budget, share: 1 } })
+      await add(world, 7, { bytes: 100_000 })
+      const run = new AbortController()
+      const running = world.keeper.run(run.signal)
+      for (let i = 0; i < 20; i += 1) await clock.advance(10_000)
+      run.abort(new Error('over'))
+      await running
+      const [newest] = await world.disk.of(slotKey, key)
+      expect(newest?.generation).toBe(9)
+    }
   })
 
   it('after an exchange of the key nothing counts as on the disk until it is written again', async () => {

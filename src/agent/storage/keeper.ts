@@ -6,7 +6,7 @@
  */
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
-import type { NodeParts } from '../../checkpoint/disk/generation-key.ts'
+import type { KeyParts } from '../../checkpoint/disk/generation-key.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
@@ -16,12 +16,13 @@ import { isNamed } from '../../slot/decide/origin.ts'
 import { reasonOf } from '../report/failure.ts'
 import { createByteRate } from './byte-rate.ts'
 import { type Copy, createCopiesOnDisk } from './copies-on-disk.ts'
+import { createRefusals } from './refusals.ts'
 
 export interface DiskKeeperOptions {
   readonly disk: GenerationDisk
   readonly store: GenerationStore
   /** Returns the parts of keys that this node has beside those in Leases. */
-  readonly keyParts: (signal: AbortSignal) => Promise<NodeParts>
+  readonly keyParts: (signal: AbortSignal) => Promise<KeyParts>
   readonly node: string
   /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
@@ -83,11 +84,28 @@ interface Written {
   readonly at: number
 }
 
+/** True if the slot is suspended, and this node had its pod. */
+const isResting = ({ suspended, node }: SlotLease, here: string): boolean =>
+  suspended === true && node === here
+
+/** The slots of a node by its roles. */
+const rolesOf = (slots: DiskKeeperOptions['slots'], here: string) => ({
+  held: () => (slots() ?? []).filter(({ holders }) => holders.includes(here)),
+  // Nothing will be saved again there soon, and the node that has saved a suspended slot last has one of its few copies.
+  resting: () => (slots() ?? []).filter(lease => isResting(lease, here) && !lease.holders.includes(here)),
+  // Includes slots whose Lease names this node for its present or former role: it may have the only copy.
+  known: () => (slots() ?? []).filter(lease => isNamed(lease, here)),
+})
+
 /** While the policy of a slot is unknown, its files stay, and none is added. */
 const mayAdd = ({ policy }: SlotLease): boolean => policy?.disk === true
 
-const versionOf = ({ epoch, generation }: { readonly epoch: number; readonly generation: number }) =>
-  `${epoch}.${generation}`
+type Version = { readonly epoch: number; readonly generation: number }
+
+const isNewer = (a: Version, b: Version): boolean =>
+  a.epoch > b.epoch || (a.epoch === b.epoch && a.generation > b.generation)
+
+const versionOf = ({ epoch, generation }: Version): string => `${epoch}.${generation}`
 
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const { disk, store, keyParts, node, slots, everyMs, onRecalled, changed, clock, log } = options
@@ -98,35 +116,23 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   /** Time of the next search after a failure, monotonic ms. */
   const againAt = new Map<string, number>()
   const unwantedSince = new Map<string, number>()
-  /** Reasons by slots. One namespace with a full share is no trouble of the others, so `trouble` does not have them. */
-  const refusals = new Map<string, string>()
+  // One namespace with a full share is no trouble of the others, so `trouble` does not have them.
+  const refusals = createRefusals(changed)
   let trouble: DiskKeeper['trouble']
   let wake = Promise.withResolvers<void>()
   let relieving: Promise<void> = Promise.resolve()
 
-  const isResting = (lease: SlotLease) => lease.suspended === true && lease.node === node
   const copies = createCopiesOnDisk(disk, keyParts, () => {
-    // Nothing is on the disk until it is written again.
+    // The disk has to be searched again: with the keys of now, it may have none of the copies.
     written.clear()
     recalled.clear()
     changed()
   })
-  const held = () => (slots() ?? []).filter(({ holders }) => holders.includes(node))
-  // Nothing will be saved again here soon, and the node that has saved a suspended slot last has one of its few copies.
-  const resting = () => (slots() ?? []).filter(lease => isResting(lease) && !lease.holders.includes(node))
-  // Includes slots whose Lease names this node for its present or former role: it may have the only copy.
-  const known = () => (slots() ?? []).filter(lease => isNamed(lease, node))
+  const { held, resting, known } = rolesOf(slots, node)
 
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
     trouble = next
-  }
-
-  const refuse = (slot: string, reason: string | undefined) => {
-    if (refusals.get(slot) === reason) return
-    if (reason === undefined) refusals.delete(slot)
-    else refusals.set(slot, reason)
-    changed()
   }
 
   /** `corrupt`: the file has been removed. Any other failure may be temporary, so the file stays. */
@@ -156,20 +162,20 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     if (found === undefined) return
     if (trouble?.reason === 'KeyMissing') tell(undefined)
     if (clock.monotonic() < (againAt.get(name) ?? 0)) return
+    const era = copies.exchanges
     let isNoted = false
     let problem: unknown
     for (const sealed of found) {
       // No later epoch than the Lease's has begun, so such a file is forged.
       if (sealed.epoch > lease.epoch) continue
       const latest = store.latest(lease)?.manifest
-      const isNewer =
-        latest === undefined ||
-        sealed.epoch > latest.epoch ||
-        (sealed.epoch === latest.epoch && sealed.generation > latest.generation)
-      const result = isNewer ? await readOne(sealed, signal) : undefined
+      const isWanted = latest === undefined || isNewer(sealed, latest)
+      const result = isWanted ? await readOne(sealed, signal) : undefined
+      if (copies.exchanges !== era) return
       // Others wait for generations that are reported as on disk, so a corrupt one must not be noted.
       if (result === 'corrupt') continue
-      if (!isNoted) note(name, sealed, clock.monotonic() - everyMs)
+      // A copy that was written with an earlier key counts, and is due to be written with the present one.
+      if (!isNoted) note(name, sealed, clock.monotonic() - everyMs, sealed.isBefore ? '' : versionOf(sealed))
       isNoted = true
       if (result === undefined || !('error' in result)) break
       problem = result.error
@@ -197,9 +203,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       }
   }
 
-  const note = (slot: string, sealed: Sealed, at: number) => {
+  const note = (slot: string, sealed: Sealed, at: number, version = versionOf(sealed)) => {
     const { generation, takenAt } = sealed
-    written.set(slot, { on: { generation, takenAt }, version: versionOf(sealed), at })
+    written.set(slot, { on: { generation, takenAt }, version, at })
     changed()
   }
 
@@ -240,7 +246,10 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       const keys = await copies.keysOf(lease, signal)
       if (keys === undefined) return
       // A process that ended right after a write has left both copies, which could fill the disk together for ever.
-      await disk.prune(lease, keys.current, 1)
+      const newest = await prune(lease, signal)
+      // A newer one, for which the tmpfs has no room yet, must not make way for this one.
+      if (newest !== undefined && isNewer(newest, stored.manifest))
+        return note(name, newest, clock.monotonic(), versionOf(stored.manifest))
       const release = store.retain(lease, generation, epoch)
       try {
         const sealed = await disk.write(stored, keys.current, { signal, pace: bytes => pace(bytes, signal) })
@@ -248,35 +257,49 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       } finally {
         release()
       }
-      refuse(name, undefined)
-      await disk.prune(lease, keys.current, 1)
-      await disk.prune(lease, keys.before, 0)
+      refusals.set(name, undefined)
+      await prune(lease, signal)
       tell(undefined)
     } catch (error) {
       signal.throwIfAborted()
       // A newer generation has replaced it meanwhile and will follow.
       if (isCheckpointError(error, 'NoSuchGeneration')) return
-      const before = written.get(name)
+      const isFull = isCheckpointError(error, 'DiskFull', 'DiskShareFull')
+      const hasDropped = isFull && (await dropBefore(lease, stored, signal))
+      const before = hasDropped ? undefined : written.get(name)
       written.set(name, { on: before?.on, version: before?.version ?? '', at: clock.monotonic() })
       log.warn({ err: error, slot: name, generation }, 'cannot write a generation to the disk')
-      if (isCheckpointError(error, 'DiskFull', 'DiskShareFull')) await dropBefore(lease, signal)
       if (!isCheckpointError(error, 'DiskShareFull')) return tell(reasonOf(error))
-      refuse(name, error.code)
+      refusals.set(name, error.code)
       // The disk could be written to. It is still as full as it was.
       if (trouble?.reason !== 'DiskFull') tell(undefined)
     }
   }
 
-  /** A copy of the version before, for which there is no room beside a new one, would keep the new one out for ever. */
-  async function dropBefore(lease: SlotLease, signal: AbortSignal): Promise<void> {
-    const keys = await copies.keysOf(lease, signal)
-    if (keys !== undefined) await disk.prune(lease, keys.before, 0)
+  /** Removes all copies of a slot but the newest one, and returns that one. */
+  async function prune(lease: SlotLease, signal: AbortSignal): Promise<Copy | undefined> {
+    const all = (await copies.of(lease, signal)) ?? []
+    // One of an epoch that has not begun is forged, and must not replace the others.
+    const [newest, ...older] = all.filter(({ epoch }) => epoch <= lease.epoch)
+    for (const { file } of older) await disk.remove(file)
+    return newest
+  }
+
+  /**
+   * Removes older copies of earlier keys, for which there is no room beside the new one. They count to the share of the namespace,
+   * unlike one of the present key, so they would keep the new one out for ever. Returns true if there were any.
+   */
+  async function dropBefore(lease: SlotLease, { manifest }: Stored, signal: AbortSignal): Promise<boolean> {
+    const all = (await copies.of(lease, signal)) ?? []
+    const older = all.filter(copy => copy.isBefore && !isNewer(copy, manifest))
+    for (const { file } of older) await disk.remove(file)
+    return older.length > 0
   }
 
   /** Forgets the refusals of slots that this node does not write any more. */
   function forgetRefusals(): void {
     const names = new Set([...held(), ...resting()].filter(mayAdd).map(slotName))
-    for (const name of [...refusals.keys()]) if (!names.has(name)) refuse(name, undefined)
+    refusals.keepOnly(names)
   }
 
   async function sweep(signal: AbortSignal): Promise<void> {
@@ -287,7 +310,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     for (const lease of known) {
       const keys = await copies.keysOf(lease, signal)
       if (keys === undefined) continue
-      for (const { tag } of [keys.current, keys.before]) wanted.set(tag, lease.namespace)
+      for (const { tag } of [keys.current, ...keys.before]) wanted.set(tag, lease.namespace)
     }
     for (const tag of [...unwantedSince.keys()]) if (wanted.has(tag)) unwantedSince.delete(tag)
     for (const tag of disk.tags()) {
@@ -309,7 +332,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   /** True if the slot has another copy to fall back on when this generation leaves the tmpfs. */
   async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
     // The source kept it only as a base of differences, and never restores it here.
-    if (lease.node === node && !isResting(lease)) return true
+    if (lease.node === node && !isResting(lease, node)) return true
     const keys = await copies.keysOf(lease, signal)
     if (keys === undefined) return false
     // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
@@ -390,14 +413,16 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     isRead: slot => {
       const all = slots()
       if (recalled.has(slot) || all === undefined) return all !== undefined
+      // A key that is missing hides nothing there.
+      if (disk.tags().size === 0) return true
       return !all.some(lease => lease.seal !== undefined && slotName(lease) === slot)
     },
     get trouble() {
       return trouble
     },
-    refusalOf: slot => refusals.get(slot),
+    refusalOf: refusals.of,
     get refusals() {
-      return new Set(refusals.values())
+      return refusals.reasons
     },
   }
 }

@@ -35,7 +35,7 @@ it('D10.disk-half: without the half for the present key of the node there is no 
     await expect(parts.read(signal)).rejects.toMatchObject(missing)
   }
   state.text = await sealFor(1)
-  expect(await parts.read(signal)).toEqual({ agents, node: new Uint8Array(half) })
+  expect(await parts.read(signal)).toEqual({ agents, node: [new Uint8Array(half)] })
 })
 
 it('a half that is known stays known while the report lacks it', async () => {
@@ -44,7 +44,7 @@ it('a half that is known stays known while the report lacks it', async () => {
   await parts.read(signal)
   for (const text of [undefined, 'forged', await sealFor(2)]) {
     state.text = text
-    expect((await parts.read(signal)).node).toEqual(new Uint8Array(half))
+    expect((await parts.read(signal)).node).toEqual([new Uint8Array(half)])
   }
 })
 

@@ -1,7 +1,7 @@
 import { AgentError } from '../../api/agent-errors.ts'
-import { type DiskKey, diskHalfAnnotation } from '../../api/disk-half.ts'
+import { type DiskKey, diskHalfAnnotation, type Halves } from '../../api/disk-half.ts'
 import type { NodeReport } from '../../api/node-report.ts'
-import type { NodeParts } from '../../checkpoint/disk/generation-key.ts'
+import type { KeyParts } from '../../checkpoint/disk/generation-key.ts'
 import type { Clock } from '../../kube/clock.ts'
 
 export interface KeyPartsOptions {
@@ -13,9 +13,9 @@ export interface KeyPartsOptions {
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>
 }
 
-export interface KeyParts {
+export interface KeyPartsReader {
   /** @throws AgentError KeyMissing, KubeError or the signal's reason. */
-  read(signal: AbortSignal): Promise<NodeParts>
+  read(signal: AbortSignal): Promise<KeyParts>
   /** Waits until the operator has told the half of this node, for `ms` at most. */
   arrival(ms: number, signal: AbortSignal): Promise<void>
 }
@@ -23,27 +23,33 @@ export interface KeyParts {
 const lookMs = 50
 
 /** Brings the parts of keys together that a node needs beside those in Leases. */
-export function createKeyParts({ agentsHalf, diskKey, report, node, clock }: KeyPartsOptions): KeyParts {
-  let known: { readonly text: string; readonly half: Uint8Array } | undefined
+export function createKeyParts({
+  agentsHalf,
+  diskKey,
+  report,
+  node,
+  clock,
+}: KeyPartsOptions): KeyPartsReader {
+  let known: { readonly text: string; readonly halves: Halves } | undefined
 
-  async function ours(): Promise<Uint8Array | undefined> {
+  async function ours(): Promise<Halves | undefined> {
     const text = report()?.metadata.annotations?.[diskHalfAnnotation]
-    if (text === undefined || text === known?.text) return known?.half
-    const half = await diskKey.open(text, node)
+    if (text === undefined || text === known?.text) return known?.halves
+    const halves = await diskKey.open(text, node)
     // One for an earlier boot stays in the report until the operator has seen the present key.
-    if (half !== undefined) known = { text, half }
-    return known?.half
+    if (halves !== undefined) known = { text, halves }
+    return known?.halves
   }
 
   return {
     async read(signal) {
-      const half = await ours()
-      if (half === undefined)
+      const halves = await ours()
+      if (halves === undefined)
         throw new AgentError(
           'KeyMissing',
           `the operator has not written the half of this node into the annotation ${diskHalfAnnotation} of its NodeReport, for the present key of the node`,
         )
-      return { agents: await agentsHalf(signal), node: half }
+      return { agents: await agentsHalf(signal), node: halves }
     },
     async arrival(ms, signal) {
       const until = clock.monotonic() + ms

@@ -1,5 +1,6 @@
 /** The key of one incarnation of a slot on one node, derived from parts that no component but the node's agent has together. */
 import { createHmac, hkdfSync } from 'node:crypto'
+import type { Halves } from '../../api/disk-half.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { slotName } from '../manifest.ts'
 
@@ -18,6 +19,12 @@ export interface NodeParts {
   readonly agents: Uint8Array
   /** That of the node, see `deriveDiskHalf`. Undefined: for files of the version before, which had none. */
   readonly node: Uint8Array | undefined
+}
+
+/** The parts of a node: the others are in Leases. */
+export interface KeyParts {
+  readonly agents: Uint8Array
+  readonly node: Halves
 }
 
 /** @param seal the slot's part from its Lease, 64 hex digits. It is deleted with the Lease, and so with the set. */
