@@ -16,7 +16,7 @@ test('counters are found by the names of their line', () => {
   ])
 })
 
-test('only what tells of lost packets and has grown is told', () => {
+test('only counters of lost packets that have grown are listed', () => {
   const before = new Map([
     ['TcpExt.ListenDrops', 1],
     ['Ip.InReceives', 1],

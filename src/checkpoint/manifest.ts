@@ -86,11 +86,17 @@ export const pageDigestsName = 'page-digests'
 
 const ownNames: ReadonlySet<string> = new Set([manifestName, arrivalName, pageDigestsName])
 
+type Version = Pick<Manifest, 'epoch' | 'generation'>
+
 /**
  * Orders generations of one incarnation, newest first. A later epoch counts more: the primary of an earlier epoch may have
  * kept running by itself.
  */
-export const newestFirst = (a: Manifest, b: Manifest) => b.epoch - a.epoch || b.generation - a.generation
+export const newestFirst = (a: Version, b: Version) => b.epoch - a.epoch || b.generation - a.generation
+
+/** True if the first one comes before the other one in `newestFirst`; anything is newer than nothing. */
+export const isNewer = (a: Version, than: Version | undefined): boolean =>
+  than === undefined || newestFirst(a, than) < 0
 
 /** Paths of a generation: relative, plain, and other than the store's own files. */
 const plainPath = /^(?!\/)(?!.*\/\/)(?!.*\/$)[^\0\\]{1,1024}$/

@@ -1,6 +1,7 @@
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
 import { deriveKey, type GenerationKey, type KeyParts } from '../../checkpoint/disk/generation-key.ts'
+import { newestFirst } from '../../checkpoint/manifest.ts'
 
 /** Keys of the files of one slot. */
 export interface Keys {
@@ -66,7 +67,7 @@ export function createCopiesOnDisk(
       for (const key of [keys.current, ...keys.before])
         for (const sealed of await disk.of(lease, key))
           copies.push({ ...sealed, key, isBefore: key !== keys.current })
-      return copies.sort((a, b) => b.epoch - a.epoch || b.generation - a.generation)
+      return copies.sort(newestFirst)
     },
   }
 }

@@ -8,7 +8,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
 import type { KeyParts } from '../../checkpoint/disk/generation-key.ts'
 import { isCheckpointError } from '../../checkpoint/errors.ts'
-import { slotName } from '../../checkpoint/manifest.ts'
+import { isNewer, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
@@ -100,12 +100,8 @@ const rolesOf = (slots: DiskKeeperOptions['slots'], here: string) => ({
 /** While the policy of a slot is unknown, its files stay, and none is added. */
 const mayAdd = ({ policy }: SlotLease): boolean => policy?.disk === true
 
-type Version = { readonly epoch: number; readonly generation: number }
-
-const isNewer = (a: Version, b: Version): boolean =>
-  a.epoch > b.epoch || (a.epoch === b.epoch && a.generation > b.generation)
-
-const versionOf = ({ epoch, generation }: Version): string => `${epoch}.${generation}`
+const versionOf = ({ epoch, generation }: Pick<Sealed, 'epoch' | 'generation'>): string =>
+  `${epoch}.${generation}`
 
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   const { disk, store, keyParts, node, slots, everyMs, onRecalled, changed, clock, log } = options
@@ -169,8 +165,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       // No later epoch than the Lease's has begun, so such a file is forged.
       if (sealed.epoch > lease.epoch) continue
       const latest = store.latest(lease)?.manifest
-      const isWanted = latest === undefined || isNewer(sealed, latest)
-      const result = isWanted ? await readOne(sealed, signal) : undefined
+      const result = isNewer(sealed, latest) ? await readOne(sealed, signal) : undefined
       if (copies.exchanges !== era) return
       // Others wait for generations that are reported as on disk, so a corrupt one must not be noted.
       if (result === 'corrupt') continue

@@ -25,7 +25,7 @@ async function scene() {
   return { clock, state, parts, sealFor }
 }
 
-it('D10.disk-half: without the half for the present key of the node there is no key, and that is told', async () => {
+it('D10.disk-half: a node without the half for its present key has no keys, and the error says so', async () => {
   const { state, parts, sealFor } = await scene()
   const missing = { code: 'KeyMissing', message: expect.stringContaining(diskHalfAnnotation) }
   await expect(parts.read(signal)).rejects.toMatchObject(missing)

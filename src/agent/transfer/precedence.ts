@@ -1,8 +1,7 @@
 /** Which node gets the last generation of a stopped primary first. */
 import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { Manifest } from '../../checkpoint/manifest.ts'
-import { isNewer } from './protocol.ts'
+import { isNewer, type Manifest } from '../../checkpoint/manifest.ts'
 
 /**
  * Whether this reader has to wait for another one. A primary that was stopped for its successor stays stopped until

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { isNewer } from '../../checkpoint/manifest.ts'
 import {
   formatHead,
   formatRequest,
   formatVersion,
-  isNewer,
   parseHead,
   parseRequest,
   parseVersion,

@@ -34,9 +34,6 @@ export const versionOf = ({ epoch, generation }: Manifest): Version => ({ epoch,
 export const sameVersion = (a: Version | undefined, b: Version | undefined): boolean =>
   a?.epoch === b?.epoch && a?.generation === b?.generation
 
-export const isNewer = (a: Version, than: Version | undefined): boolean =>
-  than === undefined || a.epoch > than.epoch || (a.epoch === than.epoch && a.generation > than.generation)
-
 export const formatVersion = (version: Version | undefined): string =>
   version === undefined ? 'none' : `${version.epoch}.${version.generation}`
 

@@ -3,7 +3,7 @@
 import { AgentError } from '../../api/agent-errors.ts'
 import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
 import { CheckpointError, isCheckpointError } from '../../checkpoint/errors.ts'
-import type { Manifest } from '../../checkpoint/manifest.ts'
+import { isNewer, type Manifest } from '../../checkpoint/manifest.ts'
 import type { Draft, GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Apply } from './codec.ts'
@@ -11,7 +11,6 @@ import {
   formatVersion,
   type GenerationHead,
   type GenerationRequest,
-  isNewer,
   sameVersion,
   versionOf,
 } from './protocol.ts'

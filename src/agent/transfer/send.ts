@@ -1,10 +1,11 @@
 /** Sends one generation: retains it while it is read; the receiver sets the pace. */
 import type { ServerHttp2Stream } from 'node:http2'
 import { pipeline } from 'node:stream/promises'
+import { isNewer } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Encode } from './codec.ts'
-import { formatHead, type GenerationRequest, isNewer, versionOf } from './protocol.ts'
+import { formatHead, type GenerationRequest, versionOf } from './protocol.ts'
 import { createWatchdog } from './watchdog.ts'
 
 export interface SendOptions {

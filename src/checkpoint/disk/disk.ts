@@ -11,7 +11,7 @@ import { applyDelta, encodeDelta } from '../delta.ts'
 import { CheckpointError, isCheckpointError } from '../errors.ts'
 import { syncDirectory } from '../files.ts'
 import type { Draft, GenerationStore } from '../generation-store.ts'
-import { slotName } from '../manifest.ts'
+import { newestFirst, slotName } from '../manifest.ts'
 import { isSystemError, type Stored } from '../stored.ts'
 import type { GenerationKey } from './generation-key.ts'
 import { formatHead, type Head, takeHead } from './head.ts'
@@ -192,7 +192,7 @@ export function createGenerationDisk(options: DiskOptions): GenerationDisk {
         await remove(file)
       }
     }
-    return found.sort((a, b) => b.epoch - a.epoch || b.generation - a.generation)
+    return found.sort(newestFirst)
   }
 
   async function read(
