@@ -114,7 +114,8 @@ it('PJ08 PJ10: the template and the rules of the workload both hold; the referen
   })
   await reaches(name, {
     phase: 'Available',
-    nodeName: replacement.spec?.nodeName,
+    // Read again: it had no node yet.
+    nodeName: (await pod(name)).spec?.nodeName,
     podRef: { uid: replacement.metadata.uid },
   })
   // The adoption is refused for a while.
@@ -175,8 +176,9 @@ describe('PJ09: a Reservation of a user', () => {
       nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: ['fake-x'] }] }],
     })
     await reaches(name, { phase: 'Available' })
-    // One whose room is not on the node of the pod.
-    const old = nameOf(made.find(({ spec }) => spec?.nodeName !== held.spec?.nodeName))
+    // One whose room is not on the node of the pod, which had none when it was read.
+    const { spec: scheduled } = await pod(name)
+    const old = nameOf(made.find(({ spec }) => spec?.nodeName !== scheduled?.nodeName))
     const job = await world.job(old, {
       ...{ mode: 'ReservationFirst', reservationOptions: { reservationRef: { name } } },
     })
