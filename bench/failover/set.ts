@@ -16,15 +16,26 @@ import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
 
-/** Origin of the successor: a hot backup in either mode, a cold one, or a pod that is created for the slot. */
-export const modes = ['Frozen', 'Staged', 'Cold', 'Fresh'] as const
+/**
+ * Origin of the successor: a hot backup in either mode, one that may take the slot without the operator, a cold backup, or a pod
+ * that is created for the slot.
+ */
+export const modes = ['Frozen', 'Granted', 'Staged', 'Cold', 'Fresh'] as const
 export type Mode = (typeof modes)[number]
 
+const frozen = {
+  hotbackup: 1,
+  coldbackup: 0,
+  protection: 'Frozen',
+  spec: { hotBackup: { mode: 'Frozen' } },
+} as const
+
 const backups = {
-  Frozen: { hotbackup: 1, coldbackup: 0, protection: 'Frozen' },
-  Staged: { hotbackup: 1, coldbackup: 0, protection: 'Staged' },
-  Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold' },
-  Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold' },
+  Frozen: frozen,
+  Granted: { ...frozen, spec: { ...frozen.spec, failover: { grant: 'Heir' } } },
+  Staged: { hotbackup: 1, coldbackup: 0, protection: 'Staged', spec: { hotBackup: { mode: 'Staged' } } },
+  Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold', spec: {} },
+  Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold', spec: {} },
 } as const
 
 const intervalSeconds = 1
@@ -43,12 +54,12 @@ export async function ofSet(
   const name = mode.toLowerCase()
   const ref = { namespace, name }
   const until: Until = (what, ask) => waitUntil(what, ask, { patienceMs: timeoutMs, pollMs: 100, signal })
-  const { hotbackup, coldbackup } = backups[mode]
+  const { hotbackup, coldbackup, spec } = backups[mode]
   await api.create(
     backupPodSets,
     setOf(name, { primary: 1, hotbackup, coldbackup }, counterTemplate(images.counter, name), {
       checkpoint: { interval: `${intervalSeconds}s` },
-      ...(mode === 'Frozen' || mode === 'Staged' ? { hotBackup: { mode } } : {}),
+      ...spec,
       service: { perSlot: true, ports: [{ port: counterPort }] },
     }),
     { namespace, signal },
@@ -98,7 +109,10 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
   await until('two refreshes', async () => (await generation(bench)) >= enough)
   await prober.steady(50, 0, timeoutMs)
   await slices.quiet(proxyRestMs)
-  const lease = demand([...orders.live.values()].map(parseNumberedSlotLease)[0], 'the Lease of slot 0')
+  const lease = await until('the Lease of slot 0', async () => {
+    const now = [...orders.live.values()].map(parseNumberedSlotLease)[0]
+    return mode !== 'Granted' || isGranted(now) ? now : undefined
+  })
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
   const direct = clientOf(context, primary)
   try {
@@ -204,6 +218,9 @@ async function readySlot({ context, namespace, name, mode }: Bench): Promise<Slo
 const pastMs = 1_500
 /** Tolerance between the clocks of client and node (here the same clock) and the moments of reading them. */
 const clocksMs = 50
+
+const isGranted = (lease: NumberedSlotLease | undefined) =>
+  lease?.grant?.heir !== undefined && !lease.grant.isRevoked
 
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
 const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True' && !isDead(pod)
