@@ -9,7 +9,7 @@ import { pidInPod } from '../node/process.ts'
 import type { Sampler } from '../report.ts'
 import { buildCrowd, type Crowd, type Life } from './crowd.ts'
 import { type Loaded, labelOf, loadedSet, type Usage, untilLoaded } from './loaded.ts'
-import { type Counters, countersOf, countersOfMachine, grown } from './lost-packets.ts'
+import { countersOf, countersOfMachine, grown, networks } from './lost-packets.ts'
 import { watchSaves } from './saves.ts'
 
 export const loadKills: Bench = {
@@ -162,23 +162,27 @@ async function oneKill(
 /** Returns a function that tells which counters of lost packets have grown since, and where. */
 async function watchLosses(dead: string, heir: string): Promise<() => Promise<string>> {
   // The sandbox of a dead pod outlives its app for a while.
-  const networkOf = async (pod: string) => {
-    const pid = await pidInPod(pod, 'pause')
-    return async (): Promise<Counters> => (pid === undefined ? new Map() : countersOf(pid))
-  }
-  const places: readonly (readonly [string, () => Promise<Counters>])[] = [
-    ['the dead', await networkOf(dead)],
-    ['the heir', await networkOf(heir)],
-    ['the machine', countersOfMachine],
-  ]
+  const [deadPause, heirPause] = await Promise.all([pidInPod(dead, 'pause'), pidInPod(heir, 'pause')])
+  const machine = await countersOfMachine()
   const watched = await Promise.all(
-    places.map(async ([where, read]) => ({ where, read, before: await read() })),
+    (await networks()).map(async ({ pid, pids, programs }) => ({
+      pid,
+      where: pids.includes(deadPause ?? 0)
+        ? 'the dead'
+        : pids.includes(heirPause ?? 0)
+          ? 'the heir'
+          : programs.join(' and '),
+      before: await countersOf(pid),
+    })),
   )
   return async () => {
     const told = await Promise.all(
-      watched.map(async ({ where, read, before }) => `${where}: ${grown(before, await read()).join(', ')}`),
+      watched.map(async ({ where, pid, before }) => ({ where, more: grown(before, await countersOf(pid)) })),
     )
-    return told.join('; ')
+    return [...told, { where: 'the machine', more: grown(machine, await countersOfMachine()) }]
+      .filter(({ more }) => more.length > 0)
+      .map(({ where, more }) => `${where}: ${more.join(', ')}`)
+      .join('; ')
   }
 }
 

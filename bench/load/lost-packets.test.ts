@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { grown, pairs, sums } from './lost-packets.ts'
+import { grown, networks, pairs, sums } from './lost-packets.ts'
 
 test('counters are found by the names of their line', () => {
   const text =
@@ -29,4 +29,10 @@ test('only counters of lost packets that have grown are listed', () => {
     ['conntrack.drop', 1],
   ])
   expect(grown(before, after)).toEqual(['TcpExt.ListenDrops 3', 'conntrack.drop 1'])
+})
+
+test('the network of a process is found with its programs', async () => {
+  const own = (await networks()).find(({ pids }) => pids.includes(process.pid))
+  expect(own?.programs.length).toBeGreaterThan(0)
+  expect(own?.pid).toBeLessThanOrEqual(process.pid)
 })

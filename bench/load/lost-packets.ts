@@ -1,11 +1,39 @@
 /** Counters by which a kernel tells why it has dropped packets: those of a network namespace, and those of the machine. */
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile, readlink } from 'node:fs/promises'
 
 export type Counters = ReadonlyMap<string, number>
 
 /** Names of counters that grow with dropped, refused or repeated packets, in any of the files. */
 const tells =
   /drop|discard|fail|overflow|noroute|unreach|clash|chainlength|table_full|invalid|SynRetrans|SynCookies|ReqQ|PAWS|InErrs/i
+
+/** A network namespace of this machine. */
+export interface Network {
+  /** Its process with the lowest number, which most likely lives longest. */
+  readonly pid: number
+  readonly pids: readonly number[]
+  /** The names of up to three programs in it. */
+  readonly programs: readonly string[]
+}
+
+/** Returns all network namespaces that have a process. */
+export async function networks(): Promise<readonly Network[]> {
+  const pids = (await readdir('/proc')).map(Number).filter(pid => pid > 0)
+  const seen = await Promise.all(
+    pids.map(async pid => {
+      // A process that ends meanwhile has neither.
+      const inode = await readlink(`/proc/${pid}/ns/net`).catch(() => undefined)
+      const program = await readFile(`/proc/${pid}/comm`, 'utf8').catch(() => '')
+      return { pid, inode, program: program.trim() }
+    }),
+  )
+  const known = seen.filter(({ inode }) => inode !== undefined).sort((a, b) => a.pid - b.pid)
+  return [...Map.groupBy(known, ({ inode }) => inode).values()].map(members => ({
+    pid: members[0]?.pid ?? 0,
+    pids: members.map(({ pid }) => pid),
+    programs: [...new Set(members.map(({ program }) => program))].slice(0, 3),
+  }))
+}
 
 /** Returns the counters in the network namespace of a process; none if there is no such process. */
 export async function countersOf(pid: number): Promise<Counters> {
