@@ -1,3 +1,4 @@
+import type { ImageName } from '../images/build.ts'
 import type { Cluster } from '../playground/cluster.ts'
 import type { Api } from '../src/kube/api.ts'
 import type { UnixClock } from './clock.ts'
@@ -51,6 +52,8 @@ export interface Bench {
   readonly trials: number
   /** Requirements of the bench. */
   readonly needs: readonly ('operator' | 'playground')[]
+  /** Images that a playground does not have by itself. */
+  readonly images?: readonly ImageName[]
   /** Measures before the operator is installed on the cluster. */
   before?(context: BenchContext, samples: Sampler): Promise<void>
   run(context: BenchContext, samples: Samples): Promise<Report>

@@ -7,6 +7,7 @@ import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
 import { loadFreeze } from './load/freeze.ts'
 import { loadKills } from './load/kills.ts'
+import { warmUp } from './load/warm-up.ts'
 import { migratingPod } from './migration/migrating-pod.ts'
 import { migration } from './migration/migration.ts'
 import { paper } from './paper/paper.ts'
@@ -31,5 +32,6 @@ export const benches: readonly Bench[] = [
   leader,
   loadKills,
   loadFreeze,
+  warmUp,
   scale,
 ]

@@ -1,4 +1,4 @@
-import { ensureImages } from '../images/build.ts'
+import { ensureImages, type ImageName } from '../images/build.ts'
 import { type Cluster, clusterName, openCluster, up } from '../playground/cluster.ts'
 import { type Api, createApi } from '../src/kube/api.ts'
 import { loadConnection } from '../src/kube/connection.ts'
@@ -21,13 +21,18 @@ export interface BenchCluster {
 }
 
 export interface OpenOptions {
+  /** Images that a playground does not have by itself. */
+  readonly images?: readonly ImageName[]
   readonly progress: Progress
   readonly signal: AbortSignal
 }
 
-export async function openTarget(target: Target, { progress, signal }: OpenOptions): Promise<BenchCluster> {
+export async function openTarget(
+  target: Target,
+  { progress, signal, images: more = [] }: OpenOptions,
+): Promise<BenchCluster> {
   if (target.type === 'current') {
-    const { version } = await projectImages(signal, progress)
+    const { version } = await projectImages([], signal, progress)
     const api = createApi({ connection: await loadConnection(), userAgent })
     return {
       api,
@@ -38,7 +43,7 @@ export async function openTarget(target: Target, { progress, signal }: OpenOptio
   }
   const name = clusterName(target.name)
   const wasUp = (await openCluster(name)) !== undefined
-  const { archives, version } = await projectImages(signal, progress)
+  const { archives, version } = await projectImages(more, signal, progress)
   const cluster = await up({ name, images: archives, progress, signal })
   const api = createApi({
     connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }),
@@ -57,9 +62,9 @@ export async function openTarget(target: Target, { progress, signal }: OpenOptio
 
 const userAgent = 'understudy-bench/1'
 
-async function projectImages(signal: AbortSignal, progress: Progress) {
+async function projectImages(more: readonly ImageName[], signal: AbortSignal, progress: Progress) {
   const built = await progress.step('images', step =>
-    ensureImages(['operator', 'agent', 'waker', 'counter', 'redis', 'zoo'], {
+    ensureImages(['operator', 'agent', 'waker', 'counter', 'redis', 'zoo', ...more], {
       signal,
       progress: text => step.detail(text),
     }),

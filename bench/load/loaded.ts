@@ -4,7 +4,7 @@ import { type NodeReport, nodeReports, type SlotReport } from '../../src/api/nod
 import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
 import { leases, services } from '../../src/kube/resources.ts'
 import { redisPort } from '../../zoo/redis.ts'
-import { type BenchContext, demand } from '../bench.ts'
+import { type BenchContext, type BenchImages, demand } from '../bench.ts'
 import { subject } from '../checkpoint/subjects.ts'
 import { setOf } from '../objects.ts'
 
@@ -18,7 +18,15 @@ export interface Usage {
 export const labelOf = ({ connections, perSecond }: Usage): string =>
   `${connections} connection${connections === 1 ? '' : 's'}, ${perSecond}/s`
 
-/** A set of one redis and one Frozen backup, with a Service. */
+/** The application of a set. */
+export interface App {
+  readonly template: (images: BenchImages) => PodTemplate
+  readonly port: number
+}
+
+export const smallRedis: App = { template: subject('redis 3MB').template, port: redisPort }
+
+/** A set of one primary and one Frozen backup, with a Service. */
 export interface Loaded {
   readonly name: string
   /** Address of its slot's Service. */
@@ -52,16 +60,17 @@ export async function loadedSet(
   namespace: string,
   name: string,
   interval: string,
+  app: App = smallRedis,
 ): Promise<Loaded> {
   const { api, images, signal } = context
   const ref = { namespace, name }
-  const template = withRequests(subject('redis 3MB').template(images))
+  const template = withRequests(app.template(images))
   await api.create(
     backupPodSets,
     setOf(name, { primary: 1, hotbackup: 1, coldbackup: 0 }, template, {
       checkpoint: { interval },
       hotBackup: { mode: 'Frozen' },
-      service: { perSlot: true, ports: [{ port: redisPort }] },
+      service: { perSlot: true, ports: [{ port: app.port }] },
     }),
     { namespace, signal },
   )
