@@ -11,11 +11,16 @@ const script = (host: string) => `
     const { remoteAddress } = socket
     socket.on('error', ({ code }) => console.log('server', remoteAddress.replace('::ffff:', ''), code))
   })
-  // Each ends by itself, and the next one comes.
+  // Each ends by itself, and the next one comes. On a busy machine it can last for as long as one that does not.
   const brief = () => {
+    const began = performance.now()
     const socket = connect({ host: '127.0.0.1', port: 8080, localAddress: '127.0.0.4' })
     socket.on('error', ({ code }) => console.log('brief', code))
-    setTimeout(() => { socket.destroy(); brief() }, 5)
+    setTimeout(() => {
+      if (performance.now() - began > 50) console.log('slow')
+      socket.destroy()
+      brief()
+    }, 5)
   }
   server.listen(8080, '${host}', () => {
     brief()
@@ -52,19 +57,28 @@ describe.skipIf(cannotUnshare !== undefined)(`sever ${cannotUnshare ?? ''}`, () 
         script(host),
       ])
       const lines = () => pod.stdout().trim().split('\n').sort()
-      await eventually(() => expect(lines()).toEqual(['up 127.0.0.2', 'up 127.0.0.3']))
+      const count = (word: string) => lines().filter(line => line.startsWith(word)).length
+      await eventually(() =>
+        expect(lines()).toEqual(expect.arrayContaining(['up 127.0.0.2', 'up 127.0.0.3'])),
+      )
       const [pid] = childrenOf(pod.pid)
       expect(sever(String(pid), '127.0.0.9')).toEqual({ status: 0, stdout: 'ended 0\n' })
       expect(sever(String(pid), '127.0.0.2')).toMatchObject({ status: 0 })
       await eventually(() =>
-        expect(lines().filter(line => !line.startsWith('up'))).toEqual([
+        expect(lines().filter(line => / 127/.test(line) && !line.startsWith('up'))).toEqual([
           'client 127.0.0.2 ECONNRESET',
           'server 127.0.0.2 ECONNABORTED',
         ]),
       )
       expect(sever(String(pid), '127.0.0.2')).toEqual({ status: 0, stdout: 'ended 0\n' })
-      expect(sever(String(pid), '127.0.0.4')).toEqual({ status: 0, stdout: 'ended 0\n' })
-      expect(lines().filter(line => line.startsWith('brief'))).toEqual([])
+      for (let left = 5; ; left -= 1) {
+        expect(left).toBeGreaterThan(0)
+        const slow = count('slow')
+        const { stdout } = sever(String(pid), '127.0.0.4')
+        if (stdout === 'ended 0\n') break
+        await eventually(() => expect(count('slow')).toBeGreaterThan(slow))
+      }
+      expect(count('brief')).toBeLessThanOrEqual(count('slow'))
     },
   )
 
