@@ -1,7 +1,7 @@
 // Long because every case of the gate needs the same pod and dump.
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -144,7 +144,9 @@ describe.skipIf(cannotUnshare !== undefined)(`the gate ${cannotUnshare ?? ''}`, 
     })
     const pid = await eventually(() => {
       const [first] = childrenOf(container.pid)
-      if (first === undefined) throw new Error('not there yet')
+      // Before it runs the command, it still has to mount its /proc.
+      if (first === undefined || readFileSync(`/proc/${first}/comm`, 'utf8') === 'unshare\n')
+        throw new Error('not there yet')
       return first
     })
     spawnSync('mkfifo', [join(work, 'pipe')])

@@ -199,7 +199,10 @@ describe.skipIf(cannotUnshare !== undefined)(`nsrun ${cannotUnshare ?? ''}`, () 
     const work = await mkdtemp(join(tmpdir(), 'nsrun-'))
     try {
       for (const name of files) await writeFile(join(work, name), '')
-      const [open, script] = ['exec 202<"$1"; shift; exec "$@"', 'echo started; sleep 1; exit 42']
+      const [open, script] = [
+        'exec 202<"$1"; shift; exec "$@"',
+        `echo started; sleep ${code === 42 ? 1 : 1_000}; exit 42`,
+      ]
       const entered = [join(tools, 'nsrun'), `${target.pid}:${target.start}`, 'keep', ...sh(script)]
       const told = spawn('bash', ['-c', open, 'bash', work, ...entered], {
         stdio: ['ignore', 'pipe', 'inherit'],

@@ -116,7 +116,7 @@ test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
     })
     sentinel.close()
     await retire(options)
-    expect(await state()).toBe('S')
+    await vi.waitFor(async () => expect(await state()).toBe('S'))
     expect(await isThere(node.directory)).toBe(false)
   },
 )

@@ -13,11 +13,13 @@ export async function dig(
 ) {
   expect((await client.ask('watch', { name, ...processOf(watched) })).word).toBe('watching')
   const { pid, start: begun } = processOf(network.pod.sandbox.pid)
-  const request = { name, netns: pid, start: begun, heir: network.heir.address, ...more }
-  // On a busy machine the kernel may take longer for the tables than the sentinel waits. An agent asks again, too.
-  return eventually(async () => {
+  return askGrave(client, { name, netns: pid, start: begun, heir: network.heir.address, ...more })
+}
+
+/** On a busy machine the kernel may take longer for the tables than the sentinel waits. An agent asks again, too. */
+export const askGrave = (client: Client, request: Values) =>
+  eventually(async () => {
     const reply = await client.ask('grave', request)
     expect(reply.word).not.toBe('failed')
     return reply
   })
-}

@@ -40,7 +40,7 @@ test('after a burst, buffers and objects that have grown old are let go, and the
   const script = `
     import { collectBuffers } from ${JSON.stringify(join(import.meta.dirname, 'gc-flags.ts'))}
     // Longer than any pause within the burst: a collection in its midst would be the only one.
-    const onBuffer = collectBuffers(1_000)
+    const onBuffer = collectBuffers(3_000)
     let old = []
     for (let made = 0; made < 200; made += 1) {
       const buffer = Buffer.allocUnsafe(512 * 1024)

@@ -779,7 +779,7 @@ describe('what breaks', () => {
   })
 
   test('a receiver that takes nothing is given up, and its turn is the next one’s', async () => {
-    const { peer } = await startServer({ silenceMs: 50, transfers: { forAll: 1, forEach: 1 } })
+    const { peer } = await startServer({ silenceMs: 1_000, transfers: { forAll: 1, forEach: 1 } })
     const stuck = Promise.withResolvers<never>()
     const { client } = await startClient({
       apply: async (stream, base, draft) => {

@@ -35,7 +35,7 @@ async function onStage(budgetBytes = 1_000) {
   })
   const pull = makePull({
     port: (server.address() as AddressInfo).port,
-    ...{ maxBytes: 100, timeoutMs: 300, restoreMs: 1_000 },
+    ...{ maxBytes: 100, timeoutMs: 30_000, restoreMs: 1_000 },
     push: { path: '/', method: 'POST', headers: [], everyInterval: true },
   })
   const states = new Map<number, string>([[0, 'a']])
@@ -97,7 +97,7 @@ it('who is to be a successor is left alone only after the answer to what was sen
 it('a backup that has not answered is in doubt until it takes a state, or is started again', async () => {
   const { app, held, pull, refresher, quiet } = await onStage()
   app.holds = true
-  refresher.sync(set, pull, [follower], live)
+  refresher.sync(set, { ...pull, timeoutMs: 1_000 }, [follower], live)
   await vi.waitFor(() => expect(held).toHaveLength(1))
   expect(await quiet()).toBe(false)
   expect(await quiet(1)).toBe(true)
