@@ -33,14 +33,22 @@ const why = needsNodes()
 const lease = ({ api }: World) => api.get(leases, { namespace: system, name: 'understudy-operator' })
 const holder = async (world: World) => (await lease(world)).spec?.holderIdentity ?? ''
 
+/** Between two terms no pod leads. */
+const leaderOf = (world: World) =>
+  eventually(async () => {
+    const leader = await holder(world)
+    const pod = (await replicas(world)).find(({ metadata }) => leader.startsWith(`${metadata.name}_`))
+    if (pod === undefined) throw new Error(`no pod leads as ${leader}`)
+    return { leader, pod }
+  })
+
 describe('F35: the operator as it is installed', () => {
   it('two replicas are ready, one leads, in a namespace that enforces restricted pods', async () => {
     await using world = await createWorld()
     await eventually(async () => expect((await replicas(world)).filter(isReady)).toHaveLength(2))
     const namespace = await kubectl('get', 'namespace', system, '-o', 'jsonpath={.metadata.labels}')
     expect(JSON.parse(namespace)).toMatchObject({ 'pod-security.kubernetes.io/enforce': 'restricted' })
-    const leader = await holder(world)
-    expect((await replicas(world)).some(pod => leader.startsWith(`${pod.metadata.name}_`))).toBe(true)
+    await leaderOf(world)
   })
 })
 
@@ -50,9 +58,7 @@ describe.skipIf(why)(`the operator under attack${why ? ` (${why})` : ''}`, () =>
     const set = await world.createSet('standby', { replicas: 2, hotBackups: 1, coldBackups: 1 })
     const before = await set.settled(2, 1, 1)
     await eventually(async () => expect((await replicas(world)).filter(isReady)).toHaveLength(2))
-    const leader = await holder(world)
-    const pod = (await replicas(world)).find(({ metadata }) => leader.startsWith(`${metadata.name}_`))
-    if (!pod) throw new Error(`no pod leads as ${leader}`)
+    const { leader, pod } = await leaderOf(world)
     const pids = await pidsOf(pod.metadata.uid, 'node')
     expect(pids.length).toBeGreaterThan(0)
     const [lost] = before.primary

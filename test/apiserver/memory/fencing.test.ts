@@ -102,11 +102,13 @@ it('D8.fenced: the voters of a silent node fence its primary off, the API server
     fence: { term: (before.fence?.term ?? 0) + 1 },
   })
   expect(await silencesOf()).toBe(silences + 1)
-  const { items } = await api.list(events, {
-    namespace,
-    fieldSelector: 'regarding.name=lost,reason=FailedOver',
+  await eventually(async () => {
+    const { items } = await api.list(events, {
+      namespace,
+      fieldSelector: 'regarding.name=lost,reason=FailedOver',
+    })
+    expect(items[0]?.note).toContain(`${before.holder.name} (NodeLost)`)
   })
-  expect(items[0]?.note).toContain(`${before.holder.name} (NodeLost)`)
   // The former primary goes, although no agent says that it has stopped.
   await eventually(async () => {
     const { items: left } = await api.list(pods, { namespace, labelSelector: `${labels.set}=lost` })

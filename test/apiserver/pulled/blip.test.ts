@@ -8,7 +8,7 @@ it('a blip of leadership keeps what was pulled: who dies in it is succeeded with
   await using stage = await onStage({ app: apps.start })
   const { process, proxy } = await stage.start('--identity', 'a')
   await process.leading()
-  const http = { port: statePort, restoreSeconds: 2 }
+  const http = { port: statePort, restoreSeconds: 60 }
   await stage.make({ replicas: 1, hotBackups: 1, checkpoint: { source: 'http', interval: '200ms', http } })
   const primary = await vi.waitFor(async () => {
     const all = await stage.live()

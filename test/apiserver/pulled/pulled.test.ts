@@ -48,7 +48,7 @@ async function create(name: string, spec: Partial<BackupPodSetSpec>, http: objec
   const checkpoint = {
     source: 'http',
     interval: '200ms',
-    http: { port: statePort, restoreSeconds: 2, ...http },
+    http: { port: statePort, restoreSeconds: 60, ...http },
   }
   const template = {
     metadata: { labels: { app: name } },
@@ -266,8 +266,11 @@ describe('D3.http-successor: the successor goes on with the state', () => {
     const given = apps.given.get(after.metadata.name)?.length
     await pulled(ref, 'three-0', 0)
     expect(apps.given.get(after.metadata.name)).toHaveLength(given ?? -1)
-    await patch(ref, { checkpoint: { http: { push: { everyInterval: false } } } })
-    await settled(ref, 2, 2, 0)
+    const { metadata } = await patch(ref, { checkpoint: { http: { push: { everyInterval: false } } } })
+    await eventually(async () => {
+      const { status } = await api.get<BackupPodSet>(backupPodSets, ref)
+      expect(status?.observedGeneration).toBe(metadata.generation)
+    })
     await pulled(ref, 'four-0', 0)
     expect(await stateOfBackups()).not.toContain('four-0')
   })
