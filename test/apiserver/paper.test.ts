@@ -142,7 +142,7 @@ it('F23: while a primary cannot be made the tiers below are left alone, although
 it('F24: hot to primary, cold to hot and a new cold are the work of one pass', async () => {
   const set = await create('cascade', { replicas: 1, hotBackups: 1, coldBackups: 1 })
   // On a busy machine a gate may take longer than a pass waits for it; then a second pass finishes the work.
-  for (let tries = 0; tries < 20; tries += 1) {
+  for (let tries = 0; tries < 6; tries += 1) {
     const before = await set.settled(1, 1, 1)
     const done = set.passes().length
     const lost = first(ofKind(before, 'primary'))

@@ -355,6 +355,18 @@ describe('failover with memory', () => {
     // place.
     expect((await podsOf(ref, 'primary')).map(({ metadata }) => metadata.name)).toEqual([slot?.holder.name])
     expect(await podsOf(ref, 'retired')).toEqual([])
+    const seen = new AbortController()
+    const loserAs: (string | undefined)[] = []
+    const watching = (async () => {
+      const query = { namespace, labelSelector: `${labels.set}=order` }
+      try {
+        for await (const event of api.watch(pods, query, { signal: seen.signal }))
+          if (event.type === 'MODIFIED' && event.object.metadata.name === slot?.holder.name)
+            loserAs.push(event.object.metadata.labels?.[labels.type])
+      } catch (error) {
+        if (!seen.signal.aborted) throw error
+      }
+    })()
     agents.mute.delete(heir)
     await api.patch(
       pods,
@@ -374,6 +386,10 @@ describe('failover with memory', () => {
       expect(left.map(({ metadata }) => metadata.name)).toEqual([heir])
     })
     expect(performance.now() - onStageAt).toBeGreaterThan(1_500)
+    // A look once in a while may miss it.
+    await eventually(() => expect(loserAs).toContain('retired'))
+    seen.abort()
+    await watching
   })
 
   it('a deletion: nobody takes over before the agent says that the app is stopped', async () => {

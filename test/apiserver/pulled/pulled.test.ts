@@ -271,6 +271,7 @@ describe('D3.http-successor: the successor goes on with the state', () => {
       const { status } = await api.get<BackupPodSet>(backupPodSets, ref)
       expect(status?.observedGeneration).toBe(metadata.generation)
     })
+    await settled(ref, 2, 2, 0)
     await pulled(ref, 'four-0', 0)
     expect(await stateOfBackups()).not.toContain('four-0')
   })
