@@ -22,14 +22,14 @@ export interface BenchCluster {
 
 export interface OpenOptions {
   /** Images that a playground does not have by itself. */
-  readonly images?: readonly ImageName[]
+  readonly images: readonly ImageName[]
   readonly progress: Progress
   readonly signal: AbortSignal
 }
 
 export async function openTarget(
   target: Target,
-  { progress, signal, images: more = [] }: OpenOptions,
+  { images, progress, signal }: OpenOptions,
 ): Promise<BenchCluster> {
   if (target.type === 'current') {
     const { version } = await projectImages([], signal, progress)
@@ -43,7 +43,7 @@ export async function openTarget(
   }
   const name = clusterName(target.name)
   const wasUp = (await openCluster(name)) !== undefined
-  const { archives, version } = await projectImages(more, signal, progress)
+  const { archives, version } = await projectImages(images, signal, progress)
   const cluster = await up({ name, images: archives, progress, signal })
   const api = createApi({
     connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }),

@@ -143,11 +143,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   if (target.type === 'current' && bench.needs.includes('playground'))
     throw new Error(`${bench.name} inspects the nodes and needs a playground (omit --use-current-cluster)`)
   const progress = createProgress(process.stderr)
-  const cluster = await openTarget(target, {
-    progress,
-    signal,
-    ...(bench.images && { images: bench.images }),
-  })
+  const cluster = await openTarget(target, { images: bench.images ?? [], progress, signal })
   try {
     const samples = createSamples()
     const begun = performance.now()

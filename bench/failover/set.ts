@@ -1,5 +1,5 @@
 import { until as waitUntil } from '../../playground/until.ts'
-import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { backupPodSets, type FailoverSpec } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { nodeReports } from '../../src/api/node-report.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
@@ -17,23 +17,19 @@ import type { Sampler } from '../report.ts'
 import { clientOf, killCounter } from './scene.ts'
 
 /**
- * Origin of the successor: a hot backup in either mode, one that may take the slot without the operator, a cold backup, or a pod
- * that is created for the slot.
+ * Origin of the successor: a hot backup in either mode, a Frozen one with a grant, a cold backup, or a pod that is created for
+ * the slot.
  */
 export const modes = ['Frozen', 'Granted', 'Staged', 'Cold', 'Fresh'] as const
 export type Mode = (typeof modes)[number]
 
-const frozen = {
-  hotbackup: 1,
-  coldbackup: 0,
-  protection: 'Frozen',
-  spec: { hotBackup: { mode: 'Frozen' } },
-} as const
+const hot = (mode: 'Frozen' | 'Staged', failover: FailoverSpec = {}) =>
+  ({ hotbackup: 1, coldbackup: 0, protection: mode, spec: { hotBackup: { mode }, failover } }) as const
 
 const backups = {
-  Frozen: frozen,
-  Granted: { ...frozen, spec: { ...frozen.spec, failover: { grant: 'Heir' } } },
-  Staged: { hotbackup: 1, coldbackup: 0, protection: 'Staged', spec: { hotBackup: { mode: 'Staged' } } },
+  Frozen: hot('Frozen'),
+  Granted: hot('Frozen', { grant: 'Heir' }),
+  Staged: hot('Staged'),
   Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold', spec: {} },
   Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold', spec: {} },
 } as const

@@ -11,6 +11,7 @@ import { buildCrowd, type Crowd, type Life } from './crowd.ts'
 import { type Loaded, labelOf, loadedSet, type Usage, untilLoaded } from './loaded.ts'
 import { countersOf, countersOfMachine, grown, networks } from './lost-packets.ts'
 import { watchSaves } from './saves.ts'
+import { noteAge } from './state-age.ts'
 
 export const loadKills: Bench = {
   name: 'load-kills',
@@ -119,12 +120,7 @@ async function oneKill(
   samples.add(`${label}: clients that waited for five seconds`, 'requests', silent)
   const pid = demand(await pidInPod(lease.holder.uid, 'redis-server'), 'the process of redis')
   const heir = demand(lease.heir, 'an heir')
-  const reports = await set.reports()
-  const { intervalReason } = demand(
-    reports.find(({ role }) => role === 'source'),
-    'a report of its node',
-  )
-  const pipeline = Math.max(...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
+  const pace = await set.pace()
   const lost = await watchLosses(lease.holder.uid, heir.uid)
   clock.anchor()
   crowd.kill()
@@ -132,10 +128,7 @@ async function oneKill(
   await sleep(2)
   const killedAt = clock.now()
   kill(pid, 'SIGKILL')
-  const promoted = await untilLoaded(context, 'the promotion', async () => {
-    const now = await set.lease()
-    return now.holder.uid !== lease.holder.uid && now
-  })
+  const promoted = await set.promoted(lease)
   const life = await untilLoaded(context, 'all clients served again', allUp)
   const drops = life.hung > 0 ? await lost() : ''
   await untilLoaded(context, 'the dead one gone', () =>
@@ -146,16 +139,14 @@ async function oneKill(
   )
   if (life.saved === 0) throw new Error('the age of the memory is unknown: the slot started empty')
   const age = Math.max(0, killedAt - life.saved) / 1000
-  const bound = 2 * load.intervalSeconds + pipeline
-  note('state age at the kill', age)
-  samples.add(`${label}: state age by 2 x interval + pipeline`, 'ratio', age / bound)
+  const { intervalSeconds } = load
+  const { text: old, ok } = noteAge(samples, `${label}: `, { age, intervalSeconds, ...pace })
   note('outage', (life.first - killedAt) / 1000)
   note('longest connect', life.longest / 1000)
   samples.add(`${label}: connects that hung`, 'requests', life.hung)
-  const ok = age <= bound
   const to = promoted.holder.uid === heir.uid ? '' : ', not by the heir'
   const waited = silent === 0 ? '' : `; before it ${silent} clients had no answer for 5 s`
-  const text = `${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${ok ? '' : ' TOO OLD'}, ${intervalReason ?? 'in time'}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}${waited}`
+  const text = `${old}; outage ${(life.first - killedAt).toFixed(0)} ms${to}; ${hangs(life, killedAt, drops)}${waited}`
   return { text, ok }
 }
 
@@ -164,14 +155,14 @@ async function watchLosses(dead: string, heir: string): Promise<() => Promise<st
   // The sandbox of a dead pod outlives its app for a while.
   const [deadPause, heirPause] = await Promise.all([pidInPod(dead, 'pause'), pidInPod(heir, 'pause')])
   const machine = await countersOfMachine()
+  const names = new Map([
+    [deadPause, 'the dead'],
+    [heirPause, 'the heir'],
+  ])
   const watched = await Promise.all(
     (await networks()).map(async ({ pid, pids, programs }) => ({
       pid,
-      where: pids.includes(deadPause ?? 0)
-        ? 'the dead'
-        : pids.includes(heirPause ?? 0)
-          ? 'the heir'
-          : programs.join(' and '),
+      where: pids.flatMap(each => names.get(each) ?? [])[0] ?? programs.join(' and '),
       before: await countersOf(pid),
     })),
   )

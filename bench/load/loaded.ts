@@ -24,7 +24,7 @@ export interface App {
   readonly port: number
 }
 
-export const smallRedis: App = { template: subject('redis 3MB').template, port: redisPort }
+const smallRedis: App = { template: subject('redis 3MB').template, port: redisPort }
 
 /** A set of one primary and one Frozen backup, with a Service. */
 export interface Loaded {
@@ -34,6 +34,10 @@ export interface Loaded {
   lease(): Promise<NumberedSlotLease>
   /** Returns the nodes' newest reports about its slot: those of a source and its holders. */
   reports(): Promise<readonly SlotReport[]>
+  /** Resolves with the Lease once another pod holds it. */
+  promoted(before: NumberedSlotLease): Promise<NumberedSlotLease>
+  /** How fast the primary is saved, by the nodes' reports; the pipeline is the longest, seconds. */
+  pace(): Promise<{ readonly reason: string | undefined; readonly pipeline: number }>
   /** Waits until it can lose its primary and has been saved twice more since. */
   protected(): Promise<void>
   end(): Promise<void>
@@ -88,16 +92,33 @@ export async function loadedSet(
     const { status } = await api.get(backupPodSets, ref)
     return status?.slots?.[0]?.protection === 'Frozen'
   }
+  const lease = async () =>
+    demand(
+      parseNumberedSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })),
+      'a Lease',
+    )
   const newest = async () => Math.max(0, ...(await reports()).map(({ generation }) => generation))
   return {
     name,
     address: demand(service.spec?.clusterIP, 'a cluster IP'),
-    lease: async () =>
-      demand(
-        parseNumberedSlotLease(await api.get(leases, { namespace, name: slotLeaseName(name, 0) })),
-        'a Lease',
-      ),
+    lease,
     reports,
+    promoted: before =>
+      untilLoaded(context, 'the promotion', async () => {
+        const now = await lease()
+        return now.holder.uid !== before.holder.uid && now
+      }),
+    async pace() {
+      const all = await reports()
+      const { intervalReason } = demand(
+        all.find(({ role }) => role === 'source'),
+        'a report of its node',
+      )
+      return {
+        reason: intervalReason,
+        pipeline: Math.max(...all.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? [])),
+      }
+    },
     async protected() {
       await untilLoaded(context, `${name} protected`, isProtected)
       const enough = (await newest()) + 2

@@ -10,6 +10,7 @@ import { pidInPod } from '../node/process.ts'
 import type { Sampler } from '../report.ts'
 import { type App, type Loaded, loadedSet, untilLoaded } from './loaded.ts'
 import { watchSaves } from './saves.ts'
+import { noteAge } from './state-age.ts'
 
 const intervalSeconds = 3
 /** Of clients that each send one request after the other. */
@@ -77,19 +78,14 @@ async function oneKill(
   })
   await sleep(Math.random() * 3_000 * intervalSeconds, undefined, { signal })
   await saves.stop()
-  const reports = await set.reports()
-  const reason = reports.find(({ role }) => role === 'source')?.intervalReason
-  const pipeline = Math.max(0, ...reports.flatMap(({ pipelineSeconds }) => pipelineSeconds ?? []))
+  const pace = await set.pace()
   const pid = demand(await pidInPod(first.holder.uid, java.program), 'the process of the JVM')
   // Before the kill: an answer of the successor would count as one of the dead one.
   const answered = load.stop()
   const killedAt = context.clock.now()
   kill(pid, 'SIGKILL')
   const answeredAt = await answered
-  const heir = await untilLoaded(context, 'the promotion', async () => {
-    const now = await set.lease()
-    return now.holder.uid !== first.holder.uid && now.holder
-  })
+  const { holder: heir } = await set.promoted(first)
   const next = await untilLoaded(context, 'its address', () => addressOf(context, namespace, heir.name))
   const { count } = await untilLoaded(context, 'its answer', () =>
     java.read(next).then(
@@ -99,10 +95,8 @@ async function oneKill(
   )
   if (count === 0) throw new Error('the slot started empty')
   const age = Math.max(0, killedAt - lastAnswered(answeredAt, count)) / 1000
-  const bound = 2 * intervalSeconds + pipeline
-  samples.add('state age at the kill', 's', age)
-  samples.add('state age by 2 x interval + pipeline', 'ratio', age / bound)
-  return `${answeredAt.size} answers, ${age.toFixed(2)} s old of ${bound.toFixed(2)} allowed${age <= bound ? '' : ' TOO OLD'}, ${reason ?? 'in time'}`
+  const { text } = noteAge(samples, '', { age, intervalSeconds, ...pace })
+  return `${answeredAt.size} answers, ${text}`
 }
 
 const addressOf = async ({ api, signal }: BenchContext, namespace: string, name: string) =>
