@@ -2,7 +2,7 @@ import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
 import { cost } from './cost/cost.ts'
 import { rest } from './cost/rest.ts'
-import { failover, failoverCold } from './failover/failover.ts'
+import { failover, failoverBasic, failoverCold } from './failover/failover.ts'
 import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
 import { loadFreeze } from './load/freeze.ts'
@@ -25,6 +25,7 @@ export const benches: readonly Bench[] = [
   cost,
   rest,
   failover,
+  failoverBasic,
   failoverCold,
   nodeCut,
   migration,

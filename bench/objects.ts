@@ -18,9 +18,12 @@ const probe: Wire<V1Probe> = {
 export function counterTemplate(
   image: string,
   app: string,
-  more: Partial<NonNullable<Wire<V1PodTemplateSpec>['spec']>> & { readonly stopAfterSeconds?: number } = {},
+  more: Partial<NonNullable<Wire<V1PodTemplateSpec>['spec']>> & {
+    readonly stopAfterSeconds?: number
+    readonly livenessProbe?: Wire<V1Probe>
+  } = {},
 ): Wire<V1PodTemplateSpec> {
-  const { stopAfterSeconds, ...spec } = more
+  const { stopAfterSeconds, livenessProbe, ...spec } = more
   return {
     metadata: { labels: { app } },
     spec: {
@@ -32,6 +35,7 @@ export function counterTemplate(
           imagePullPolicy: 'IfNotPresent',
           ports: [{ containerPort: counterPort }],
           readinessProbe: probe,
+          ...(livenessProbe === undefined ? {} : { livenessProbe }),
           ...(stopAfterSeconds === undefined
             ? {}
             : { lifecycle: { preStop: { sleep: { seconds: stopAfterSeconds } } } }),

@@ -2,38 +2,48 @@ import type { Bench } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import type { Baselines } from '../report.ts'
 import { ofDeployment } from './deployment.ts'
-import { modes, ofSet } from './set.ts'
+import { type Mode, ofSet } from './set.ts'
 
-export const failover: Bench = {
-  name: 'failover-basic',
-  title:
-    'kill -9 of the app of the only primary, 1 hot, 1 cold or no backup: what clients see; beside a Deployment',
-  trials: 20,
-  needs: ['operator', 'playground'],
-  run: async (context, samples) => {
-    await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
-      await ofDeployment(context, namespace, samples)
-      for (const mode of modes) await ofSet(context, namespace, mode, samples)
-    })
-    return samples.report('failover-basic', baselines())
-  },
+export const failover = benchOf(
+  'failover',
+  'kill -9 or SIGSTOP of the app of the only primary with a hot backup: what clients see; beside a Deployment',
+  100,
+  ['Frozen', 'Granted', 'Staged', 'Hung'],
+)
+
+/** All modes, with few trials. */
+export const failoverBasic = benchOf(
+  'failover-basic',
+  'kill -9 of the app of the only primary, 1 hot, 1 cold or no backup: what clients see; beside a Deployment',
+  8,
+  ['Frozen', 'Granted', 'Staged', 'Cold', 'Fresh'],
+)
+
+/** The modes in which the successor has to start first. */
+export const failoverCold = benchOf(
+  'failover-cold',
+  'the same without a hot backup: 1 cold backup, and none',
+  50,
+  ['Cold', 'Fresh'],
+)
+
+function benchOf(name: string, title: string, trials: number, modes: readonly Mode[]): Bench {
+  return {
+    name,
+    title,
+    trials,
+    needs: ['operator', 'playground'],
+    run: async (context, samples) => {
+      await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
+        await ofDeployment(context, namespace, samples)
+        for (const mode of modes) await ofSet(context, namespace, mode, samples)
+      })
+      return samples.report(name, baselinesOf(modes))
+    },
+  }
 }
 
-/** Only the modes that take seconds, with enough trials to trust that every memory is restored. */
-export const failoverCold: Bench = {
-  name: 'failover-cold',
-  title: 'the same without a hot backup: 1 cold backup, and none; fails at the first wrong value',
-  trials: 50,
-  needs: ['operator', 'playground'],
-  run: async (context, samples) => {
-    await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
-      for (const mode of ['Cold', 'Fresh'] as const) await ofSet(context, namespace, mode, samples)
-    })
-    return samples.report('failover-cold', {})
-  },
-}
-
-function baselines(): Baselines {
+function baselinesOf(modes: readonly Mode[]): Baselines {
   const deployment = {
     'restart in place': { case: 'Deployment, restart in place: service' },
     'Deployment replacement': { case: 'Deployment, pod deleted: service' },

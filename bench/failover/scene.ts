@@ -18,13 +18,17 @@ export const clientOf = (context: BenchContext, pod: Pod): Prober => {
   )
 }
 
-/** Kills the counter of a pod at once. @returns Unix ms of the signal */
-export async function killCounter(context: BenchContext, pod: Pod): Promise<number> {
+/** Kills or stops the counter of a pod at once. @returns Unix ms of the signal */
+export async function killCounter(
+  context: BenchContext,
+  pod: Pod,
+  signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL',
+): Promise<number> {
   const pid = demand(await pidInPod(pod.metadata.uid, 'counter'), 'the process of the counter')
   // A random delay, so that the kill falls at any phase of the kubelet's relist (once a second) and of the checkpoint
   // interval.
   await sleep(Math.random() * 1_000)
   const at = context.clock.now()
-  kill(pid, 'SIGKILL')
+  kill(pid, signal)
   return at
 }

@@ -7,29 +7,41 @@ import { podConditions, servingReasons } from '../../src/api/pod-contract.ts'
 import type { SlotStatus } from '../../src/api/slot-status.ts'
 import { type Lease, leases, type Pod, services } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
-import { outageOf, outageWhileThere } from '../node/outage.ts'
-import type { Probe, Prober } from '../node/probe.ts'
+import { type KeptClients, keptClients, startKeptClients } from '../node/kept.ts'
+import { type Outage, outageOf, outageWhileThere } from '../node/outage.ts'
+import type { Prober } from '../node/probe.ts'
 import { counterPort, counterTemplate, setOf } from '../objects.ts'
 import { type Recording, record, type Stamped } from '../observe/recording.ts'
 import { openScene, proxyRestMs, type Scene, timeoutMs } from '../observe/scene.ts'
 import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
+import { memoryOf } from './memory.ts'
 import { clientOf, killCounter } from './scene.ts'
 
 /**
  * Origin of the successor: a hot backup in either mode, a Frozen one with a grant, a cold backup, or a pod that is created for
- * the slot.
+ * the slot. `Hung`: a Frozen one, of an app that stops instead of ending.
  */
-export const modes = ['Frozen', 'Granted', 'Staged', 'Cold', 'Fresh'] as const
-export type Mode = (typeof modes)[number]
+export type Mode = 'Frozen' | 'Granted' | 'Staged' | 'Hung' | 'Cold' | 'Fresh'
 
 const hot = (mode: 'Frozen' | 'Staged', failover: FailoverSpec = {}) =>
   ({ hotbackup: 1, coldbackup: 0, protection: mode, spec: { hotBackup: { mode }, failover } }) as const
+
+const liveness = { periodMilliseconds: 200, failureThreshold: 2 } as const
+/** The time to notice a hung app that the settings promise. */
+const detectionMs = liveness.failureThreshold * liveness.periodMilliseconds
+/** Rare and slow, so that the kubelet's own probes never decide a trial. */
+const livenessProbe = {
+  httpGet: { path: '/healthz', port: counterPort },
+  periodSeconds: 60,
+  failureThreshold: 3,
+}
 
 const backups = {
   Frozen: hot('Frozen'),
   Granted: hot('Frozen', { grant: 'Heir' }),
   Staged: hot('Staged'),
+  Hung: hot('Frozen', { liveness }),
   Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold', spec: {} },
   Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold', spec: {} },
 } as const
@@ -53,11 +65,16 @@ export async function ofSet(
   const { hotbackup, coldbackup, spec } = backups[mode]
   await api.create(
     backupPodSets,
-    setOf(name, { primary: 1, hotbackup, coldbackup }, counterTemplate(images.counter, name), {
-      checkpoint: { interval: `${intervalSeconds}s` },
-      ...spec,
-      service: { perSlot: true, ports: [{ port: counterPort }] },
-    }),
+    setOf(
+      name,
+      { primary: 1, hotbackup, coldbackup },
+      counterTemplate(images.counter, name, mode === 'Hung' ? { livenessProbe } : {}),
+      {
+        checkpoint: { interval: `${intervalSeconds}s` },
+        ...spec,
+        service: { perSlot: true, ports: [{ port: counterPort }] },
+      },
+    ),
     { namespace, signal },
   )
   await until(`the Service of slot 0 of ${name}`, () =>
@@ -71,12 +88,15 @@ export async function ofSet(
     now: clock.now,
     signal: AbortSignal.any([signal, stop.signal]),
   })
-  const bench: Bench = { context, namespace, mode, name, scene, orders, samples, until }
+  const kept = await keptClientsOf(context, namespace, slotLeaseName(name, 0))
+  const bench: Bench = { context, namespace, mode, name, scene, orders, samples, until, kept }
+  let whole = 0
   try {
-    for (let trial = 1; trial <= context.n; trial++) await runTrial(bench, trial)
+    for (let trial = 1; trial <= context.n; trial++) whole += (await runTrial(bench, trial)) ? 1 : 0
+    context.say(`${mode}: no connection failed or hung in ${whole} of ${context.n} kills`)
   } finally {
     stop.abort()
-    await scene.end()
+    await Promise.all([scene.end(), kept.stop()])
     await api.delete(backupPodSets, ref, { propagationPolicy: 'Background' })
   }
 }
@@ -94,9 +114,11 @@ interface Bench {
   readonly orders: Recording<Lease>
   readonly samples: Sampler
   readonly until: Until
+  readonly kept: KeptClients
 }
 
-async function runTrial(bench: Bench, trial: number): Promise<void> {
+/** @returns whether no client that opens a connection for each request met one that failed or hung */
+async function runTrial(bench: Bench, trial: number): Promise<boolean> {
   const { context, mode, scene, orders, until } = bench
   const { pods, slices, prober } = scene
   const before = await until(`${mode} protection`, () => readySlot(bench))
@@ -104,6 +126,7 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
   const enough = (before.generation ?? 0) + 2
   await until('two refreshes', async () => (await generation(bench)) >= enough)
   await prober.steady(50, 0, timeoutMs)
+  await until('all clients connected', async () => bench.kept.up === keptClients)
   await slices.quiet(proxyRestMs)
   const lease = await until('the Lease of slot 0', async () => {
     const now = [...orders.live.values()].map(parseNumberedSlotLease)[0]
@@ -111,12 +134,14 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
   })
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
   const direct = clientOf(context, primary)
+  let isWhole = false
   try {
     await direct.steady(20, 0, timeoutMs)
     const seen = await killPrimary(bench, primary, lease)
-    const { outageMs, ageMs } = tell(bench, primary, direct, seen)
+    const { outage, ageMs } = tell(bench, primary, direct, seen)
+    isWhole = outage.failed === 0
     context.say(
-      `${mode} ${trial}/${context.n}: outage ${outageMs.toFixed(0)} ms, state ${ageMs.toFixed(0)} ms old`,
+      `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, ${outage.failed} failed, state ${ageMs.toFixed(0)} ms old; ${tellKept(bench, seen.killedAt)}`,
     )
   } finally {
     await direct.stop()
@@ -125,6 +150,31 @@ async function runTrial(bench: Bench, trial: number): Promise<void> {
     const loser = pods.live.get(primary.metadata.uid)
     return loser === undefined || isLeaving(loser)
   })
+  return isWhole
+}
+
+/** Notes how clients that keep a connection saw the failover. @returns it in words */
+function tellKept({ name, samples, kept }: Bench, killedAt: number): string {
+  const breaks = kept.breaks.filter(({ at }) => at >= killedAt)
+  for (const { at, servedAt, attempts } of breaks) {
+    samples.add(`${name} kept connection, kill to reset`, 's', (at - killedAt) / 1000)
+    samples.add(`${name} kept connection, reset to served`, 's', (servedAt - at) / 1000)
+    samples.add(`${name} kept connection, connects until served`, 'requests', attempts)
+  }
+  const served = breaks.map(({ at, servedAt }) => servedAt - at)
+  const failed = new Set(breaks.flatMap(({ error, failed }) => [error, ...failed]))
+  return `kept: ${breaks.length} broken, served after at most ${Math.max(0, ...served).toFixed(0)} ms (${[...failed].join(', ')})`
+}
+
+async function keptClientsOf(
+  { api, playground }: BenchContext,
+  namespace: string,
+  service: string,
+): Promise<KeptClients> {
+  const { spec } = await api.get(services, { namespace, name: service })
+  const cluster = demand(playground, 'a playground')
+  const address = demand(spec?.clusterIP, 'a cluster IP')
+  return startKeptClients(cluster, demand(cluster.nodes[0], 'a node'), address, counterPort)
 }
 
 /** Times by the bench's clock, ms. */
@@ -140,13 +190,13 @@ async function killPrimary(bench: Bench, primary: Pod, lease: NumberedSlotLease)
   const { context, scene, orders, until } = bench
   const { clock } = context
   const { pods, slices, prober } = scene
-  for (const each of [pods, slices, orders, prober]) each.forget()
+  for (const each of [pods, slices, orders, prober, bench.kept]) each.forget()
   clock.anchor()
   // The client's earlier answers determine a memory's age, so they must begin before that memory was saved.
   const begunAt = clock.now()
   await until('memory of what the client has seen', async () => (await keptAt(bench)) > begunAt + pastMs)
   const kept = await keptAt(bench)
-  const killedAt = await killCounter(context, primary)
+  const killedAt = await killCounter(context, primary, bench.mode === 'Hung' ? 'SIGSTOP' : 'SIGKILL')
   const promoted = await until('the promotion', async () =>
     orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
   )
@@ -155,15 +205,16 @@ async function killPrimary(bench: Bench, primary: Pod, lease: NumberedSlotLease)
     pods.events.find(({ object }) => object.metadata.uid === successor && isServing(object)),
   )
   await prober.steady(50, serving.at + 1_000, timeoutMs)
+  await until('all kept clients served again', async () => bench.kept.breaks.length >= keptClients)
   return { killedAt, keptAt: kept, promoted, serving }
 }
 
 function tell(
-  { name, scene, samples }: Bench,
+  { name, mode, scene, samples }: Bench,
   primary: Pod,
   direct: Prober,
   { killedAt, keptAt, promoted, serving }: Failover,
-): { readonly outageMs: number; readonly ageMs: number } {
+): { readonly outage: Outage; readonly ageMs: number } {
   const { pods, slices, prober } = scene
   const { podIP = '' } = serving.object.status ?? {}
   const died = demand(
@@ -177,6 +228,8 @@ function tell(
   const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
   note('pod', outageWhileThere(direct.probes, killedAt).ms)
   note('service', outage.ms)
+  samples.add(`${name} service, failed connections per kill`, 'requests', outage.failed)
+  if (mode === 'Hung') note('service, beyond the time to notice', outage.ms - detectionMs)
   const memory = memoryOf(prober.probes, killedAt, keptAt)
   note('service, kill to first right answer', memory.firstAnswer - killedAt)
   if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
@@ -185,7 +238,7 @@ function tell(
   note('phase: order given to on stage', serving.at - promoted.at)
   if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
   note('state age at the kill', memory.age)
-  return { outageMs: outage.ms, ageMs: memory.age }
+  return { outage, ageMs: memory.age }
 }
 
 /** Reads the reports: the set's status is refreshed only once a minute. */
@@ -212,8 +265,6 @@ async function readySlot({ context, namespace, name, mode }: Bench): Promise<Slo
 
 /** Length of the client's record before the memory in question. */
 const pastMs = 1_500
-/** Tolerance between the clocks of client and node (here the same clock) and the moments of reading them. */
-const clocksMs = 50
 
 const isGranted = (lease: NumberedSlotLease | undefined) =>
   lease?.grant?.heir !== undefined && !lease.grant.isRevoked
@@ -221,48 +272,3 @@ const isGranted = (lease: NumberedSlotLease | undefined) =>
 const conditionOf = (pod: Pod) => pod.status?.conditions?.find(({ type }) => type === podConditions.serving)
 const isServing = (pod: Pod) => conditionOf(pod)?.status === 'True' && !isDead(pod)
 const isDead = (pod: Pod) => conditionOf(pod)?.reason === servingReasons.died
-
-interface Memory {
-  /** Unix ms of the first answer from the restored memory. */
-  readonly firstAnswer: number
-  /** How long before the kill that memory was saved, ms. */
-  readonly age: number
-  /** The longest wait for an answer among requests that began within a second after the kill, ms. */
-  readonly slowest: number | undefined
-}
-
-/**
- * Derives the successor's memory from the client's numbers. It begins with the lowest number after the kill, because
- * the dying process may still have answered a request or two.
- * @param keptAt Unix ms of the newest memory that another node kept before the kill. Its age depends on the interval
- * and
- *   on the machine: a busy one also saves slowly.
- * @throws Error if the restored memory is older, above all if it is empty
- */
-function memoryOf(probes: readonly Probe[], killedAt: number, keptAt: number): Memory {
-  const all = answered(probes)
-  const after = all.filter(({ at }) => at >= killedAt)
-  const [first] = after.toSorted((a, b) => a.count - b.count)
-  if (first === undefined) throw new Error('the client got no answer after the kill')
-  const before = all.filter(({ at, ms }) => at + ms < killedAt)
-  // Every answer before the stop is part of the saved memory.
-  const oldest = before.findLast(({ at, ms }) => at + ms < keptAt - clocksMs)
-  if (oldest === undefined) throw new Error('the client began too late to measure the age of the memory')
-  if (first.count < oldest.count)
-    throw new Error(
-      `an answer carried ${first.count}, which is older than ${oldest.count}, saved ${(killedAt - keptAt).toFixed(0)} ms before the kill`,
-    )
-  const slow = after.filter(({ at }) => at < killedAt + 1_000).map(({ ms }) => ms)
-  // This request itself has added one.
-  const last = before.findLast(({ count }) => count < first.count)
-  return {
-    firstAnswer: first.at + first.ms,
-    age: last === undefined ? 0 : Math.max(0, killedAt - (last.at + last.ms)),
-    slowest: slow.length === 0 ? undefined : Math.max(...slow),
-  }
-}
-
-const answered = (probes: readonly Probe[]) =>
-  probes
-    .flatMap(({ at, ms, count }) => (count === undefined ? [] : [{ at, ms, count }]))
-    .sort((a, b) => a.at - b.at)
