@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly perSecond: number
   /** Interval of the checkpoints, as a set specifies it. */
   readonly interval: string
+  /** Ports of the clients' node; undefined: its own. */
+  readonly ports: number | undefined
   readonly intervalSeconds: number
 }
 

@@ -24,6 +24,7 @@ interface Options {
   readonly connections: number
   readonly rate: number
   readonly interval: string
+  readonly ports: number | undefined
   readonly sizes: readonly number[]
 }
 
@@ -72,6 +73,11 @@ const program: Command = new Command('npm run bench --')
   .option('--rate <n>', 'load-kills: messages a second of all clients together', positive, 2000)
   .option('--sizes <list>', 'migrating-pod: sizes of the memory, GB', sizes, [0, 0.1, 0.2, 0.5, 1])
   .option('--interval <duration>', 'load-kills, load-freeze: interval of checkpoints', duration, '1s')
+  .option(
+    '--ports <n>',
+    "load-kills: ports of the clients' node, which they soon use again (default: its own)",
+    positive,
+  )
   .action(async (name: string | undefined, options: Options) => {
     if (name === undefined) {
       console.log(list())
@@ -156,6 +162,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
         connections: options.connections,
         perSecond: options.rate,
         interval: options.interval,
+        ports: options.ports,
         intervalSeconds: (parseDuration(options.interval) ?? 0) / 1000,
       },
       sizes: options.sizes,

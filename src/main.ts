@@ -211,6 +211,7 @@ program
     'let the kernel record which memory is written, so that checkpoints stop large pods for less time',
     agentDefaults.recordWrites,
   )
+  .option('--no-forget-resets', "leave the node's memory of TCP connections that were reset as it is")
   .option('--namespace <name>', 'namespace of the agents, with their Secret', agentDefaults.namespace)
   .option(
     '--operator-namespace <name>',

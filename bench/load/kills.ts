@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process'
 import { kill } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { Cluster } from '../../playground/cluster.ts'
 import { pods } from '../../src/kube/resources.ts'
 import { redisPort } from '../../zoo/redis.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
@@ -48,7 +51,12 @@ export const loadKills: Bench = {
 
 /** Between two kills, in addition to the time until a backup exists again. */
 const workMs = 3_000
+const firstPort = 40_000
 const knockMs = 5
+/** Of clients with few ports: each knock costs one for a minute. */
+const rareKnockMs = 1_000
+
+const run = promisify(execFile)
 
 async function measure(
   context: BenchContext,
@@ -69,7 +77,11 @@ async function measure(
     'another node',
   )
   const order = { address: set.address, port: redisPort, ...usage }
-  const crowd = start(playground, from, { ...order, knockMs })
+  const portsBack = await narrow(playground, from, load.ports)
+  const crowd = start(playground, from, {
+    ...order,
+    knockMs: load.ports === undefined ? knockMs : rareKnockMs,
+  })
   const withinBound: boolean[] = []
   try {
     for (let trial = 1; trial <= n; trial += 1) {
@@ -79,10 +91,30 @@ async function measure(
     }
   } finally {
     await crowd.stop()
+    await portsBack()
     await set.end()
   }
   const good = withinBound.filter(Boolean).length
   say(`${label}: at most 2 x interval + pipeline old in ${good} of ${withinBound.length} kills`)
+}
+
+/** Gives the clients of a node so many ports. @returns a function that gives them its own back */
+async function narrow(
+  cluster: Cluster,
+  node: string,
+  ports: number | undefined,
+): Promise<() => Promise<void>> {
+  const setting = '/proc/sys/net/ipv4/ip_local_port_range'
+  const inNetwork = async (command: string) => {
+    const [program = '', ...args] = cluster.argvInNetwork(node, ['sh', '-c', command])
+    return (await run(program, args)).stdout.trim()
+  }
+  if (ports === undefined) return async () => {}
+  const own = await inNetwork(`cat ${setting}`)
+  await inNetwork(`echo ${firstPort} ${firstPort + ports - 1} > ${setting}`)
+  return async () => {
+    await inNetwork(`echo ${own} > ${setting}`)
+  }
 }
 
 interface Trial {

@@ -23,6 +23,8 @@ export interface AgentOptions {
   readonly diskInterval: number
   /** Lets the kernel record which pages of pods are written, so that a checkpoint reads only those: see docs/adr/0135. */
   readonly recordWrites: boolean
+  /** Lets the node's connection tracking forget TCP connections that were reset: see docs/adr/0143. */
+  readonly forgetResets: boolean
   /** Namespace of the agents, with their Secret. */
   readonly namespace: string
   /** Namespace in which operators elect their leader; its Lease shows whether one leads. */
@@ -46,6 +48,7 @@ export const defaults = {
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
   recordWrites: false,
+  forgetResets: true,
   namespace: generationsKey.namespace,
   operatorNamespace: operatorElection.namespace,
   runDirectory: '/run/understudy',

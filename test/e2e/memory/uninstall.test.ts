@@ -10,8 +10,8 @@ import { cli } from '../lib/installation.ts'
 import { alone, createWorld } from '../lib/world.ts'
 
 /**
- * Lists everything of ours on a node, one a line: processes, mounts, directories, cgroups, and rules in the network
- * namespaces of the node and of its pods. Labels in the image store are not included.
+ * Lists everything of ours on a node, one a line: processes, mounts, directories, cgroups, a setting, and rules in the
+ * network namespaces of the node and of its pods. Labels in the image store are not included.
  */
 const lookOn = (label: string) => `
   for process in /proc/[0-9]*; do
@@ -31,6 +31,8 @@ const lookOn = (label: string) => `
     tables=$(nsenter --net=$net nft list tables) || { ! [ -e $net ] || echo "rules in $net cannot be read"; continue; }
     if echo "$tables" | grep -q -w understudy; then echo "rules of ours in $net"; fi
   done
+  # The kernel's own value is 10.
+  if [ "$(cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close)" = 0 ]; then echo 'setting of ours'; fi
   # Cgroups are the machine's, on which there may be other clusters.
   find /sys/fs/cgroup -maxdepth 4 -type d -path '*/${label}/*' -name understudy 2> /dev/null | sed 's/^/cgroup /'
   true`
@@ -61,7 +63,7 @@ describe.skipIf(needsNodes())('the documented removal', () => {
     }, 120_000)
     // Proves that the search looks in the right places.
     const before = Object.values(await leftovers()).join('\n')
-    for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours'])
+    for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours', 'setting of ours'])
       expect(before).toContain(kind)
 
     const refused = await cli('uninstall')
