@@ -8,7 +8,7 @@ import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { outageOf } from '../node/outage.ts'
 import { counterPort, counterTemplate, deploymentOf, serviceOf, setOf } from '../objects.ts'
-import { openScene, type Scene } from '../observe/scene.ts'
+import { clientNode, openScene, type Scene } from '../observe/scene.ts'
 import { isLeaving, isReady } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 
@@ -71,7 +71,7 @@ async function open(
     api.get(services, { namespace, name: service }).catch(() => undefined),
   )
   const scene = await openScene(context, namespace, service, selector)
-  return { context, cluster, scene, client: demand(cluster.nodes[0], 'a node'), until }
+  return { context, cluster, scene, client: clientNode(context), until }
 }
 
 /** Cuts a node, waits for an answer of another pod, and joins the node. @returns ms without an answer */
@@ -98,7 +98,7 @@ async function ofSet(
 ): Promise<void> {
   const { api, images, signal } = context
   const operator = demand(context.operator, 'an operator')
-  const client = demand(demand(context.playground, 'a playground').nodes[0], 'a node')
+  const client = clientNode(context)
   const name = `cut-${nodeTimeout}`
   await api.create(
     backupPodSets,
@@ -161,7 +161,7 @@ async function ofDeployment(
   samples: Sampler,
 ): Promise<void> {
   const { api, images, signal } = context
-  const client = demand(demand(context.playground, 'a playground').nodes[0], 'a node')
+  const client = clientNode(context)
   const tolerations =
     tolerationSeconds === undefined
       ? []

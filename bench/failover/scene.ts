@@ -5,18 +5,17 @@ import { type BenchContext, demand } from '../bench.ts'
 import { type Prober, startProber } from '../node/probe.ts'
 import { pidInPod } from '../node/process.ts'
 import { counterPort } from '../objects.ts'
+import { clientNode } from '../observe/scene.ts'
 
 /** A client of one pod's own address, beside the client of the Service. */
-export const clientOf = (context: BenchContext, pod: Pod): Prober => {
-  const playground = demand(context.playground, 'a playground')
-  return startProber(
-    playground,
-    demand(playground.nodes[0], 'a node'),
+export const clientOf = (context: BenchContext, pod: Pod): Prober =>
+  startProber(
+    demand(context.playground, 'a playground'),
+    clientNode(context),
     demand(pod.status?.podIP, 'an address'),
     counterPort,
     context.signal,
   )
-}
 
 /** Kills or stops the counter of a pod at once. @returns Unix ms of the signal */
 export async function killCounter(

@@ -12,7 +12,7 @@ import { type Outage, outageOf, outageWhileThere } from '../node/outage.ts'
 import type { Prober } from '../node/probe.ts'
 import { counterPort, counterTemplate, setOf } from '../objects.ts'
 import { type Recording, record, type Stamped } from '../observe/recording.ts'
-import { openScene, proxyRestMs, type Scene, timeoutMs } from '../observe/scene.ts'
+import { clientNode, openScene, proxyRestMs, type Scene, timeoutMs } from '../observe/scene.ts'
 import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { memoryOf } from './memory.ts'
@@ -88,7 +88,8 @@ export async function ofSet(
     now: clock.now,
     signal: AbortSignal.any([signal, stop.signal]),
   })
-  const kept = await keptClientsOf(context, namespace, slotLeaseName(name, 0))
+  const cluster = demand(context.playground, 'a playground')
+  const kept = startKeptClients(cluster, clientNode(context), scene.address, counterPort)
   const bench: Bench = { context, namespace, mode, name, scene, orders, samples, until, kept }
   let whole = 0
   try {
@@ -164,17 +165,6 @@ function tellKept({ name, samples, kept }: Bench, killedAt: number): string {
   const served = breaks.map(({ at, servedAt }) => servedAt - at)
   const failed = new Set(breaks.flatMap(({ error, failed }) => [error, ...failed]))
   return `kept: ${breaks.length} broken, served after at most ${Math.max(0, ...served).toFixed(0)} ms (${[...failed].join(', ')})`
-}
-
-async function keptClientsOf(
-  { api, playground }: BenchContext,
-  namespace: string,
-  service: string,
-): Promise<KeptClients> {
-  const { spec } = await api.get(services, { namespace, name: service })
-  const cluster = demand(playground, 'a playground')
-  const address = demand(spec?.clusterIP, 'a cluster IP')
-  return startKeptClients(cluster, demand(cluster.nodes[0], 'a node'), address, counterPort)
 }
 
 /** Times by the bench's clock, ms. */

@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Cluster } from '../../playground/cluster.ts'
+import { startLineProgram } from './line-program.ts'
 
 /** A connection that broke, until its client was served again. Unix ms. */
 export interface Break {
@@ -28,7 +26,7 @@ export interface KeptClients {
 
 export const keptClients = 10
 /** Between an answer and the next request of the same client. */
-export const keptPauseMs = 20
+const pauseMs = 20
 /** An answer that takes longer is given up: it would be a time-out of a stock client. */
 const limitMs = 5_000
 
@@ -41,35 +39,23 @@ export function startKeptClients(
   address: string,
   port: number,
 ): KeptClients {
-  const numbers = [port, keptClients, keptPauseMs, limitMs].map(String)
-  const [command = '', ...args] = playground.argvInNetwork(node, [
-    process.execPath,
-    program,
-    address,
-    ...numbers,
-  ])
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  let breaks: Break[] = []
+  const numbers = [port, keptClients, pauseMs, limitMs].map(String)
+  const argv = playground.argvInNetwork(node, [process.execPath, program, address, ...numbers])
   let up = 0
-  const ended = once(child, 'exit')
-  createInterface({ input: child.stdout }).on('line', line => {
+  const clients = startLineProgram('the kept clients', argv, line => {
     const told = JSON.parse(line) as Break | { readonly up: true }
-    if ('up' in told) up += 1
-    else breaks.push(told)
+    if (!('up' in told)) return told
+    up += 1
+    return undefined
   })
   return {
     get breaks() {
-      return breaks
+      return clients.lines
     },
     get up() {
       return up
     },
-    forget() {
-      breaks = []
-    },
-    async stop() {
-      child.stdin.end()
-      await ended
-    },
+    forget: clients.forget,
+    stop: clients.stop,
   }
 }

@@ -1,8 +1,6 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Cluster } from '../../playground/cluster.ts'
+import { startLineProgram } from './line-program.ts'
 
 /** One request of a client. Unix ms. */
 export interface Probe {
@@ -47,7 +45,7 @@ export function startProber(
   signal: AbortSignal,
   protocol: 'http' | 'redis' = 'http',
 ): Prober {
-  const [command = '', ...args] = playground.argvInNetwork(node, [
+  const argv = playground.argvInNetwork(node, [
     process.execPath,
     program,
     address,
@@ -56,39 +54,23 @@ export function startProber(
     String(probeLimitMs),
     protocol,
   ])
-  const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] })
-  let probes: Probe[] = []
-  let failure: Error | undefined
-  const ended = once(child, 'exit')
-  child.on('error', error => {
-    failure = error
-  })
-  child.on('exit', (code, signal) => {
-    failure ??= new Error(`the prober ended (${signal ?? code})`)
-  })
-  createInterface({ input: child.stdout }).on('line', line => probes.push(JSON.parse(line) as Probe))
-
+  const prober = startLineProgram('the prober', argv, line => JSON.parse(line) as Probe)
   return {
     get probes() {
-      return probes
+      return prober.lines
     },
-    forget() {
-      probes = []
-    },
+    forget: prober.forget,
     async steady(count, since, withinMs) {
       for (const end = performance.now() + withinMs; ; ) {
         signal.throwIfAborted()
-        if (failure !== undefined) throw failure
-        const last = probes.slice(-count)
+        if (prober.failure !== undefined) throw prober.failure
+        const last = prober.lines.slice(-count)
         if (last.length === count && last.every(({ at, host }) => host !== undefined && at >= since)) return
         if (performance.now() > end)
           throw new Error(`no ${count} good answers in a row within ${withinMs} ms`)
         await new Promise(resolve => setTimeout(resolve, 50))
       }
     },
-    async stop() {
-      child.stdin.end()
-      await ended
-    },
+    stop: prober.stop,
   }
 }

@@ -14,10 +14,13 @@ import { type Recording, record } from './recording.ts'
 export const timeoutMs = 60_000
 /** kube-proxy is idle again this long after its last sync; it syncs at most once a second. */
 export const proxyRestMs = 1_500
-const clientNode = (context: BenchContext): string =>
+/** Returns the node from which clients ask. */
+export const clientNode = (context: BenchContext): string =>
   demand(demand(context.playground, 'a playground').nodes[0], 'a node')
 
 export interface Scene {
+  /** The Service's address. */
+  readonly address: string
   readonly pods: Recording<Pod>
   readonly slices: Recording<EndpointSlice>
   readonly prober: Prober
@@ -42,15 +45,11 @@ export async function openScene(
     record(api, endpointSlices, { ...options, labelSelector: `kubernetes.io/service-name=${service}` }),
     api.get(services, { namespace, name: service }, { signal }),
   ])
-  const prober = startProber(
-    playground,
-    clientNode(context),
-    demand(spec?.clusterIP, 'a cluster IP'),
-    counterPort,
-    signal,
-  )
+  const address = demand(spec?.clusterIP, 'a cluster IP')
+  const prober = startProber(playground, clientNode(context), address, counterPort, signal)
   const nft = startNftMonitor(playground, clientNode(context), clock.now)
   return {
+    address,
     pods,
     slices,
     prober,

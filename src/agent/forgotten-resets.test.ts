@@ -13,7 +13,7 @@ async function setUp(value?: string) {
   return {
     setting,
     /** Those of an agent that has just started. */
-    resets: () => createForgottenResets({ setting, runDirectory }),
+    resets: () => createForgottenResets(runDirectory, setting),
     value: async () => (await readFile(setting, 'utf8')).trim(),
     left: () => readdir(runDirectory),
   }

@@ -1,6 +1,7 @@
-import { readFile, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../kube/log.ts'
+import { readIfThere } from './container/process.ts'
 
 /**
  * For ten seconds, a node's connection tracking remembers a TCP connection that was reset. A client that connects again from
@@ -17,31 +18,25 @@ export interface ForgottenResets {
   end(): Promise<void>
 }
 
-export interface ForgottenResetsOptions {
-  /** The kernel's file, seconds. */
-  readonly setting: string
-  /** Volatile, as the setting is. */
-  readonly runDirectory: string
-}
-
-/** Of this process's network, which is the node's. */
-export const conntrackClose = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close'
+/** Of this process's network, which is the node's. Seconds. */
+const conntrackClose = '/proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close'
 const atOnce = '0'
 
-export function createForgottenResets({ setting, runDirectory }: ForgottenResetsOptions): ForgottenResets {
+/** @param runDirectory volatile, as the setting is. */
+export function createForgottenResets(runDirectory: string, setting = conntrackClose): ForgottenResets {
   const record = join(runDirectory, 'conntrack-close')
   return {
     async begin() {
-      const now = await readIfThere(setting)
+      const now = await textIn(setting)
       if (now === undefined || now === atOnce) return
       // First: a process that ends between the two must not leave its own value as the node's.
       await writeFile(record, now)
       await writeFile(setting, atOnce)
     },
     async end() {
-      const own = await readIfThere(record)
+      const own = await textIn(record)
       if (own === undefined) return
-      if ((await readIfThere(setting)) === atOnce) await writeFile(setting, own)
+      if ((await textIn(setting)) === atOnce) await writeFile(setting, own)
       await rm(record)
     },
   }
@@ -56,11 +51,4 @@ export async function forgetResets(resets: ForgottenResets, isWanted: boolean, l
   }
 }
 
-async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return (await readFile(path, 'utf8')).trim()
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw error
-  }
-}
+const textIn = async (path: string): Promise<string | undefined> => (await readIfThere(path))?.trim()

@@ -5,7 +5,7 @@ import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { allPids, isGone, type ProcFs, statusOf } from './container/process.ts'
-import { conntrackClose, createForgottenResets } from './forgotten-resets.ts'
+import { createForgottenResets } from './forgotten-resets.ts'
 import { installPrograms } from './sentinel/install.ts'
 import { runOnHost } from './sentinel/on-host.ts'
 
@@ -35,7 +35,7 @@ const patienceMs = 15_000
 export async function retire(options: RetireOptions): Promise<void> {
   const { fs, random, binaries, runDirectory, stateDirectory, cgroup, signal } = options
   await endPrograms(options)
-  await createForgottenResets({ setting: conntrackClose, runDirectory }).end()
+  await createForgottenResets(runDirectory).end()
   // The host has no path to the image, and an earlier try may have removed the installed programs.
   const { directory } = await installPrograms({ from: binaries, to: join(stateDirectory, 'bin'), random })
   const command = [join(directory, 'sentinel'), 'remove', '--cgroup', cgroup, runDirectory, stateDirectory]
