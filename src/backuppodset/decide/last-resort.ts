@@ -21,7 +21,8 @@ const retryMs = { first: 30_000, most: 600_000 } as const
 /**
  * Returns what to do for a slot that no backup can take: `make` a pod that can; wait (`awaited`) for a pod that was
  * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty incarnation
- * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long.
+ * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long. Memory of another pod with which
+ * a slot begins is never given up: no app has begun with it.
  */
 export function lastResort(
   s: Snapshot,
@@ -42,8 +43,11 @@ const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
   return left !== undefined && left <= 0
 }
 
-function msUntilWornOut({ set, monotonicNow }: Snapshot, { vacantSince }: SlotMemory): number | undefined {
-  const afterMs = set.memory?.giveUpAfterMs
+function msUntilWornOut(
+  { set, monotonicNow }: Snapshot,
+  { lease, vacantSince }: SlotMemory,
+): number | undefined {
+  const afterMs = lease.cloneOf === undefined ? set.memory?.giveUpAfterMs : undefined
   return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
 }
 

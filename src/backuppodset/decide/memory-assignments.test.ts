@@ -164,3 +164,26 @@ it('D7.holders: nodes of cold backups and others get a copy only where the templ
   expect(holders('n-c0', 'a')).toEqual(['b', 'c'])
   expect(holders('n-c0', 'a', 'b', 'c')).toEqual([])
 })
+
+describe('MP-28: the source of a clone', () => {
+  const p0 = makePrimary('p0', 0, { epoch: 2, node: 'b' })
+  const cloneOf = { name: 'other-0', incarnation: '00000001', epoch: 3, generation: 7, node: 'a' }
+  const lease = makeLease(p0, { cloneOf, holders: ['a'], kept: ['a'] })
+  /** The Lease as it is after the pass. */
+  const leaseOf = (copies: readonly Copy[], nodes: readonly string[] = ['a', 'b']) => {
+    const slots = [makeSlot(lease, copies)]
+    const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [p0], slots, {}, nodes)
+    return ofType(s, 'writeSlot')[0]?.lease ?? lease
+  }
+
+  it('is forgotten once its primary is on stage, and another node has the memory', () => {
+    expect(leaseOf([coldCopy(lease, 'a')])).not.toHaveProperty('cloneOf')
+    // All that there is may be on the node of the primary.
+    expect(leaseOf([coldCopy(lease, 'b')])).toMatchObject({ cloneOf })
+    expect(leaseOf([])).toMatchObject({ cloneOf })
+  })
+
+  it('is forgotten if no other node could have it', () => {
+    expect(leaseOf([], ['b'])).not.toHaveProperty('cloneOf')
+  })
+})

@@ -1,6 +1,7 @@
 // Long because it is a list of situations for one function, with the fixtures that they share.
 
 import { describe, expect, it } from 'vitest'
+import { cloneHolder } from '../../api/clone-of.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
@@ -508,6 +509,27 @@ describe('D7.holders: memory lies where its template may run', () => {
   it('nothing is told where all copies are there', async () => {
     const view = await viewed(lease, told, { nodes, template, memory: { copies: 1 } })
     expect(view.caveats).toEqual([])
+  })
+})
+
+describe('MP-28: a slot that waits for its copy', () => {
+  const cloneOf = { name: 'other-0', incarnation: '00000001', epoch: 1, generation: 3, node: 'n1' }
+  const lease = makeLease(makePrimary('other-x', 0), {
+    ...{ holder: { name: 'other-x', uid: cloneHolder('u') }, node: 'n1', kept: ['n1'], cloneOf },
+  })
+  const since = async (report: Said, of = lease) => {
+    const said = { n1: { role: 'source', ...report } } as const
+    return (await observed(of, said, { status: { slotsKnown: true }, laterMs: 5_000 }))?.uncopiedSince
+  }
+
+  it('knows for how long its node has said that it cannot make it', async () => {
+    expect(await since({ ...nothing, reason: 'StoreFull' })).toBe(createFakeClock().monotonic())
+    expect(await since(nothing)).toBeUndefined()
+    // Then the agent says that nothing is refused to it.
+    expect(await since({ ...nothing, reason: 'PolicyUnknown' })).toBeUndefined()
+    expect(await since({ generation: 1, reason: 'StoreFull' })).toBeUndefined()
+    const called = { ...lease, holder: { name: 'h0', uid: 'h0' } }
+    expect(await since({ ...nothing, reason: 'StoreFull' }, called)).toBeUndefined()
   })
 })
 

@@ -16,6 +16,7 @@ import { diskCaveats } from '../../slot/report/disk.ts'
 import { holderCaveats } from '../../slot/report/holders.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { type Claim, claimCaveats, claimInTheWay } from './claims.ts'
+import { cloneSourceOf } from './clone-source.ts'
 import { environmentCaveats } from './environment.ts'
 import { mayRunOn, mayStartOn, nodeFacts } from './may-run-on.ts'
 import { isPermitted, type Permitted } from './permission.ts'
@@ -75,6 +76,9 @@ export function observeMemory(
     heldMs: deps.storm.heldForMs(),
     nodes,
     foreign: foreignSlotsOf(deps.leases, set),
+    ...(set.cloneFrom !== undefined && {
+      cloneSource: cloneSourceOf({ ...set, own: ours.map(({ lease }) => lease), nodes }, deps),
+    }),
     refused,
     refusedForLong,
     caveats: caveatsOf(set, slots, nodes, claims),

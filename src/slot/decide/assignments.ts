@@ -127,7 +127,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...handedOverIn(goesOn ? present : undefined),
+      ...pastOf(goesOn ? present : undefined, cover?.holders),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }
@@ -275,11 +275,24 @@ function grantOf(
   )
 }
 
-const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')
+export const draw = (random: Random, bytes: number): string =>
+  Buffer.from(random.bytes(bytes)).toString('hex')
 
-/** @param present the slot, if its incarnation stays */
-function handedOverIn(present: SlotMemory | undefined): Pick<SlotLease, 'handedOverBy'> {
+/**
+ * Returns how the slot has come to its primary. The copy with which a clone began is forgotten once one of the holders has memory,
+ * too: until then, the end of one node could leave the slot without any.
+ * @param present the slot, if its incarnation stays
+ */
+function pastOf(
+  present: SlotMemory | undefined,
+  holders: readonly string[] = [],
+): Pick<SlotLease, 'handedOverBy' | 'cloneOf'> {
   if (present === undefined) return { handedOverBy: tookOver }
-  const { handedOverBy } = present.lease
-  return handedOverBy === undefined ? {} : { handedOverBy }
+  const { lease, copies } = present
+  const { handedOverBy, cloneOf } = lease
+  const isCovered = holders.length === 0 || copies.some(({ node }) => node !== lease.node)
+  return {
+    ...(handedOverBy !== undefined && { handedOverBy }),
+    ...(cloneOf !== undefined && !isCovered && { cloneOf }),
+  }
 }

@@ -1,3 +1,4 @@
+import type { CloneOf } from '../../api/clone-of.ts'
 import type { Voter } from '../../api/fence.ts'
 import type { GrantHeir, GrantWord } from '../../api/grant.ts'
 import type { SlotReport } from '../../api/node-report.ts'
@@ -127,6 +128,8 @@ export interface SlotMemory {
    * reported since that they have ended.
    */
   readonly fetching?: readonly string[]
+  /** Monotonic ms since which this process has seen that the node which is to copy its first memory cannot. */
+  readonly uncopiedSince?: number | undefined
   /** Absent: its Lease has no voters. */
   readonly votes?: Votes | undefined
   readonly grants?: GrantState
@@ -211,6 +214,8 @@ export interface NodeView {
   readonly closed?: boolean
   /** Fingerprint of the key with which its agent signs; undefined if it does not sign, or is not known. */
   readonly signer?: string | undefined
+  /** Its agent can copy memory of one slot for another. */
+  readonly clones?: boolean
   /** The machine as far as memory depends on it; undefined if not reported yet. */
   readonly machine?: Machine | undefined
   readonly vote?: NodeVote | undefined
@@ -236,7 +241,18 @@ export interface Word {
   readonly message: string
 }
 
+/** Memory with which new slots begin. */
+export interface CloneSource {
+  readonly pod: string
+  readonly podUid: string
+  readonly restoreHash: string | undefined
+  /** At least one: each on a node that can copy it, best first. */
+  readonly copies: readonly CloneOf[]
+}
+
 export interface MemoryView {
+  /** Only for a set with `cloneFrom`. A word: why there is none now. */
+  readonly cloneSource?: CloneSource | Word | undefined
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number

@@ -1,3 +1,5 @@
+import { isCloning } from '../../api/clone-of.ts'
+import { policyUnknownReason } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
@@ -99,6 +101,9 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     settledSince: since(`settled/${incarnation}/${lease.epoch}`, lease.handover === undefined),
     unfencedSince: since(`unfenced/${incarnation}/${lease.epoch}`, !mayBeFenced(lease, source?.slot, deps)),
     copies,
+    ...(isCloning(lease) && {
+      uncopiedSince: since(`uncopied/${incarnation}`, source !== undefined && isRefusal(source.slot)),
+    }),
     votes: votesOf(lease, pass.told, deps, since),
     grants: grantsOf(lease, pass.told, { ...pass, reports: deps.reports }),
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
@@ -109,6 +114,10 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     }),
   }
 }
+
+/** True if the agent says why it has no memory of the slot. */
+const isRefusal = (said: Told['slot']): boolean =>
+  !isKept(said) && said.reason !== undefined && said.reason !== policyUnknownReason
 
 /**
  * Returns the report of the dead primary's node as it is going to be, by the record of the death: the agent writes that some
