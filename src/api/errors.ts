@@ -211,7 +211,7 @@ export const refusals = Object.freeze({
   ),
   CloneWithoutCheckpoint: refuse(
     'spec.cloneFrom',
-    'add spec.checkpoint with source criu, or remove cloneFrom: a slot begins with the memory of another one only if its own is saved, too',
+    'add spec.checkpoint with source criu and hotBackup.mode Frozen or Staged, or remove cloneFrom: a slot begins with the memory of another one only if its own is saved, too',
   ),
   ServiceForNobody: refuse(
     'spec.service',

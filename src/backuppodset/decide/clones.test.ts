@@ -157,8 +157,9 @@ describe('MP-28: a new slot of a set with cloneFrom', () => {
 
   it('never gives its memory up: no app has begun with it', () => {
     const set = { replicas: 1, memory: { ...parsedMemory, giveUpAfterMs: 1 } }
-    const s = at([first(waiting({ vacantSince: -1_000_000 }))], { set })
-    expect(ofType(s, 'create')).toEqual([])
+    // Its source has saved again meanwhile.
+    const cloneSource = from({ ...of, generation: 8 })
+    expect(actions(at([first(waiting({ vacantSince: -1_000_000 }))], { cloneSource, set }))).toEqual([])
     const { cloneOf: _, ...lease } = first(waiting()).lease
     const lost = makeSlot(lease, [], { unasked: unasked({ ...lease, cloneOf: of }), vacantSince: -1_000_000 })
     expect(ofType(at([lost], { set }), 'create')).toHaveLength(1)
