@@ -248,7 +248,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const epoch = spec.leaseTransitions ?? 0
   const fence = parseFence(note('fence'), { ...key, epoch })
   const grant = parseGrant(note('grant'), { ...key, epoch })
-  const cloneOf = parseCloneOf(note('cloneOf'))
+  const cloneOf = parseCloneOf(note('cloneOf'), key.namespace)
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const atLeast = parseLeast(note('atLeast'), note('atLeastTakenAt'))
   return {

@@ -9,7 +9,7 @@ import { coldCopy, makePrimary } from './testing/memory.ts'
 import { makeSet } from './testing/snapshots.ts'
 
 const of = { name: 'other-0', incarnation: '00000001', epoch: 3, generation: 7, node: 'a' }
-const source: CloneSource = { pod: 'other-x', podUid: 'u', restoreHash: 'fits', copies: [of] }
+const source: CloneSource = { slot: of, pod: 'other-x', podUid: 'u', restoreHash: 'fits', copies: [of] }
 const gone: Word = { reason: 'NoCloneSource', message: 'pod other-x is gone' }
 
 const coming = (slot: number, over: Partial<NumberedSlotLease> = {}) =>
@@ -50,6 +50,14 @@ const word = (slots: readonly SlotMemory[], world: World = {}) =>
 describe('MP-28: the condition Cloned', () => {
   it('is true once each slot has served: also those that are suspended now', () => {
     expect(word([serves(0), serves(1)])).toMatchObject([{ status: 'True', reason: 'Cloned' }])
+    // A set with one node protects nothing; its user has to know that.
+    const held = makeSlot(serves(0).lease, [coldCopy(serves(0).lease, 'z')])
+    expect(word([held, serves(1)])).toMatchObject([
+      { status: 'True', message: 'all slots have begun; no other node has the memory of slot 1' },
+    ])
+    expect(word([serves(0), serves(1, { cloneOf: { ...of, served: true } })])).toMatchObject([
+      { status: 'False', message: expect.stringContaining('p1 has begun, and no other node has its memory') },
+    ])
     const asleep = serves(1, { retainedSince: '2030-01-01T00:00:00Z', suspended: true })
     expect(word([serves(0), asleep], { set: { suspended: true } })).toMatchObject([{ status: 'True' }])
     expect(word([serves(0), serves(1, { retainedSince: '2030-01-01T00:00:00Z' })])).toMatchObject([
@@ -120,7 +128,7 @@ describe('MP-28: the condition Cloned', () => {
     ],
     [
       'a called pod has lost the memory',
-      [makeSlot(coming(0, { holder: { name: 'h0', uid: 'h0' } }), [])],
+      [makeSlot(coming(0, { holder: { name: 'h0', uid: 'h0' } }), [], { vacantSince: 0 })],
       { cloneSource: gone },
       'NoCloneSource',
       /is gone/,
@@ -147,22 +155,17 @@ describe('MP-28: the condition Cloned', () => {
     ])
   })
 
-  it('that stays false for long makes the set late', () => {
+  it('that stays false for long without a beginning makes the set late', () => {
     const world = { cloneSource: gone }
-    const progressing = (since: string) =>
-      conditionsOf(
-        setOf(world),
-        [
-          {
-            ...{ type: 'Cloned', status: 'False', reason: 'Cloning', message: '', observedGeneration: 1 },
-            lastTransitionTime: since,
-          },
-        ],
-        {},
-        factsOf([], world),
-      ).find(({ type }) => type === 'Progressing')
-    expect(progressing('2030-01-01T00:55:00Z')).toMatchObject({ status: 'True' })
-    expect(progressing('2030-01-01T00:45:00Z')).toMatchObject({
+    const progressing = (cloningSince: number | undefined) => {
+      const facts = { ...factsOf([], world), monotonicNow: 1_000_000 }
+      const { memory } = facts
+      return conditionsOf(setOf(world), [], {}, { ...facts, memory: { ...memory, cloningSince } }).find(
+        ({ type }) => type === 'Progressing',
+      )
+    }
+    for (const since of [undefined, 400_001]) expect(progressing(since)).toMatchObject({ status: 'True' })
+    expect(progressing(400_000)).toMatchObject({
       ...{ status: 'False', reason: 'ProgressDeadlineExceeded' },
       message: expect.stringContaining('pod other-x is gone'),
     })

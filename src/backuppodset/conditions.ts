@@ -9,7 +9,7 @@ import { isGone } from '../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
 import { pulledReadiness } from '../slot/http-state/status.ts'
 import { checkpointReadiness } from '../slot/report/readiness.ts'
-import { clonedOf, isCloneOverdue } from './cloned.ts'
+import { clonedOf, overdueWord } from './cloned.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
 import type { PassFacts } from './pass-facts.ts'
@@ -25,8 +25,7 @@ export function conditionsOf(
   facts: PassFacts,
 ): readonly Condition[] {
   const cloned = clonedOf(set, facts)
-  const late = isCloneOverdue(previous, cloned, { now: facts.now, afterMs: progressDeadlineMs }) ? cloned : []
-  const progress = progressOf(set, status, facts, late[0]?.message)
+  const progress = progressOf(set, status, facts, overdueWord(cloned, facts, progressDeadlineMs))
   const wanted: readonly Wanted[] = [
     readyOf(set, progress),
     progressingOf(set, progress),

@@ -683,8 +683,27 @@ describe('D10.admission: a clone needs the right to run commands in its source',
     await users.admin?.create(backupPodSets, cloning('theirs', 'secret'), { namespace: 'labelled' })
     const other = { spec: { template: { spec: { containers: [{ name: 'app', image: 'another' }] } } } }
     await expect(attempt(patch('edit', setPath('theirs'), other))).rejects.toThrow(refusal)
-    for (const change of [{ spec: { replicas: 3 } }, { spec: { cloneFrom: null } }])
+    for (const change of [{ metadata: { labels: { a: 'b' } } }, { spec: { cloneFrom: null } }])
       await expect(attempt(patch('edit', setPath('theirs'), change))).resolves.toBeDefined()
+  })
+
+  it('and for each change that could give its memory to more pods, also once the right is taken away', async () => {
+    const tries = async (pod: string, path: string, spec: object) =>
+      attempt(patch('edit', `${setPath(`of-${pod}`)}${path}`, { spec }))
+    for (const pod of ['secret', 'mine'])
+      await users.admin?.create(backupPodSets, cloning(`of-${pod}`, pod), { namespace: 'labelled' })
+    const changes = [{ replicas: 3 }, { suspend: true }, { suspend: false, replicas: 2 }, { paused: true }]
+    for (const spec of changes) {
+      await expect(tries('secret', '', spec)).rejects.toThrow(refusal)
+      await expect(tries('mine', '', spec)).resolves.toBeDefined()
+    }
+    // The policy sees a new set a moment later.
+    const scaled = /'understudy-clones-scale' .*reads all memory of pod secret/
+    await vi.waitFor(() => expect(tries('secret', '/scale', { replicas: 4 })).rejects.toThrow(scaled), {
+      interval: 200,
+    })
+    await expect(tries('mine', '/scale', { replicas: 4 })).resolves.toBeDefined()
+    await expect(tries('secret', '/scale', { replicas: 0 })).resolves.toBeDefined()
   })
 
   it('in a MigratingPod, too', async () => {

@@ -1,9 +1,12 @@
 /** Clones in the model: the real operator and the real agents, with faults while slots begin. */
 import { expect, it } from 'vitest'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
+import { isCloning, isUnserved } from '../../src/api/clone-of.ts'
 import { labels } from '../../src/api/labels.ts'
+import { parseSlotKey } from '../../src/api/slot-key.ts'
+import { parseSlotLease, slotOfPod } from '../../src/api/slot-lease.ts'
 import { type Random, seededRandom } from '../../src/kube/random.ts'
-import { pods } from '../../src/kube/resources.ts'
+import { leases, pods } from '../../src/kube/resources.ts'
 import { type Cluster, createCluster, setRef } from './model/cluster.ts'
 import { modelPlatform } from './model/platform.ts'
 import { type Scenario, specOf } from './model/round.ts'
@@ -117,5 +120,69 @@ it.each(Array.from({ length: 8 }, (_, seed) => seed + 1))(
       time.after(master, random.next() * 15_000, () => cluster.powerOff(node))
       time.after(master, 60_000, () => cluster.powerOn(node))
     })
+  },
+)
+
+/** Acts once, as soon as this holds. */
+function once(on: Pick<Cluster, 'time' | 'master'>, holds: () => boolean, act: () => void): void {
+  if (holds()) act()
+  else on.time.after(on.master, 20, () => once(on, holds, act))
+}
+
+const clonesIn = ({ server }: Cluster) =>
+  server.list(leases).flatMap(object => {
+    const lease = parseSlotLease(object)
+    return lease?.group === began.name ? [lease] : []
+  })
+
+// In this run the pod is made on the node that has copied the memory.
+it.each([21])(
+  'MP-28: a clone that nobody else has yet begins with its source again, although its dead primary is there: seed %i',
+  async seed => {
+    let lost = 0
+    await play(seed, cluster => {
+      const nodesWith = (name: string | undefined) =>
+        cluster.nodes.filter(({ volatile }) =>
+          [...volatile.shelf.keys()].some(slot => parseSlotKey(slot)?.name === name),
+        )
+      const alone = () =>
+        primariesOf(cluster, began.name).flatMap(({ metadata, spec }) => {
+          const [node, ...others] = nodesWith(slotOfPod(metadata))
+          return others.length === 0 && node?.machine.name === spec?.nodeName ? [node] : []
+        })[0]
+      once(
+        cluster,
+        () => alone() !== undefined,
+        () => {
+          const node = alone()
+          if (node === undefined) return
+          lost += 1
+          cluster.powerOff(node)
+          cluster.time.after(cluster.master, 1_000, () => cluster.powerOn(node))
+        },
+      )
+    })
+    expect(lost).toBe(1)
+  },
+)
+
+it.each([1, 2, 3, 4])(
+  'MP-28: a clone begins although the node that has copied it is lost after a pod was called: seed %i',
+  async seed => {
+    let lost = 0
+    await play(seed, cluster => {
+      const called = () => clonesIn(cluster).find(lease => isUnserved(lease) && !isCloning(lease))
+      once(
+        cluster,
+        () => called() !== undefined,
+        () => {
+          const node = cluster.nodes.find(({ machine }) => machine.name === called()?.cloneOf?.node)
+          if (node === undefined) return
+          lost += 1
+          cluster.powerOff(node)
+        },
+      )
+    })
+    expect(lost).toBe(1)
   },
 )

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { cloneHolder } from '../../api/clone-of.ts'
+import { parseSlotLease, slotLeaseBody } from '../../api/slot-lease.ts'
 import { createSigner, signerOf } from '../../checkpoint/signature.ts'
 import { createGenerationStore, type GenerationStore } from '../../checkpoint/store.ts'
 import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generation.ts'
@@ -45,12 +46,11 @@ async function save(generation: number, content = 'memory'): Promise<void> {
   await draft.commit(manifestOf(generation, { final: true }), { sign })
 }
 
-function copy(signal = new AbortController().signal): Promise<readonly string[]> {
-  const told: string[] = []
+function copy(signal = new AbortController().signal, told: string[] = []): Promise<readonly string[]> {
   const work = {
     ...{ store, sign, log: silentLog },
     announce: () => told.push('announced'),
-    progress: { succeeded: () => told.push('succeeded') },
+    progress: { succeeded: () => told.push('room') },
   }
   const task = { type: 'copyMemory', key: '', version: '', lease: clone, from } as const
   return copyMemory(work, task, signal).then(() => told)
@@ -60,7 +60,8 @@ describe('MP-28: a copy of the memory of another slot', () => {
   it('is the first generation of its slot, as if the pod that the Lease names had saved it here', async () => {
     await save(3)
     await save(4, 'newest')
-    expect(await copy()).toEqual(['announced', 'succeeded'])
+    // A failure before says nothing about a try that has room.
+    expect(await copy()).toEqual(['room', 'announced'])
     const stored = store.latest(clone)
     if (stored === undefined) throw new Error('no copy')
     const { manifest, dir } = stored
@@ -100,12 +101,33 @@ describe('MP-28: a copy of the memory of another slot', () => {
     await expect(copy(AbortSignal.abort(new Error('called off')))).rejects.toThrow('called off')
     // Room for the copy alone would leave none for the next generation of its source.
     const lent = store.lend(namespace, store.room - 150_000)
-    await expect(copy()).rejects.toMatchObject({ code: 'StoreFull' })
+    const told: string[] = []
+    await expect(copy(undefined, told)).rejects.toMatchObject({ code: 'StoreFull' })
+    expect(told).toEqual([])
     lent()
     expect(store.latest(clone)).toBeUndefined()
     const left = (await readdir(root, { recursive: true })).filter(path => path.includes('clones'))
     expect(left.filter(path => path.includes('img'))).toEqual([])
     expect(await copy()).toHaveLength(2)
+  })
+
+  it('makes room as a checkpoint does, and gives back what it did not use', async () => {
+    let lent: (() => void) | undefined
+    const asked: number[] = []
+    store = createGenerationStore({
+      ...{ dir: root, budget: 1 << 20, clock: createFakeClock(), random: seededRandom(1) },
+      relieve: bytes => {
+        asked.push(bytes)
+        lent?.()
+        return Promise.resolve()
+      },
+    })
+    await save(3, 'x'.repeat(100_000))
+    lent = store.lend(namespace, store.room - 150_000)
+    const { bytes = 0 } = store.latest(slotKey)?.manifest ?? {}
+    await copy()
+    expect(asked).toEqual([2 * bytes])
+    expect(store.room).toBe(store.budget - store.bytes)
   })
 })
 
@@ -143,6 +165,13 @@ describe('the agent that is to copy', () => {
     expect(typesAt('a')).toContain('copyMemory')
     expect(typesAt('b')).not.toContain('copyMemory')
     expect(typesAt('a', { kept: new Map([[nameOf(clone), kept()]]) })).not.toContain('copyMemory')
+  })
+
+  it('reads no source that no slot can have: one such Lease would stop all work of the agent', () => {
+    const { metadata, spec } = slotLeaseBody({ ...clone, cloneOf: { ...from, name: 'No_Name' } })
+    const told = parseSlotLease({ metadata: { ...metadata, uid: 'u', resourceVersion: '1' }, spec })
+    expect(told).toBeDefined()
+    expect(typesAt('a', { slots: [told, clone] })).toContain('copyMemory')
   })
 
   it('copies nothing once a pod was called to the slot: that has had the copy', () => {

@@ -9,7 +9,7 @@ import type { Progress } from '../state/progress.ts'
 import type { TaskContext } from './task-context.ts'
 
 interface CopyContext extends Pick<TaskContext, 'announce' | 'sign' | 'log'> {
-  readonly store: Pick<GenerationStore, 'list' | 'begin' | 'retain' | 'lend'>
+  readonly store: Pick<GenerationStore, 'list' | 'begin' | 'retain'>
   readonly progress: Pick<Progress, 'succeeded'>
 }
 
@@ -36,8 +36,9 @@ export async function copyMemory(
   const release = store.retain(source, manifest.generation, manifest.epoch)
   try {
     // The primary that runs on comes first: there must be room for its next generation, too.
-    store.lend(namespace, 2 * bytes)()
-    const draft = await store.begin(key, 1, { expectedBytes: bytes })
+    const draft = await store.begin(key, 1, { expectedBytes: 2 * bytes })
+    // Why an earlier try found no room is no reason to choose another node while this one copies.
+    progress.succeeded(slotName(key))
     try {
       for (const { path } of files) {
         const to = join(draft.dir, path)
@@ -56,7 +57,6 @@ export async function copyMemory(
     release()
   }
   announce(key)
-  progress.succeeded(slotName(key))
   log.info({ slot: slotName(key), from: slotName(source), generation: manifest.generation }, 'memory copied')
 }
 

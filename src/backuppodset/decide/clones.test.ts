@@ -1,3 +1,5 @@
+// Long because it is a list of situations for one rule, with the fixtures that they share.
+
 import { describe, expect, it } from 'vitest'
 import { cloneHolder } from '../../api/clone-of.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
@@ -17,13 +19,15 @@ import { coldCopy, makeMemorySnapshot, makePrimary, makeUnderstudy, parsedMemory
 
 const of = { name: 'other-0', incarnation: '00000001', epoch: 3, generation: 7, node: 'a' }
 const onB = { ...of, node: 'b' }
-const source: CloneSource = { pod: 'other-x', podUid: 'other-uid', restoreHash: 'fits', copies: [of, onB] }
+const source: CloneSource = {
+  ...{ slot: of, pod: 'other-x', podUid: 'other-uid', restoreHash: 'fits', copies: [of, onB] },
+}
 const from = (...copies: CloneSource['copies']) => ({ ...source, copies })
 const none: Word = { reason: 'NoCloneSource', message: 'none' }
 const nodes = ['a', 'b']
 
 interface World {
-  readonly cloneSource?: CloneSource | Word
+  readonly cloneSource?: MemoryView['cloneSource']
   readonly pods?: Snapshot['pods']
   readonly set?: Partial<Snapshot['set']>
   readonly memory?: Partial<MemoryView>
@@ -147,22 +151,24 @@ describe('MP-28: a new slot of a set with cloneFrom', () => {
     ['does not fit the template', { ...source, restoreHash: 'another' }],
   ])('waits while the memory %s: it never begins empty, and looks again soon', (_, cloneSource) => {
     expect(actions(at([], { cloneSource }))).toEqual([])
-    expect(plan(at([], { cloneSource })).requeueAfterMs).toBeLessThanOrEqual(2_000)
-    expect(plan(at([])).requeueAfterMs ?? 9_999).toBeGreaterThan(2_000)
+    const againMs = (over: Partial<Snapshot>, set = {}) =>
+      plan(at([], { cloneSource, over, set, memory: { cloningSince: 0 } })).requeueAfterMs
+    expect(againMs({})).toBe(2_000)
+    expect(againMs({ monotonicNow: 20_000 })).toBe(10_000)
+    expect(againMs({ monotonicNow: 1_000_000 })).toBe(30_000)
+    for (const set of [{ paused: true }, { suspended: true }]) expect(againMs({}, set)).toBeUndefined()
+    expect(plan(at([])).requeueAfterMs).toBeUndefined()
   })
 
   it('waits while no memory may be kept in its set', () => {
     expect(ofType(at([], { memory: { refused: none } }), 'writeSlot')).toEqual([])
   })
 
-  it('never gives its memory up: no app has begun with it', () => {
+  it('is not given up while it waits for its copy', () => {
     const set = { replicas: 1, memory: { ...parsedMemory, giveUpAfterMs: 1 } }
     // Its source has saved again meanwhile.
     const cloneSource = from({ ...of, generation: 8 })
     expect(actions(at([first(waiting({ vacantSince: -1_000_000 }))], { cloneSource, set }))).toEqual([])
-    const { cloneOf: _, ...lease } = first(waiting()).lease
-    const lost = makeSlot(lease, [], { unasked: unasked({ ...lease, cloneOf: of }), vacantSince: -1_000_000 })
-    expect(ofType(at([lost], { set }), 'create')).toHaveLength(1)
   })
 
   it('begins with the memory of its source again if its own is gone before it serves', () => {
@@ -173,10 +179,70 @@ describe('MP-28: a new slot of a set with cloneFrom', () => {
     const [write] = ofType(s, 'writeSlot')
     expect(write).toMatchObject({
       version: '1',
-      lease: { slot: 0, epoch: 4, node: 'a', kept: ['a'], cloneOf: of, signers: [{ epoch: 4 }] },
+      lease: { slot: 0, epoch: 5, node: 'a', kept: ['a'], cloneOf: of, signers: [{ epoch: 5 }] },
+      // The cache may be stale: the API server has to confirm that no node has the memory.
+      ends: called,
     })
     expect(write?.lease.incarnation).not.toBe(lease.incarnation)
     expect(write?.lease.holder.uid).toBe(cloneHolder('other-uid'))
+    // A source that cannot be read any more changes nothing: no pod has served.
+    const { cloneOf: _, ...unread } = lease
+    const again = at([makeSlot(unread, [], { vacantSince: 0 })], { set: { replicas: 1 } })
+    expect(ofType(again, 'create')).toEqual([])
+    expect(ofType(again, 'writeSlot')).toMatchObject([{ lease: { epoch: 2, cloneOf: of } }])
+  })
+
+  it('does not get back to its dead primary, whose pod is still there', () => {
+    const pod = makePrimary('p0', 0, { epoch: 2, ready: false }, { died: true, understudy: true })
+    const { lease } = first(copied())
+    const called = { ...lease, holder: { name: pod.name, uid: pod.uid }, epoch: 2, kept: ['b'] }
+    const world = { pods: [pod], set: { replicas: 1 } }
+    const [write] = ofType(at([makeSlot(called, [], { vacantSince: 0 })], world), 'writeSlot')
+    if (write === undefined) throw new Error('no write')
+    const over = { unasked: unasked(write.lease), vacantSince: 0 }
+    for (const epoch of [pod.epoch + 1, pod.epoch]) {
+      const next = makeSlot({ ...write.lease, epoch }, [], over)
+      expect(actions(at([next], world))).toEqual([])
+    }
+  })
+
+  it.each<[string, number | undefined, Partial<CloneSource['copies'][number]>, number]>([
+    ['began with nothing, and no node that may have its copy answers', 9_000, {}, 1],
+    ['does so for a short time only', 20_000, {}, 0],
+    ['has a node that answers', undefined, {}, 0],
+    ['has served', 9_000, { served: true }, 0],
+  ])('begins with its source again, or not, if a pod was called to it and it %s', (_, since, more, count) => {
+    const { lease } = first(copied())
+    const cloneOf = { ...of, ...more }
+    const called = { ...lease, holder: { name: 'h9', uid: 'gone' }, epoch: 4, kept: ['b'], cloneOf }
+    const silent = { ...coldCopy(called, 'b'), silent: true, stale: true }
+    const slot = makeSlot(called, [silent], { vacantSince: 0, uncopiedSince: since })
+    const s = at([slot], { set: { replicas: 1 }, over: { monotonicNow: 40_000 } })
+    const writes = ofType(s, 'writeSlot').filter(write => write.lease.cloneOf?.served !== true)
+    expect(writes.filter(write => write.lease.incarnation !== lease.incarnation)).toHaveLength(count)
+    // A node may still have it.
+    for (const write of writes) expect(write).not.toHaveProperty('ends')
+  })
+
+  it('is given up like any memory once it has served, and begins with its source again', () => {
+    const { lease } = first(copied())
+    const called = {
+      ...lease,
+      holder: { name: 'h9', uid: 'gone' },
+      cloneOf: { ...of, served: true as const },
+    }
+    const silent = { ...coldCopy(called, 'a'), silent: true, stale: true }
+    const set = { replicas: 1, memory: { ...parsedMemory, giveUpAfterMs: 1 } }
+    const s = at([makeSlot(called, [silent], { vacantSince: -1_000_000 })], { set })
+    expect(ofType(s, 'writeSlot')).toMatchObject([{ lease: { cloneOf: of, epoch: 2 } }])
+    // Without a source it begins empty, as new slots of the set do.
+    const without = at([makeSlot(called, [], { vacantSince: 0 })], {
+      set: { replicas: 1, cloneFrom: undefined },
+    })
+    expect(ofType(without, 'writeSlot')).toEqual([])
+    expect(ofType(without, 'create')).toMatchObject([
+      { kind: 'primary', role: { slot: 0, startsEmpty: 'Gone' } },
+    ])
   })
 
   it('that has begun is a slot as any other', () => {
@@ -190,9 +256,9 @@ describe('MP-28: copies at a time', () => {
     const set = { replicas: 5 }
     expect(ofType(at([], { set }), 'writeSlot')).toHaveLength(2)
     expect(ofType(at(waiting(), { set }), 'writeSlot')).toEqual([])
-    expect(
-      ofType(at(copied(), { set }), 'writeSlot').filter(({ version }) => version === undefined),
-    ).toHaveLength(2)
+    // A copy takes its room until a pod has been called.
+    expect(ofType(at(copied(), { set }), 'writeSlot')).toEqual([])
+    expect(ofType(at(copied().slice(0, 1), { set }), 'writeSlot')).toHaveLength(1)
   })
 })
 
@@ -207,7 +273,7 @@ describe('MP-28: a slot whose copy does not come', () => {
       [0, 1].map(slot => ({
         version: '1',
         lease: {
-          ...{ slot, node: 'b', kept: ['b'], cloneOf: later, restoreHash: 'fits' },
+          ...{ slot, epoch: 2, node: 'b', kept: ['b'], cloneOf: later, restoreHash: 'fits' },
           holder: { uid: cloneHolder('moved') },
         },
       })),
@@ -230,6 +296,19 @@ describe('MP-28: a slot whose copy does not come', () => {
     expect(moved(at(waiting(), world))).toHaveLength(count)
     // The copy can be fetched as long as one node that has it answers.
     expect(moved(at(copied(), world))).toEqual([])
+  })
+
+  it('is copied elsewhere if the node has a copy that it cannot use, and is lost or refuses for long', () => {
+    const useless = (over: Partial<SlotMemory>) =>
+      copied().map(slot => ({
+        ...{ ...slot, ...over },
+        copies: slot.copies.map(({ report: { usable: _, ...report }, ...copy }) => ({ ...copy, report })),
+      }))
+    const world = { cloneSource: from(onB), over: { monotonicNow: 40_000 } }
+    expect(moved(at(useless({}), world))).toEqual([])
+    expect(moved(at(useless({ uncopiedSince: 0 }), world))).toHaveLength(2)
+    const lost = { ...world, memory: { nodes: nodeA({ ready: false }) } }
+    expect(moved(at(useless({}), lost))).toHaveLength(2)
   })
 
   it('is copied again if all nodes with the copy are silent', () => {
@@ -271,12 +350,21 @@ describe('MP-28: a slot that waits for memory which is not wanted any more', () 
     ['names none', { cloneFrom: undefined }],
   ])('is forgotten first if the set %s, and then begins as the spec says', (_, set) => {
     for (const slots of [waiting(), copied()]) {
-      const s = at(slots, { set })
+      const s = at(slots, { set, cloneSource: { ...none, slot: { ...of, incarnation: '00000002' } } })
       expect(actions(s)).toMatchObject([
         { type: 'deleteSlot', slot: 0, lease: { uid: 'lease-0', resourceVersion: '1' } },
         { type: 'deleteSlot', slot: 1 },
       ])
     }
+  })
+
+  it('waits on if the set names another pod to which the same slot has moved', () => {
+    const set = { cloneFrom: 'another' }
+    const cloneSource = { ...source, pod: 'another', podUid: 'new' }
+    expect(actions(at(waiting(), { set, cloneSource }))).toEqual([])
+    expect(ofType(at(copied(), { set, cloneSource }), 'create')).toHaveLength(2)
+    // The same, if nothing reports its memory just now.
+    expect(actions(at(waiting(), { set, cloneSource: { ...none, slot: of } }))).toEqual([])
   })
 
   it('is forgotten if the set has no place for it: the source has its memory', () => {

@@ -1,10 +1,12 @@
 /** The last resort for a slot that no backup can take: a new pod, more patience, or an empty start. */
+import { isCloning, isUnserved } from '../../api/clone-of.ts'
 import { mayBeginAnew } from '../../slot/decide/grant.ts'
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import { isGone, usableOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { uncopiedMs } from './clones.ts'
 import { revisionFor } from './revisions.ts'
 
 /** True if a pod can be made whose template fits the memory. */
@@ -21,8 +23,7 @@ const retryMs = { first: 30_000, most: 600_000 } as const
 /**
  * Returns what to do for a slot that no backup can take: `make` a pod that can; wait (`awaited`) for a pod that was
  * made, or for reports from the nodes that keep the memory or have just lost the app; or begin a new, empty incarnation
- * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long. Memory of another pod with which
- * a slot begins is never given up: no app has begun with it.
+ * (`anew`). Memory that a node keeps, or may keep, is given up only where the set says after how long.
  */
 export function lastResort(
   s: Snapshot,
@@ -37,18 +38,25 @@ export function lastResort(
   return left !== undefined && left <= 0 ? 'make' : 'awaited'
 }
 
-/** True if the set limits how long memory may be kept without being restored anywhere, and that time is over. */
+/** True if the time is over for which memory may be kept without being restored anywhere. */
 const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
   const left = msUntilWornOut(s, slot)
   return left !== undefined && left <= 0
 }
 
+/** The set limits that time. A copy with which no pod has served is lost without harm, if no node that may have it answers for long. */
 function msUntilWornOut(
   { set, monotonicNow }: Snapshot,
-  { lease, vacantSince }: SlotMemory,
+  { lease, vacantSince, uncopiedSince }: SlotMemory,
 ): number | undefined {
-  const afterMs = lease.cloneOf === undefined ? set.memory?.giveUpAfterMs : undefined
-  return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
+  // There is nothing to give up yet: another node copies it if this one does not (`clones`).
+  if (isCloning(lease) || vacantSince === undefined) return undefined
+  const afterMs = set.memory?.giveUpAfterMs
+  const ends = [
+    ...(afterMs === undefined ? [] : [vacantSince + afterMs]),
+    ...(isUnserved(lease) && uncopiedSince !== undefined ? [uncopiedSince + uncopiedMs] : []),
+  ]
+  return ends.length === 0 ? undefined : Math.min(...ends) - monotonicNow
 }
 
 /**
@@ -88,7 +96,7 @@ export function untilTried(s: Snapshot): number | undefined {
   const times = slots.flatMap(slot =>
     [
       usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot),
-      slot.lease.atLeast === undefined ? undefined : askedAgainMs,
+      slot.lease.atLeast !== undefined || isUnserved(slot.lease) ? askedAgainMs : undefined,
       msUntilWornOut(s, slot),
       msUntilSourceSays(s, slot),
     ].filter(ms => ms !== undefined && ms > 0),

@@ -1,6 +1,6 @@
 /** The successors of lost primaries, with the memory of their slots. */
 
-import { isCloning } from '../../api/clone-of.ts'
+import { isCloning, isOfSource, isUnserved } from '../../api/clone-of.ts'
 import type { Role, SlotActionOf } from '../../slot/decide/actions.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp, msUntilLatecomerEnded } from '../../slot/decide/ending.ts'
 import { usedHeirOf } from '../../slot/decide/grant.ts'
@@ -27,7 +27,7 @@ export interface Takeovers {
   readonly replaced: ReadonlySet<PodView>
   /** Roles in a new incarnation, each for a new pod. */
   readonly newLives: readonly Role[]
-  /** Slots whose memory is gone before their first primary has served: they begin with the memory of their source again. */
+  /** Slots whose memory is lost while only their source has it: they begin with that again. */
   readonly uncloned: readonly SlotMemory[]
   /** Slots that wait for a pod made for them, or for their memory. */
   readonly expecting: ReadonlySet<number>
@@ -128,7 +128,7 @@ function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly 
     },
     makeFor: (slot: SlotMemory, role: Role) => {
       const next = lastResort(s, slot, hot)
-      if (next === 'anew' && slot.lease.cloneOf !== undefined) uncloned.push(slot)
+      if (next === 'anew' && s.set.cloneFrom !== undefined && isOfSource(slot.lease)) uncloned.push(slot)
       else if (next === 'anew')
         newLives.push({ ...role, startsEmpty: isGone(slot) ? 'Gone' : 'GivenUp', ...endOf(memory, slot) })
       else expecting.add(slot.lease.slot)
@@ -166,8 +166,8 @@ const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason
  * intended: its return is no failover.
  */
 const lossIn = (s: Snapshot, slot: SlotMemory): LostPrimary | undefined => {
-  const { cloneOf, suspended, slot: number } = slot.lease
-  if (cloneOf !== undefined) return s.lost.get(number)
+  const { suspended, slot: number } = slot.lease
+  if (isUnserved(slot.lease)) return s.lost.get(number)
   return suspended
     ? { ...lostHolder(s, slot), reason: 'Replaced' }
     : (s.lost.get(number) ?? lostHolder(s, slot))

@@ -29,10 +29,11 @@ export interface Vacancies {
  */
 export function vacancies(
   s: Snapshot,
-  { slots }: MemoryView,
+  memory: MemoryView,
   cast: PrimarySets,
   backups: readonly PodView[],
 ): Vacancies {
+  const { slots } = memory
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
     Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
@@ -40,7 +41,7 @@ export function vacancies(
     (isRetained(slot) ? (slot.lease.suspended ? 20 : 40) : 0)
   const [abandoned, unheld] = partition(
     [...slots.values()].filter(({ lease }) => !held.has(lease.slot)),
-    slot => isAbandoned(s, slot),
+    slot => isAbandoned(s, memory, slot),
   )
   const [lost, left] = partition(
     unheld,

@@ -2,7 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { cloneHolder } from '../../api/clone-of.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
+import type { Lease } from '../../kube/resources.ts'
+import { createStore } from '../../kube/store.ts'
 import type { NodeView } from '../../slot/decide/memory-view.ts'
+import { leaseIndexes } from '../../slot/observe/slot-leases.ts'
 import { makeSlotReport } from '../../slot/testing/objects.ts'
 import { makeHolder, makeLease } from '../../slot/testing/slots.ts'
 import { cloneSourceOf } from './clone-source.ts'
@@ -43,16 +46,16 @@ function sourceIn({ leases = [other], own: ours = [], said = saved, ...world }: 
     const view: NodeView = { name, ready: true, problem: undefined, signer: keyOf(name), clones: true }
     return [name, { ...view, ...world.nodes?.[name] }] as const
   })
+  const store = createStore<Lease>({ indexes: leaseIndexes })
+  for (const lease of [...leases, ...ours]) {
+    const body = numberedSlotLeaseBody(lease)
+    store.upsert({ ...body, metadata: { ...body.metadata, uid: lease.name, resourceVersion: '1' } })
+  }
   return cloneSourceOf(
-    { namespace: 'default', name: 'clones', cloneFrom: 'other-x', own: ours, nodes: new Map(views) },
+    { namespace: 'default', name: 'clones', own: ours, nodes: new Map(views) },
+    'other-x',
     {
-      leases: {
-        list: () =>
-          [...leases, ...ours].map(lease => {
-            const body = numberedSlotLeaseBody(lease)
-            return { ...body, metadata: { ...body.metadata, uid: lease.name, resourceVersion: '1' } }
-          }),
-      },
+      leases: store,
       reports: {
         ofSet: key =>
           key !== 'default/other'
@@ -82,6 +85,7 @@ describe('MP-28: the memory with which new slots begin', () => {
   it('is all that is known of the slot of that pod, the best copy first', () => {
     expect(sourceIn()).toEqual({
       ...{ pod: 'other-x', podUid: 'uid-other-x', restoreHash: 'fits' },
+      slot: { name: 'other-0', incarnation: '0a0a0a0a' },
       copies: [
         { name: 'other-0', incarnation: '0a0a0a0a', epoch: 3, generation: 7, node: 'a' },
         { name: 'other-0', incarnation: '0a0a0a0a', epoch: 3, generation: 6, node: 'b' },
@@ -134,6 +138,8 @@ describe('MP-28: the memory with which new slots begin', () => {
 
   it('says which node cannot copy it, and why', () => {
     expect(sourceIn({ silent: ['a', 'b'] })).toMatchObject({
+      // The slot is known, although its memory is not.
+      slot: { name: 'other-0', incarnation: '0a0a0a0a' },
       message: expect.stringMatching(/a \(its agent is silent or starting\), b \(/),
     })
     const itself = { ...other, name: 'clones-3', group: 'clones' }

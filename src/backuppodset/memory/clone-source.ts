@@ -1,6 +1,6 @@
 /** The memory with which new slots of a set with `cloneFrom` begin. */
 import { type CloneOf, isCloning } from '../../api/clone-of.ts'
-import { type NumberedSlotLease, parseNumberedSlotLease } from '../../api/numbered-slot.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
@@ -8,29 +8,32 @@ import type { Lease } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { newestTold } from '../../slot/decide/age.ts'
 import { timelyMs } from '../../slot/decide/deadlines.ts'
-import type { CloneSource, NodeView, Word } from '../../slot/decide/memory-view.ts'
+import type { CloneSource, NodeView, NoSource, Word } from '../../slot/decide/memory-view.ts'
 import { isNamed } from '../../slot/decide/origin.ts'
 import type { Reports } from '../../slot/observe/reports.ts'
+import { byPrimary, presentLeases } from '../../slot/observe/slot-leases.ts'
 
 interface Deps {
-  readonly leases: Pick<Store<Lease>, 'list'>
+  readonly leases: Pick<Store<Lease>, 'get' | 'by'>
   readonly reports: Pick<Reports, 'ofSet' | 'silentFor' | 'knows'>
 }
 
 /** The set that asks, with what is known of its own slots and of all nodes. */
-export interface Cloning extends Pick<ParsedSet, 'namespace' | 'name' | 'cloneFrom'> {
+export interface Cloning extends Pick<ParsedSet, 'namespace' | 'name'> {
   readonly own: readonly NumberedSlotLease[]
   readonly nodes: ReadonlyMap<string, NodeView>
 }
 
 /** Returns the saved memory of the pod's slot on the nodes that can copy it, best first, or why there is none. */
-export function cloneSourceOf(set: Cloning, deps: Deps): CloneSource | Word | undefined {
-  const { cloneFrom: pod, namespace, nodes } = set
-  if (pod === undefined) return undefined
+export function cloneSourceOf(set: Cloning, pod: string, deps: Deps): CloneSource | NoSource {
+  const { namespace, nodes } = set
   const lease = sourceLease(set, pod, deps)
   if (lease === undefined) return noSource(set, pod)
+  const { name, incarnation, restoreHash, holder } = lease
+  const slot = { name, incarnation }
   if (lease.unsaved === true)
     return {
+      slot,
       reason: reasons.cloneNotSaved,
       message: `the memory of pod ${pod} is not saved any more: the condition CheckpointReady of ${lease.group} says why`,
     }
@@ -54,10 +57,9 @@ export function cloneSourceOf(set: Cloning, deps: Deps): CloneSource | Word | un
         (a.node < b.node ? -1 : 1),
     )
   const able = kept.filter(({ obstacle }) => obstacle === undefined)
-  if (able.length === 0) return notSaved(pod, kept)
-  const { name, incarnation, restoreHash, holder } = lease
+  if (able.length === 0) return { slot, ...notSaved(pod, kept) }
   return {
-    ...{ pod, podUid: holder.uid, restoreHash },
+    ...{ slot, pod, podUid: holder.uid, restoreHash },
     copies: able.map(
       ({ node, epoch, generation }): CloneOf => ({ name, incarnation, epoch, generation, node }),
     ),
@@ -66,23 +68,22 @@ export function cloneSourceOf(set: Cloning, deps: Deps): CloneSource | Word | un
 
 /**
  * Returns the Lease of the slot to copy. Once a slot of the set waits for its memory, the name of the source slot counts
- * and not the name of its pod: the source slot may have moved to another pod since.
+ * and not the name of its pod: the source slot may have moved to another pod since. If that slot is gone, the name of the pod counts.
  */
 function sourceLease(
   { namespace, name, own }: Cloning,
   pod: string,
   { leases }: Deps,
 ): NumberedSlotLease | undefined {
-  const others = leases
-    .list()
-    .filter(({ metadata }) => metadata.namespace === namespace && metadata.deletionTimestamp === undefined)
-    .flatMap(object => parseNumberedSlotLease(object) ?? [])
-    .filter(lease => lease.group !== name && !isCloning(lease))
-  const known = own.filter(isCloning).filter(({ holder }) => holder.name === pod)
+  const others = (objects: readonly Lease[]) =>
+    presentLeases(objects)
+      .map(({ lease }) => lease)
+      .filter(lease => lease.group !== name && !isCloning(lease))
+  const waiting = own.filter(isCloning).find(({ holder }) => holder.name === pod)?.cloneOf
+  const known = waiting && leases.get(`${namespace}/${waiting.name}`)
   return (
-    others.find(lease =>
-      known.some(({ cloneOf }) => cloneOf.name === lease.name && cloneOf.incarnation === lease.incarnation),
-    ) ?? others.find(({ holder }) => holder.name === pod)
+    others(known ? [known] : []).find(({ incarnation }) => incarnation === waiting?.incarnation) ??
+    others(leases.by(byPrimary, `${namespace}/${pod}`))[0]
   )
 }
 

@@ -1,6 +1,6 @@
 import type { Grant } from '../../api/grant.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
-import { type Signer, type SlotLease, tookOver } from '../../api/slot-lease.ts'
+import type { Signer } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
@@ -14,6 +14,7 @@ import { endOf, isKeptOf, keptNow } from './knowledge.ts'
 import { misfit } from './machine-fit.ts'
 import type { MemoryView, NodeView, SlotMemory } from './memory-view.ts'
 import type { Owner } from './owner.ts'
+import { pastOf } from './past.ts'
 import { signersAfter, signersNow } from './signers.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
@@ -127,7 +128,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...pastOf(goesOn ? present : undefined, cover?.holders),
+      ...pastOf(goesOn ? present : undefined, isRefused, cover?.holders),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }
@@ -277,22 +278,3 @@ function grantOf(
 
 export const draw = (random: Random, bytes: number): string =>
   Buffer.from(random.bytes(bytes)).toString('hex')
-
-/**
- * Returns how the slot has come to its primary. The copy with which a clone began is forgotten once one of the holders has memory,
- * too: until then, the end of one node could leave the slot without any.
- * @param present the slot, if its incarnation stays
- */
-function pastOf(
-  present: SlotMemory | undefined,
-  holders: readonly string[] = [],
-): Pick<SlotLease, 'handedOverBy' | 'cloneOf'> {
-  if (present === undefined) return { handedOverBy: tookOver }
-  const { lease, copies } = present
-  const { handedOverBy, cloneOf } = lease
-  const isCovered = holders.length === 0 || copies.some(({ node }) => node !== lease.node)
-  return {
-    ...(handedOverBy !== undefined && { handedOverBy }),
-    ...(cloneOf !== undefined && !isCovered && { cloneOf }),
-  }
-}

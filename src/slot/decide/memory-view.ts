@@ -4,6 +4,7 @@ import type { GrantHeir, GrantWord } from '../../api/grant.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { Machine } from './machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -128,7 +129,10 @@ export interface SlotMemory {
    * reported since that they have ended.
    */
   readonly fetching?: readonly string[]
-  /** Monotonic ms since which this process has seen that the node which is to copy its first memory cannot. */
+  /**
+   * Monotonic ms since which this process has seen that the first memory of a clone does not come: the node that is to copy it says
+   * why it has none to use; or once a pod was called, all nodes that may have it are silent.
+   */
   readonly uncopiedSince?: number | undefined
   /** Absent: its Lease has no voters. */
   readonly votes?: Votes | undefined
@@ -241,8 +245,15 @@ export interface Word {
   readonly message: string
 }
 
+/** The slot that has the memory with which new slots begin. */
+type SourceSlot = Pick<SlotKey, 'name' | 'incarnation'>
+
+/** Why there is no memory with which new slots could begin. */
+export type NoSource = Word & { readonly slot?: SourceSlot }
+
 /** Memory with which new slots begin. */
 export interface CloneSource {
+  readonly slot: SourceSlot
   readonly pod: string
   readonly podUid: string
   readonly restoreHash: string | undefined
@@ -251,8 +262,10 @@ export interface CloneSource {
 }
 
 export interface MemoryView {
-  /** Only for a set with `cloneFrom`. A word: why there is none now. */
-  readonly cloneSource?: CloneSource | Word | undefined
+  /** Only for a set with `cloneFrom`, while a slot of it may need that. */
+  readonly cloneSource?: CloneSource | NoSource | undefined
+  /** Monotonic ms since which this process has seen that slots are to begin with other memory, and none has begun; undefined: none is to. */
+  readonly cloningSince?: number | undefined
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number

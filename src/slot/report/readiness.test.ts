@@ -21,7 +21,7 @@ it('MP-28: a slot that begins with a copy is not said to start empty', () => {
   })
   expect(readiness({ cloneOf })).toMatchObject({
     reason: 'MemoryWaits',
-    message: expect.stringContaining('it does not start empty'),
+    message: expect.stringContaining('it starts with the memory of its source again after 5 s'),
   })
   expect(readiness({})).toMatchObject({ message: expect.stringContaining('it starts empty after 5 s') })
 })

@@ -85,12 +85,11 @@ function waitingSlot({ slots, giveUpAfterMs }: MemoryView): Word | undefined {
     const message = `slot ${slot.lease.slot} has no memory yet: the condition Cloned says how far its copy of the memory of ${slot.lease.holder.name} is`
     return { reason: reasons.cloning, message }
   }
+  const how = slot.lease.cloneOf === undefined ? 'empty' : 'with the memory of its source again'
   const after =
-    slot.lease.cloneOf !== undefined
-      ? 'it does not start empty, because it began with a copy of other memory'
-      : giveUpAfterMs === undefined
-        ? 'it starts empty only if checkpoint.giveUpAfterSeconds is set'
-        : `it starts empty after ${giveUpAfterMs / 1000} s`
+    giveUpAfterMs === undefined
+      ? `it starts ${how} only if checkpoint.giveUpAfterSeconds is set`
+      : `it starts ${how} after ${giveUpAfterMs / 1000} s`
   const where = [
     ...slot.copies.map(
       ({ node, stale, report }) =>
