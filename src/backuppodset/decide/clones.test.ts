@@ -138,6 +138,18 @@ describe('MP-28: a new slot of a set with cloneFrom', () => {
     expect(promotion?.role.replaces).toBeUndefined()
   })
 
+  it.each<[string, Partial<CloneSource['copies'][number]>, string | undefined]>([
+    ['a failover once its primary has served', { served: true }, 'h9'],
+    ['no failover before', {}, undefined],
+  ])('gives its slot to another pod: %s', (_, more, lost) => {
+    const { lease } = first(copied())
+    const called = { ...lease, holder: { name: 'h9', uid: 'gone' }, cloneOf: { ...of, ...more } }
+    const hot = makeUnderstudy('h0', { node: 'a' }, { restoreHash: 'fits' })
+    const slot = makeSlot(called, [coldCopy(called, 'a')], { vacantSince: 0 })
+    const s = at([slot], { pods: [hot], set: { replicas: 1, hotBackups: 1 } })
+    expect(ofType(s, 'promote').map(({ role }) => role.replaces?.name)).toEqual([lost])
+  })
+
   it('has another number than a primary that gets its slot in the same pass', () => {
     const slotless = makePrimary('p0', 0, { slot: undefined, epoch: 0 })
     const s = at([], { pods: [slotless] })
