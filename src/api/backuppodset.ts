@@ -195,6 +195,11 @@ export interface ServiceSpec {
   readonly perSlot?: boolean
 }
 
+export interface CloneFrom {
+  /** A primary of a set in the same namespace, or the pod of a MigratingPod. */
+  readonly pod: string
+}
+
 export interface BackupPodSetSpec {
   readonly replicas?: number
   readonly hotBackups?: number
@@ -207,6 +212,8 @@ export interface BackupPodSetSpec {
   readonly paused?: boolean
   /** True: its pods end, and the memory of its slots is kept until this is false. */
   readonly suspend?: boolean
+  /** Each new slot begins with a copy of the memory of this pod. Absent: it begins with an empty state. */
+  readonly cloneFrom?: CloneFrom
   readonly antiAffinity?: AntiAffinity
   readonly updateStrategy?: UpdateStrategySpec
   readonly failover?: FailoverSpec
@@ -279,6 +286,7 @@ export const limits = Object.freeze({
   nodeTimeout: { min: 1_000, max: 60_000 },
   /** Characters. */
   schedulerName: { min: 1, max: 253 },
+  podName: { min: 1, max: 253 },
   /** Milliseconds. */
   interval: { min: 200, max: 3_600_000 },
   /** Percent. */

@@ -209,6 +209,10 @@ export const refusals = Object.freeze({
     'spec.suspend',
     'set suspend to false, or scale replicas to 0: a state that is pulled over HTTP cannot be kept without pods yet; checkpoint.source criu can be suspended',
   ),
+  CloneWithoutCheckpoint: refuse(
+    'spec.cloneFrom',
+    'add spec.checkpoint with source criu and hotBackup.mode Frozen or Staged, or remove cloneFrom: a slot begins with the memory of another one only if its own is saved, too',
+  ),
   ServiceForNobody: refuse(
     'spec.service',
     'set service.name for one Service for all primaries, set service.perSlot for one Service for each, or remove spec.service',

@@ -32,6 +32,8 @@ export const movingFailoverKeys = [
 export interface MigratingPodSpec {
   /** True: the pod ends with its memory saved, and continues with it when this is false. */
   readonly suspend?: boolean
+  /** A pod of the same namespace with a copy of whose memory the first pod begins. Another name counts until its memory is there. */
+  readonly clonePod?: string
   /** How its memory is saved between moves. Absent: with all defaults. */
   readonly checkpoint?: Pick<CheckpointSpec, (typeof movingCheckpointKeys)[number]>
   readonly failover?: Pick<FailoverSpec, (typeof movingFailoverKeys)[number]>

@@ -268,6 +268,7 @@ describe('parseSet', () => {
       { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
       { failover: { liveness: {} } },
     ),
+    CloneWithoutCheckpoint: parse({ template, cloneFrom: { pod: 'web-x' } }),
     HttpSourceWithSuspend: pulling({ containers: [container] }, { suspend: true }),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({

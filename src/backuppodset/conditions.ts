@@ -9,6 +9,7 @@ import { isGone } from '../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
 import { pulledReadiness } from '../slot/http-state/status.ts'
 import { checkpointReadiness } from '../slot/report/readiness.ts'
+import { clonedOf, overdueWord } from './cloned.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
 import type { PassFacts } from './pass-facts.ts'
@@ -23,13 +24,15 @@ export function conditionsOf(
   status: BackupPodSetStatus,
   facts: PassFacts,
 ): readonly Condition[] {
-  const progress = progressOf(set, status, facts)
+  const cloned = clonedOf(set, facts)
+  const progress = progressOf(set, status, facts, overdueWord(cloned, facts, progressDeadlineMs))
   const wanted: readonly Wanted[] = [
     readyOf(set, progress),
     progressingOf(set, progress),
     degradedOf(facts, progress.waiting),
     pausedOf(set),
     ...suspendedOf(set, facts),
+    ...cloned,
     ...checkpointReadyOf(set, status, facts),
   ]
   return wanted.reduce<readonly Condition[]>(
@@ -58,7 +61,13 @@ interface Progress {
 /** The default deadline of Deployments, ms. */
 const progressDeadlineMs = 600_000
 
-function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts): Progress {
+/** @param overdue why slots have not begun for longer than the deadline; undefined: all have begun, or may still. */
+function progressOf(
+  set: ParsedSet,
+  status: BackupPodSetStatus,
+  facts: PassFacts,
+  overdue: string | undefined,
+): Progress {
   const { readyReplicas = 0, readyHotbackups = 0, gatedColdbackups = 0 } = status
   const outdated = facts.pods.length - (status.updatedPods ?? 0)
   const waiting = waitingUpdate({ set, ...facts })
@@ -76,11 +85,13 @@ function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
     rolling,
     stalled,
     waiting,
-    isOverdue: !set.suspended && first !== undefined && facts.now - first.createdAt >= progressDeadlineMs,
+    isOverdue:
+      !set.suspended &&
+      (overdue !== undefined || (first !== undefined && facts.now - first.createdAt >= progressDeadlineMs)),
     numbers: set.suspended
       ? `${present(facts)} pods are to end, because spec.suspend is true`
       : `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
-        `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`,
+        `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}${overdue === undefined ? '' : `; ${overdue}`}`,
     outdated: `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`,
   }
 }

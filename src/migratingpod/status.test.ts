@@ -67,6 +67,18 @@ describe('D16.suspend: the state of a MigratingPod that is not to run', () => {
   })
 })
 
+it('MP-28: it repeats how far its clone is, and says nothing of that without one', () => {
+  const word = { type: 'Cloned', reason: 'NoCloneSource', message: 'why', lastTransitionTime: '' }
+  const told = { conditions: [{ ...word, status: 'False' as const, observedGeneration: 1 }] }
+  const { object, ...rest } = view([], { told })
+  const conditions = (spec: object) =>
+    statusOf({ ...rest, object: { ...object, spec: { ...object.spec, ...spec } } }, now).conditions ?? []
+  expect(conditions({ clonePod: 'other-0' })).toContainEqual(
+    expect.objectContaining({ type: 'Cloned', status: 'False', reason: 'NoCloneSource' }),
+  )
+  expect(conditions({}).map(({ type }) => type)).not.toContain('Cloned')
+})
+
 describe('MP-04: the state', () => {
   it.each([
     ['no pod yet', view([]), 'Creating'],

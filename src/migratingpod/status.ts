@@ -152,12 +152,17 @@ const repeated = [
   conditionTypes.degraded,
   conditionTypes.checkpointReady,
   conditionTypes.suspended,
+  conditionTypes.cloned,
 ] as const
 
 function conditionsOf(view: MigratingPodView, obstacle: Word | undefined, now: number): readonly Condition[] {
   const { object, set } = view
   const observedGeneration = object.metadata.generation ?? 0
-  const wanted = repeated.filter(type => type !== conditionTypes.suspended || object.spec.suspend === true)
+  const isOf: Partial<Record<(typeof repeated)[number], boolean>> = {
+    [conditionTypes.suspended]: object.spec.suspend === true,
+    [conditionTypes.cloned]: object.spec.clonePod !== undefined,
+  }
+  const wanted = repeated.filter(type => isOf[type] !== false)
   const before = (object.status?.conditions ?? []).filter(({ type }) => wanted.some(each => each === type))
   const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
   return wanted.reduce<readonly Condition[]>((all, type) => {

@@ -55,6 +55,7 @@ export const migratingPod: FeatureGroup = {
     feature('MP-22', 'a Migration that is called off leaves the pod running', 'e2e'),
     feature('MP-23', 'a move of which a step fails leaves the source running', 'unit'),
     feature('MP-27', 'files in the layer and in emptyDirs move', 'e2e'),
+    feature('MP-28', 'a clone begins with the memory of its source, which runs on', 'e2e'),
     feature(
       'MP-31',
       'evicted by the kubelet, it continues elsewhere, and says how old its memory was; preempted, it loses nothing',

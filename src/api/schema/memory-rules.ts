@@ -134,5 +134,6 @@ export const memoryRules = (): readonly Schema[] => [
   specRule('HttpSourceOnHost', `!(${pullsState}) || !${isTrue('hostNetwork')}`),
   specRule('HttpSourceWithLiveness', `!(${pullsState}) || !${liveness}`),
   specRule('HttpSourceWithSuspend', `!(${pullsState}) || !has(self.suspend) || !self.suspend`),
+  specRule('CloneWithoutCheckpoint', `!has(self.cloneFrom) || (${keepsMemory})`),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
 ]

@@ -13,6 +13,7 @@ import {
   count,
   mapList,
   object,
+  objectName,
   picked,
   propertiesOf,
   rule,
@@ -54,6 +55,10 @@ const spec = (): SchemaOf<MigratingPodSpec> => {
         },
       ),
       suspend: ofSet.suspend,
+      clonePod: text(
+        'Name of a pod of the same namespace with a copy of whose memory the first pod begins: the pod of a MigratingPod, or a primary of a BackupPodSet with checkpoint. It runs on.',
+        objectName,
+      ),
       template: ofSet.template,
     },
     { template: true },

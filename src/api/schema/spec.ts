@@ -3,6 +3,7 @@ import {
   antiAffinities,
   type BackupPodSetSpec,
   type CheckpointSpec,
+  type CloneFrom,
   checkpointSources,
   crashLoopPolicies,
   defaults,
@@ -112,6 +113,16 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         defaults.paused,
       ),
       suspend: flag(suspendText, defaults.suspend),
+      cloneFrom: object<CloneFrom>(
+        {
+          pod: text('Name of the pod.', { minLength: 1, maxLength: limits.podName.max }),
+        },
+        { pod: true },
+        {
+          description:
+            'A pod of the same namespace with whose memory each new slot of this set begins: a primary of a BackupPodSet with checkpoint, or the pod of a MigratingPod. It runs on. The memory is the one that was saved last. Without such a pod, or if its memory does not fit the template, a new slot waits: the condition Cloned says why.',
+        },
+      ),
       antiAffinity: choice(
         'How strictly backups are kept off the nodes of primaries. Preferred: if the scheduler can. Required: a pod that cannot be kept apart stays Pending. None: not at all. Default Preferred.',
         antiAffinities,

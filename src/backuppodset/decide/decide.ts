@@ -6,6 +6,7 @@ import { untilGrantsEnd } from '../../slot/decide/grant.ts'
 import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
+import { untilCloned } from './clones.ts'
 import { converge } from './converge.ts'
 import { untilDeath } from './deaths.ts'
 import { untilTried } from './last-resort.ts'
@@ -68,6 +69,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilGrantsEnd(s),
       untilVerdict(s),
       untilTried(s),
+      untilCloned(s),
       untilRetirement(s),
       untilUnpublished(s),
       untilForgotten(s),

@@ -1,11 +1,20 @@
+import { isCloneHolder } from '../../api/clone-of.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease } from '../../api/numbered-slot.ts'
 import { bySet, setsNamedBy } from '../../api/set-label.ts'
+import { slotAnnotations } from '../../api/slot-lease.ts'
 import type { Lease } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import type { Owner } from '../decide/owner.ts'
 
+/** Index of Leases by the primary that they name, `namespace/pod`. */
+export const byPrimary = 'primary'
+
 export const leaseIndexes: Readonly<Record<string, (lease: Lease) => readonly string[]>> = {
   [bySet]: setsNamedBy,
+  [byPrimary]: ({ metadata: { namespace, annotations }, spec }) => {
+    const pod = annotations?.[slotAnnotations.pod]
+    return pod === undefined || isCloneHolder(spec?.holderIdentity ?? '') ? [] : [`${namespace}/${pod}`]
+  },
 }
 
 export interface SlotLeaseObject {
