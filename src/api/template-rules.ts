@@ -12,6 +12,8 @@ export interface RuledSpec extends MemoryRuled {
   readonly set: string
   readonly template: unknown
   readonly service: unknown
+  readonly replicas: number
+  readonly hotBackups: number
   readonly coldBackups: number
   readonly gatePosition: GatePosition
   readonly schedulerName: string
@@ -40,7 +42,7 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
     ['ContainerNameReserved', all.some(it => it['name'] === gateContainerName)],
     ['ContainerNameInvalid', all.some(it => !isText(it['name'], containerName))],
     ['ImageMissing', all.some(it => (it['image'] ?? '') === '')],
-    ['RestartPolicyNotAlways', (pod['restartPolicy'] ?? 'Always') !== 'Always'],
+    ['RestartPolicyNotAlways', !isPolicyPossible(pod['restartPolicy'] ?? 'Always', spec)],
     ['LabelTypeReserved', templateLabels.some(([key]) => key === labels.type)],
     ['LabelReserved', templateLabels.some(([key]) => key.startsWith(prefix))],
     ['LabelValueInvalid', templateLabels.some(([, value]) => !isText(value, labelValue))],
@@ -73,6 +75,14 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
   ]
   return rules.find(([, isBroken]) => isBroken)?.[0]
 }
+
+/** A pod that ends with success may have no backups: they would never be needed. */
+const isPolicyPossible = (
+  policy: unknown,
+  { keepsMemory, replicas, hotBackups, coldBackups }: RuledSpec,
+): boolean =>
+  policy === 'Always' ||
+  (policy === 'OnFailure' && keepsMemory && replicas === 1 && hotBackups === 0 && coldBackups === 0)
 
 /** Returns the names of the template's containers, whatever its shape. */
 export const containerNames = (template: unknown): readonly string[] =>

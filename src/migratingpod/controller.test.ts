@@ -56,6 +56,15 @@ describe('MP-06: a pass', () => {
     },
   )
 
+  it('MP-29: makes no other set for one that has completed', async () => {
+    const { server, object, set, pass } = scene()
+    const completion = { pod: 'web-0', at: '2030-01-01T00:00:00Z' }
+    server.replace(migratingPods, ref, { ...object(), status: { completion } }, 'status')
+    await pass()
+    expect(set()).toBeUndefined()
+    expect(object().status).toMatchObject({ state: 'Completed', completion })
+  })
+
   it('does not carry on what was removed from the template', async () => {
     const { server, object, set, pass } = scene()
     const to = (labels: Readonly<Record<string, string>>) =>

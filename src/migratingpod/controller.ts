@@ -33,7 +33,8 @@ export async function reconcile(
   // The garbage collector deletes the set, its pods and the records of its slot.
   if (object === undefined || object.metadata.deletionTimestamp !== undefined) return {}
   const { view, set } = observe(object, deps)
-  const mayCreate = view.set.type === 'absent'
+  // A set that a user has deleted would start the app from an empty state.
+  const mayCreate = view.set.type === 'absent' && object.status?.completion === undefined
   const refused =
     set !== undefined || mayCreate ? await writeSet(api, object, set, activePodOf(view), signal) : undefined
   if (refused !== undefined) log.warn({ problem: refused }, 'the set of the MigratingPod is refused')

@@ -67,12 +67,13 @@ function setFactsOf({ metadata: { uid } }: MigratingPod, set: BackupPodSet | und
 function podFactsOf(pod: Pod): PodFacts {
   const { name, labels = {}, annotations = {}, deletionTimestamp } = pod.metadata
   const kind = kindLabelOf(pod)
-  const { failed } = stageOf(pod)
+  const { failed, restarts, understudy } = stageOf(pod)
   return {
     ...{ name, labels, annotations, epoch: epochOf(pod), node: pod.spec?.nodeName },
     isPrimary: kind === 'primary',
     isLeaving: deletionTimestamp !== undefined || kind === retired,
     runs: pod.status?.phase === 'Running',
+    ...(!understudy && restarts > 0 && { restarts }),
     ...(failed !== undefined && { failed }),
   }
 }

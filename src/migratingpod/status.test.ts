@@ -67,6 +67,39 @@ describe('D16.suspend: the state of a MigratingPod that is not to run', () => {
   })
 })
 
+describe('MP-29: a MigratingPod whose app may end with success', () => {
+  const completion = { pod: 'web-1', at: '2030-01-01T00:00:00Z' }
+
+  it('is Completed once its set says so, for good', () => {
+    const done = statusOf(view([pod('web-1', { runs: false })], { before: ran, told: { completion } }), now)
+    expect(done).toMatchObject({ state: 'Completed', activePod: 'web-1', completion })
+    // Its set and its pod are gone.
+    const later = statusOf(view([], { before: done, set: { type: 'absent' } }), now)
+    expect(later).toMatchObject({ state: 'Completed', activePod: 'web-1', completion })
+  })
+
+  const lost = (from: string, reason: string) => ({
+    lastFailover: { slot: 0, from, to: 'web-9', reason, seconds: 1, at: '2030-01-01T00:00:00Z' },
+  })
+  it('counts each pod once whose app has ended by itself', () => {
+    const first = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', 'Died') }), now)
+    expect(first).toMatchObject({ failures: 1, lastFailure: 'web-0' })
+    const same = statusOf(view([pod('web-1')], { before: first, told: lost('web-0', 'Died') }), now)
+    expect(same.failures).toBe(1)
+    const second = statusOf(view([pod('web-2')], { before: same, told: lost('web-1', 'CrashLoop') }), now)
+    expect(second).toMatchObject({ failures: 2, lastFailure: 'web-1' })
+  })
+
+  it.each(['NodeLost', 'PodDeleted', 'PodFinished'])('does not count the loss of a pod by %s', reason => {
+    const status = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', reason) }), now)
+    expect(status.failures).toBeUndefined()
+  })
+
+  it('tells how often its app was started anew in the pod that runs', () => {
+    expect(statusOf(view([pod('web-0', { restarts: 2 })], { before: ran }), now).restarts).toBe(2)
+  })
+})
+
 describe('MP-04: the state', () => {
   it.each([
     ['no pod yet', view([]), 'Creating'],

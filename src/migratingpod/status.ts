@@ -27,21 +27,41 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
   const obstacle = obstacleTo(view)
   const told = set.type === 'ours' ? set.status : undefined
   const slot = told?.slots?.[0] ?? told?.retainedSlots?.[0]
+  const completion = before.completion ?? told?.completion
   const open = openMigration(view)
   const node = active === undefined ? undefined : active.node
-  const activePod = active?.name ?? before.activePod
+  const activePod = completion?.pod ?? active?.name ?? before.activePod
   const lastMove = lastMoveOf(view)
   return {
     observedGeneration: metadata.generation ?? 0,
-    state: obstacle === undefined ? (suspendedState(view) ?? stateOf(view, active, open)) : 'Invalid',
+    state: completion
+      ? 'Completed'
+      : obstacle === undefined
+        ? (suspendedState(view) ?? stateOf(view, active, open))
+        : 'Invalid',
     ...(activePod !== undefined && { activePod }),
     ...(node !== undefined && { node }),
     ...(open && { migration: open.name }),
     ...(slot?.generation !== undefined && { generation: slot.generation }),
     ...(slot?.savedAt !== undefined && { savedAt: slot.savedAt }),
     ...(lastMove && { lastMove }),
+    ...failuresOf(view),
+    ...(active?.restarts !== undefined && { restarts: active.restarts }),
+    ...(completion && { completion }),
     conditions: conditionsOf(view, obstacle, now),
   }
+}
+
+/** Reasons of takeovers for which the app itself was the cause. A node that was lost and a pod that was deleted are none. */
+const ownEnds: readonly string[] = ['Died', 'CrashLoop']
+
+/** Counts each pod once whose app has ended by itself. */
+function failuresOf({ object, set }: MigratingPodView): Pick<MigratingPodStatus, 'failures' | 'lastFailure'> {
+  const { failures = 0, lastFailure } = object.status ?? {}
+  const last = set.type === 'ours' ? set.status?.lastFailover : undefined
+  if (last !== undefined && ownEnds.includes(last.reason) && last.from !== lastFailure)
+    return { failures: failures + 1, lastFailure: last.from }
+  return lastFailure === undefined ? {} : { failures, lastFailure }
 }
 
 function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | undefined {

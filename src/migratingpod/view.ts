@@ -15,6 +15,8 @@ export interface PodFacts extends Partial<Carried> {
   readonly isLeaving: boolean
   /** Its phase is Running. */
   readonly runs: boolean
+  /** Number of times that the kubelet has restarted its app. Absent in an understudy, whose app the kubelet does not start. */
+  readonly restarts?: number
   /** Why the memory could not be restored in it, as its agent says. */
   readonly failed?: string
 }

@@ -11,7 +11,7 @@ const withoutWarm = (message: string) => message.replace(`, or ${orWarm}`, '')
 const pod = 'self.template.spec'
 const liveness = 'has(self.failover.liveness)'
 const pullsState = "has(self.checkpoint) && has(self.checkpoint.source) && self.checkpoint.source == 'http'"
-const keepsMemory =
+export const keepsMemory =
   `has(self.checkpoint) && !(${pullsState}) && ` +
   "!(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
 

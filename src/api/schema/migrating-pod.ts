@@ -25,7 +25,7 @@ import {
 import { checkpointRules, refusedTemplates } from './memory-rules.ts'
 import { servicePortsRule } from './service-rules.ts'
 import { specSchema } from './spec.ts'
-import { condition } from './status.ts'
+import { completion, condition } from './status.ts'
 
 const spec = (): SchemaOf<MigratingPodSpec> => {
   const ofSet = propertiesOf(specSchema())
@@ -82,7 +82,7 @@ const status = (): SchemaOf<MigratingPodStatus> =>
     {
       observedGeneration: count('The metadata.generation that the status refers to.', { format: 'int64' }),
       state: choice(
-        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Suspending: the pod is to end, see the condition Suspended. Suspended: it has ended, and its memory is kept. Invalid: the condition Ready says what to change.',
+        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Suspending: the pod is to end, see the condition Suspended. Suspended: it has ended, and its memory is kept. Completed: with restartPolicy OnFailure, the app has ended with success. Invalid: the condition Ready says what to change.',
         migratingPodStates,
       ),
       activePod: text('Name of the pod that runs the app.'),
@@ -93,6 +93,12 @@ const status = (): SchemaOf<MigratingPodStatus> =>
       }),
       savedAt: time('Time of the memory in that state, RFC 3339. Updated at most once a minute.'),
       lastMove,
+      failures: count(
+        'How often the app has ended by itself, and another pod has continued with its memory. Absent: never.',
+      ),
+      lastFailure: text('Name of the pod in which that happened last.'),
+      restarts: count('How often the kubelet has started the app anew in the pod that runs. Absent: never.'),
+      completion,
       conditions: mapList(
         'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Suspended: only with spec.suspend, whether the pod has ended, and where its memory is. They repeat the conditions of the BackupPodSet of the same name, which has more of them.',
         'type',

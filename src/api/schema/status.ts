@@ -1,5 +1,11 @@
 import type { Condition } from '../../kube/conditions.ts'
-import { type BackupPodSetStatus, type LastTransition, limits, type Summary } from '../backuppodset.ts'
+import {
+  type BackupPodSetStatus,
+  type Completion,
+  type LastTransition,
+  limits,
+  type Summary,
+} from '../backuppodset.ts'
 import { podKinds } from '../labels.ts'
 import {
   type LastFailover,
@@ -146,6 +152,18 @@ const failover = (description: string) =>
     { description },
   )
 
+export const completion = object<Completion>(
+  {
+    pod: text('Name of the pod.'),
+    at: time('When it ended, RFC 3339.'),
+  },
+  { pod: true, at: true },
+  {
+    description:
+      'Only with restartPolicy OnFailure: the pod whose containers have all ended with success. No other pod continues, and the saved memory is deleted.',
+  },
+)
+
 export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
     {
@@ -198,6 +216,7 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         { pod: true, from: true, to: true, at: true },
         { description: 'The last conversion of a pod.' },
       ),
+      completion,
       lastFailover: failover('The last takeover from a lost primary, by a backup or a new pod.'),
       failovers: list(
         `The last ${limits.failovers} failovers, newest first. They survive a restart of the operator if the state store does.`,

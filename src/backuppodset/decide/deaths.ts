@@ -3,6 +3,7 @@ import { mayBeginAnew, usedHeirOf } from '../../slot/decide/grant.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
+import { mayComplete } from '../completion.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { failureOf } from './losses.ts'
 import type { PrimarySets } from './primary-sets.ts'
@@ -24,6 +25,7 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
     const died = { pod, reason: 'Died', mayServe: false } as const
     if (usedHeirOf(slot) !== undefined) return [died]
+    if (untilEndTold(s, pod) > 0) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     const isUntold = isUntoldDeath(s, slot, pod)
     if (pod.stage?.died || isEmpty || (isUntold && slot?.remains !== true)) return [died]
@@ -31,6 +33,15 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     const reason = failing(s, slot, pod)
     return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason, mayServe: true }]
   })
+}
+
+/**
+ * Returns the ms for which a death does not count yet, because the app may have ended with success: the kubelet tells it a second
+ * or so after the agent.
+ */
+function untilEndTold(s: Snapshot, { endUntold, unreadySince }: PodView): number {
+  if (endUntold !== true || unreadySince === undefined || !mayComplete(s.set)) return 0
+  return unreadySince + tellingMs - s.now
 }
 
 /** Returns the slots whose primaries another pod is to replace, and no agent can stop. */
@@ -87,9 +98,11 @@ export const isReplaced = (
 
 /** Returns the ms until a death that no agent reports counts as reported; undefined if there is none to wait for. */
 export function untilDeath(s: Snapshot): number | undefined {
+  const untold = s.pods.map(pod => untilEndTold(s, pod)).filter(ms => ms > 0)
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
     const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
     return ms > 0 ? [ms] : []
   })
-  return left.length === 0 ? undefined : Math.min(...left)
+  const all = [...left, ...untold]
+  return all.length === 0 ? undefined : Math.min(...all)
 }

@@ -6,6 +6,7 @@ import { untilGrantsEnd } from '../../slot/decide/grant.ts'
 import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
+import { withCompletion } from './completed.ts'
 import { converge } from './converge.ts'
 import { untilDeath } from './deaths.ts'
 import { untilTried } from './last-resort.ts'
@@ -31,7 +32,7 @@ import { untilDeparture } from './vacancies.ts'
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return paused(observed)
-  const s = withSuspension(withErrands(observed))
+  const s = withSuspension(withErrands(withCompletion(observed)))
   const tiers: Tier[] = [
     {
       tier: 'claims',

@@ -1,6 +1,7 @@
 import { annotations, deletionCostAnnotation, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { candidateOf, type Wakening } from '../../slot/observe/candidate.ts'
+import { isEndUntold } from '../completion.ts'
 import type { PodView } from '../snapshot.ts'
 
 /**
@@ -21,6 +22,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     ].some(({ state }) => state?.waiting?.reason === 'CrashLoopBackOff'),
     ...(!candidate.ready && lastEnd !== undefined && { lastEnd }),
     ...(!candidate.ready && stuck !== undefined && { stuck }),
+    ...(isEndUntold(pod) && { endUntold: true }),
     templateHash: pod.metadata.labels?.[labels.templateHash],
     ...deletionCostOf(pod),
     ...(preference === undefined ? {} : { preference }),

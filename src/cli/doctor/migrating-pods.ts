@@ -51,6 +51,7 @@ function ofOne(object: MigratingPod, now: number): Finding {
     case 'Creating':
       return note(what, `Creating: ${reason}: ${message}`)
     case 'Suspending':
+    case 'Completed':
     case 'Suspended':
       return note(what, `${status.state}: ${suspended.reason}: ${suspended.message}`)
     case 'Running':
