@@ -27,7 +27,7 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
   const obstacle = obstacleTo(view)
   const told = set.type === 'ours' ? set.status : undefined
   const slot = told?.slots?.[0] ?? told?.retainedSlots?.[0]
-  const completion = before.completion ?? told?.completion
+  const completion = completionOf(view)
   const open = openMigration(view)
   const node = active === undefined ? undefined : active.node
   const activePod = completion?.pod ?? active?.name ?? before.activePod
@@ -51,6 +51,10 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
     conditions: conditionsOf(view, obstacle, now),
   }
 }
+
+/** Returns the end of its app with success; its set may be gone since. */
+const completionOf = ({ object, set }: MigratingPodView): MigratingPodStatus['completion'] =>
+  object.status?.completion ?? (set.type === 'ours' ? set.status?.completion : undefined)
 
 /** Reasons of takeovers for which the app itself was the cause. A node that was lost and a pod that was deleted are none. */
 const ownEnds: readonly string[] = ['Died', 'CrashLoop']
@@ -177,7 +181,13 @@ const repeated = [
 function conditionsOf(view: MigratingPodView, obstacle: Word | undefined, now: number): readonly Condition[] {
   const { object, set } = view
   const observedGeneration = object.metadata.generation ?? 0
-  const wanted = repeated.filter(type => type !== conditionTypes.suspended || object.spec.suspend === true)
+  const isDone = completionOf(view) !== undefined
+  const wanted = repeated.filter(
+    type =>
+      (type !== conditionTypes.suspended || object.spec.suspend === true) &&
+      // Nothing is saved of an app that has ended.
+      (type !== conditionTypes.checkpointReady || !isDone),
+  )
   const before = (object.status?.conditions ?? []).filter(({ type }) => wanted.some(each => each === type))
   const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
   return wanted.reduce<readonly Condition[]>((all, type) => {

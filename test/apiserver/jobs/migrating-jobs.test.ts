@@ -301,6 +301,13 @@ describe('the policies', () => {
     )
   })
 
+  it('MP-29: refuse a change that one pod cannot follow, and no other', async () => {
+    const ref = await create('changed', { suspend: true })
+    const patch = (body: object) => api.patch(jobs, ref, { type: 'merge', body })
+    await expect(patch({ spec: { parallelism: 2 } })).rejects.toThrow(jobRefusals.ParallelismNotOne)
+    await patch({ metadata: { annotations: { note: 'mine' } }, spec: { backoffLimit: 3 } })
+  })
+
   it('MP-29: leave all other Jobs alone, and so does the operator', async () => {
     const { managedBy: _, ...spec } = bodyOf('other', { parallelism: 2 }).spec
     await api.create(jobs, { ...bodyOf('other'), spec }, { namespace })
