@@ -9,9 +9,6 @@ export const jobManager = `${prefix}migrating-pod`
 /** On a Job: `checkpoint.interval` of its MigratingPod. */
 export const jobIntervalAnnotation = `${prefix}interval`
 
-/** On the MigratingPod of a Job: its name. The admission policies tell these from those of users by it. */
-export const jobLabel = `${prefix}job`
-
 /** On the MigratingPod of a Job: hash of the spec that the operator wrote last. */
 export const jobSpecAnnotation = `${prefix}job-spec`
 

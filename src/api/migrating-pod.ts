@@ -76,11 +76,11 @@ export interface MigratingPodStatus {
   readonly generation?: number
   readonly savedAt?: string
   readonly lastMove?: LastMove
-  /** How often its app has ended by itself and another pod has continued with its memory; absent: never. */
+  /** How often its app has ended by itself and was continued or started again; absent: never. */
   readonly failures?: number
-  /** Name of the pod in which that happened last. */
+  /** Name of the last pod from which another one had to continue for this reason. */
   readonly lastFailure?: string
-  /** How often the kubelet has started the app again in the pod that runs; absent: never. */
+  /** How often the app was started from an empty state in the pod that runs, because nothing of it was saved; absent: never. */
   readonly restarts?: number
   readonly completion?: Completion
   readonly conditions?: readonly Condition[]

@@ -16,8 +16,8 @@ export interface PodView extends Candidate {
   readonly stuck?: string
   /** How a container of a crash-looping or unready pod last ended, for display. */
   readonly lastEnd?: string
-  /** Its agent has reported its death, and the kubelet has not said how it ended. */
-  readonly endUntold?: true
+  /** Its agent has reported its death, and for this time after it, ms, the kubelet may say that it has ended with success. */
+  readonly endUntold?: number
   readonly templateHash: string | undefined
   /** Cost of its deletion, as an annotation from users or their programs states it; absent: 0. */
   readonly deletionCost?: number
@@ -53,6 +53,8 @@ export interface Snapshot extends SlotSnapshot {
   readonly failovers?: readonly LastFailover[]
   /** The work of the set is done: no other pod continues. */
   readonly completed?: Completion
+  /** That is not in the status yet, or not known: nothing is deleted or made until then. */
+  readonly isHeld?: true
   /** No pass has reported this set yet: all its pods are created by `strategy.init`. */
   readonly isNew: boolean
   /** States pulled from primaries; absent for sets that pull none. */

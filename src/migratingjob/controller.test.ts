@@ -52,6 +52,49 @@ describe('MP-29: a pass over a Job', () => {
     },
   )
 
+  it.each([0, 1, 2].flatMap(at => (['send', 'reply'] as const).map(when => [at, when] as const)))(
+    'of a failed Job that ends at write %i (%s) neither begins it anew nor forgets why',
+    async (at, when) => {
+      const { server, job, pod, pass } = scene()
+      await pass()
+      await pass()
+      const made = pod()
+      if (made === undefined) throw new Error('no MigratingPod')
+      server.replace(migratingPods, ref, { ...made, status: { activePod: 'sum-0', failures: 9 } }, 'status')
+      let calls = 0
+      const created: string[] = []
+      const fail = ({ verb }: MemoryCall) => {
+        if (verb === 'create') created.push(verb)
+        if (calls++ === at) throw new KubeError('Unavailable', 'the process has ended')
+      }
+      for (let n = 0; n < 6; n++) await pass({ [when]: fail }).catch(() => undefined)
+      expect(job().status).toMatchObject({ failed: 9, active: 0 })
+      expect(job().status?.conditions?.find(({ type }) => type === 'Failed')?.reason).toBe(
+        'BackoffLimitExceeded',
+      )
+      expect([pod(), created]).toEqual([undefined, []])
+    },
+  )
+
+  it('deletes the MigratingPod of a failed Job only once its status says why', async () => {
+    const { server, job, pod, pass } = scene()
+    await pass()
+    await pass()
+    const made = pod()
+    if (made === undefined) throw new Error('no MigratingPod')
+    server.replace(migratingPods, ref, { ...made, status: { activePod: 'sum-0', failures: 9 } }, 'status')
+    // Another client has written the Job meanwhile.
+    const conflict = ({ verb }: MemoryCall) => {
+      if (verb === 'update') throw new KubeError('Conflict', 'the object has been modified')
+    }
+    await expect(pass({ send: conflict })).rejects.toThrow('has been modified')
+    expect(pod()).toBeDefined()
+    await pass()
+    expect([pod() !== undefined, job().status?.conditions?.at(-1)?.type]).toEqual([true, 'FailureTarget'])
+    await pass()
+    expect(pod()).toBeUndefined()
+  })
+
   it('over what it has written writes nothing', async () => {
     const { server, pass } = scene()
     await pass()
@@ -88,7 +131,7 @@ describe('MP-29: a pass over a Job', () => {
     const refuse = ({ verb }: MemoryCall) => {
       if (verb === 'create') throw new KubeError('Forbidden', 'memory is not allowed in this namespace')
     }
-    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 10_000 })
+    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 1_000 })
     expect(job().status?.conditions).toMatchObject([
       { reason: 'Refused', message: expect.stringContaining('memory is not allowed') },
     ])

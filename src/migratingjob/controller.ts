@@ -19,9 +19,6 @@ export interface MigratingJobDeps {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** A refused write is tried again: a quota or the permission of the namespace may have been the reason, ms. */
-const refusedMs = 10_000
-
 /** Makes one pass over one Job: it keeps the MigratingPod of the Job, and reports what becomes of it as a Job controller does. */
 export async function reconcile(
   deps: MigratingJobDeps,
@@ -37,8 +34,7 @@ export async function reconcile(
   if (refused !== undefined) log.warn({ problem: refused }, 'the MigratingPod of the Job is refused')
   const { status, requeueAfterMs } = refused === undefined ? plan : planOf({ ...view, refused }, now)
   if (!isEqual(status, job.status ?? {})) await writeStatus(api, job, status, signal)
-  const times = [requeueAfterMs, refused === undefined ? undefined : refusedMs].filter(ms => ms !== undefined)
-  return times.length === 0 ? {} : { requeueAfterMs: Math.min(...times) }
+  return requeueAfterMs === undefined ? {} : { requeueAfterMs }
 }
 
 function podFactOf({ metadata: { uid } }: Job, pod: MigratingPod | undefined): PodFact {

@@ -76,18 +76,18 @@ describe('MP-29: the plan of a Job', () => {
     expect(late.status.completionTime).toBe('2030-01-01T00:00:55Z')
   })
 
-  it.each([
-    ['ends of the app that another pod continued', { failures: 2 }],
-    ['starts of the app in its first pod', { restarts: 2 }],
-    ['both', { failures: 1, restarts: 1 }],
-  ])('counts %s, and fails it above backoffLimit', (_, counts) => {
+  it('counts ends of the app, and fails it above backoffLimit: it says so first', () => {
     const before = { startTime: began, active: 1 }
+    // The failures include each start from an empty state.
+    const counts = { failures: 2, restarts: 1 }
     expect(plan(jobOf({ backoffLimit: 2 }, before), podOf({ ...ran, ...counts }))).toMatchObject({
       ...{ action: 'write', status: { failed: 2, active: 1 } },
     })
     const announced = plan(jobOf({ backoffLimit: 1 }, before), podOf({ ...ran, ...counts }))
-    expect(announced).toMatchObject({ action: 'delete', status: { failed: 2, active: 1 } })
+    expect(announced).toMatchObject({ action: 'keep', status: { failed: 2, active: 1 } })
     expect(truths(announced)).toEqual(['FailureTarget'])
+    const told = plan(jobOf({ backoffLimit: 1 }, announced.status), podOf({ ...ran, ...counts }))
+    expect(told).toEqual({ action: 'delete', status: announced.status })
     // The pod that ends with success from then on does not count any more.
     const still = plan(jobOf({ backoffLimit: 1 }, announced.status), podOf({ ...ran, completion }))
     expect(still.action).toBe('delete')
@@ -101,7 +101,7 @@ describe('MP-29: the plan of a Job', () => {
 
   it('never forgets a failure', () => {
     const before = { startTime: began, failed: 3 }
-    expect(plan(jobOf({}, before), podOf({ ...ran, restarts: 1 })).status.failed).toBe(3)
+    expect(plan(jobOf({}, before), podOf({ ...ran, failures: 1 })).status.failed).toBe(3)
   })
 
   it('fails it after its deadline, and waits for that', () => {
@@ -163,11 +163,34 @@ describe('MP-29: the plan of a Job', () => {
   ] as const)('fails one that the policy would have refused as %s', (code, spec) => {
     const job = jobOf(spec)
     expect(brokenJobRule(job)).toBe(code)
-    const failed = plan(job, { type: 'absent' })
+    const announced = plan(job, { type: 'absent' })
+    expect(announced).toMatchObject({ action: 'keep', status: { conditions: [{ type: 'FailureTarget' }] } })
+    const failed = plan({ ...job, status: announced.status }, { type: 'absent' })
     expect(failed.status.conditions).toMatchObject([
       { type: 'FailureTarget', reason: code },
       { type: 'Failed', reason: code, message: jobRefusals[code] },
     ])
     expect(failed.status.startTime).toBeDefined()
+  })
+
+  it.each([
+    ['runs', { startTime: began }, podOf(ran)],
+    ['is suspended, with its memory', {}, podOf({ ...ran, state: 'Suspended' })],
+    ['has a pod that its status does not tell of', {}, podOf(ran)],
+    ['waits for its pod to be made again', { startTime: began }, { type: 'absent' } as const],
+  ])('loses no memory by a change that comes while it %s', (_, status, pod) => {
+    const { action, status: next } = plan(jobOf({ parallelism: 0 }, status), pod)
+    expect(action).toBe('write')
+    expect(next.conditions?.map(({ type }) => type) ?? []).not.toContain('FailureTarget')
+    if (pod.type !== 'ours') return
+    const told = next.conditions?.find(({ type }) => type === jobPodReady)
+    expect(told).toMatchObject({ status: 'True', reason: 'ParallelismNotOne' })
+    expect(told?.message).toContain('continues as it is')
+  })
+
+  it('completes, whatever has been changed and however late it is', () => {
+    const spec = { parallelism: 0, activeDeadlineSeconds: 1, backoffLimit: 0 }
+    const done = plan(jobOf(spec, { startTime: began }), podOf({ ...ran, failures: 1, completion }))
+    expect(truths(done)).toContain('Complete')
   })
 })

@@ -1,6 +1,7 @@
 /** The next step of a Job whose pod moves. Pure: the facts and the time decide. The API server checks each step of the status. */
 import { brokenJobRule, jobPodReady, jobRefusals } from '../api/migrating-job.ts'
 import { conditionTypes } from '../api/reasons.ts'
+import { refusedPauseMs } from '../kube/conditions.ts'
 import type { Job } from '../kube/resources.ts'
 import type { JobPlan, JobView, PodAction } from './view.ts'
 
@@ -25,18 +26,34 @@ export function planOf(view: JobView, now: number): JobPlan {
   // The pod of a Job that has failed must not run on; that of a complete one stays for its logs.
   if (isFinishedJob(job)) return { action: isTrue(before, 'Failed') ? ending(view) : 'keep', status: before }
   const status = counted(view, now)
-  const failure = conditionIn(before, 'FailureTarget') ?? failureOf(view, status, now)
-  if (failure !== undefined) return failed(view, status, failure, now)
+  const announced = conditionIn(before, 'FailureTarget')
+  if (announced !== undefined) return failed(view, status, announced, now)
   if (pod.type === 'ours' && pod.pod.status?.completion !== undefined)
     return { action: 'keep', status: complete(status, pod.pod.status.completion.at, now) }
+  const failure = failureOf(view, status, now)
+  // The status comes first: an operator that starts after the deletion must find the reason, and not begin the Job again.
+  if (failure !== undefined)
+    return {
+      action: 'keep',
+      status: withCondition(status, { type: 'FailureTarget', status: 'True', ...failure }, now),
+    }
   const isKept = pod.type === 'taken' || pod.type === 'ending' || (pod.type === 'absent' && isSuspended(job))
-  const leftMs = untilDeadline(job, status, now)
+  const next = withPodReady(suspension(view, status, now), view, now)
+  const times = [untilDeadline(job, status, now), untilTried(view, next, now)].filter(ms => ms !== undefined)
   return {
     action: isKept ? 'keep' : 'write',
-    status: withPodReady(suspension(view, status, now), view, now),
-    ...(leftMs !== undefined && { requeueAfterMs: leftMs }),
+    status: next,
+    ...(times.length > 0 && { requeueAfterMs: Math.min(...times) }),
   }
 }
+
+const untilTried = ({ refused }: JobView, { conditions }: JobStatus, now: number): number | undefined =>
+  refused === undefined
+    ? undefined
+    : refusedPauseMs(
+        conditions?.find(({ type }) => type === jobPodReady),
+        now,
+      )
 
 const isSuspended = ({ spec }: Job): boolean => spec?.suspend === true
 
@@ -48,7 +65,7 @@ function counted({ job, pod }: JobView, now: number): JobStatus {
   const told = pod.type === 'ours' ? pod.pod.status : undefined
   const runs = told?.activePod !== undefined && told.state !== 'Suspended' && told.completion === undefined
   const ready = told?.conditions?.find(({ type }) => type === conditionTypes.ready)
-  const failures = (told?.failures ?? 0) + (told?.restarts ?? 0)
+  const failures = told?.failures ?? 0
   const isEnded = isSuspended(job) && !runs
   const started = startTime ?? timeOf(now)
   return {
@@ -61,10 +78,12 @@ function counted({ job, pod }: JobView, now: number): JobStatus {
   }
 }
 
-function failureOf({ job }: JobView, status: JobStatus, now: number): Word | undefined {
+function failureOf({ job, pod }: JobView, status: JobStatus, now: number): Word | undefined {
   const { backoffLimit = defaultBackoffLimit, activeDeadlineSeconds } = job.spec ?? {}
   const broken = brokenJobRule(job)
-  if (broken !== undefined) return { reason: broken, message: jobRefusals[broken] }
+  // A later change costs no memory: the pod continues as it is, and PodReady says what is wrong.
+  if (broken !== undefined && pod.type !== 'ours' && job.status?.startTime === undefined)
+    return { reason: broken, message: jobRefusals[broken] }
   if ((status.failed ?? 0) > backoffLimit)
     return { reason: 'BackoffLimitExceeded', message: 'Job has reached the specified backoff limit' }
   const leftMs = untilDeadline(job, status, now)
@@ -79,16 +98,12 @@ function untilDeadline({ spec }: Job, { startTime }: JobStatus, now: number): nu
   return Date.parse(startTime) + seconds * 1000 - now
 }
 
-/** The API server accepts the end of a Job only without pods, so it is announced first. */
-function failed(view: JobView, status: JobStatus, { reason, message }: Word, now: number): JobPlan {
-  const announced = withCondition(status, { type: 'FailureTarget', status: 'True', reason, message }, now)
-  if (view.pod.type === 'ours') return { action: 'delete', status: announced }
+/** The API server accepts the end of a Job only without pods. */
+function failed(view: JobView, status: JobStatus, word: Word, now: number): JobPlan {
+  if (view.pod.type === 'ours') return { action: 'delete', status }
   // A Job whose spec is refused has no time at which it was started.
-  const begun = { startTime: timeOf(now), ...announced, active: 0, ready: 0 }
-  return {
-    action: 'keep',
-    status: withCondition(begun, { type: 'Failed', status: 'True', reason, message }, now),
-  }
+  const begun = { startTime: timeOf(now), ...status, active: 0, ready: 0 }
+  return { action: 'keep', status: withCondition(begun, { type: 'Failed', status: 'True', ...word }, now) }
 }
 
 function complete(status: JobStatus, at: string, now: number): JobStatus {
@@ -117,7 +132,7 @@ function suspension({ job, pod }: JobView, status: JobStatus, now: number): JobS
   return withCondition(status, { type: 'Suspended', status: 'False', ...word }, now)
 }
 
-function withPodReady(status: JobStatus, { pod, refused }: JobView, now: number): JobStatus {
+function withPodReady(status: JobStatus, { job, pod, refused }: JobView, now: number): JobStatus {
   const type = jobPodReady
   const not = (reason: string, message: string) =>
     withCondition(status, { type, status: 'False', reason, message }, now)
@@ -129,11 +144,12 @@ function withPodReady(status: JobStatus, { pod, refused }: JobView, now: number)
       ? pod.pod.status?.conditions?.find(each => each.type === conditionTypes.ready)
       : undefined
   if (ready === undefined) return status
-  return withCondition(
-    status,
-    { type, status: ready.status, reason: ready.reason, message: ready.message },
-    now,
-  )
+  const broken = brokenJobRule(job)
+  const { reason, message } =
+    broken === undefined
+      ? ready
+      : { reason: broken, message: `${jobRefusals[broken]}; the pod continues as it is` }
+  return withCondition(status, { type, status: ready.status, reason, message }, now)
 }
 
 type NewCondition = Pick<JobCondition, 'type' | 'status' | 'reason' | 'message'>

@@ -1,7 +1,7 @@
 /** The MigratingPod that the operator keeps for a Job. */
 import { createHash } from 'node:crypto'
 import type { PodTemplate } from '../api/backuppodset.ts'
-import { jobIntervalAnnotation, jobLabel, jobSpecAnnotation } from '../api/migrating-job.ts'
+import { jobIntervalAnnotation, jobSpecAnnotation } from '../api/migrating-job.ts'
 import { type MigratingPod, type MigratingPodSpec, migratingPods } from '../api/migrating-pod.ts'
 import { ownerReference } from '../kube/owner.ts'
 import { apiVersionOf, type Job, jobs } from '../kube/resources.ts'
@@ -35,7 +35,6 @@ export const newPod = (job: Job, spec: MigratingPodSpec) => ({
   metadata: {
     name: job.metadata.name,
     namespace: job.metadata.namespace,
-    labels: { [jobLabel]: job.metadata.name },
     annotations: { [jobSpecAnnotation]: hashOf(spec) },
     ownerReferences: [ownerReference(jobs, job.metadata)],
   },
@@ -45,17 +44,13 @@ export const newPod = (job: Job, spec: MigratingPodSpec) => ({
 /** Returns the MigratingPod with this spec, to replace it; undefined if it was written with it. Fields that the Job does not decide stay. */
 export function updatedPod(pod: MigratingPod, spec: MigratingPodSpec): MigratingPod | undefined {
   const hash = hashOf(spec)
-  const { labels, annotations, ...metadata } = pod.metadata
+  const { annotations, ...metadata } = pod.metadata
   if (annotations?.[jobSpecAnnotation] === hash && (pod.spec.suspend === true) === spec.suspend)
     return undefined
   return {
     ...pod,
     ...{ apiVersion: apiVersionOf(migratingPods), kind: migratingPods.kind },
-    metadata: {
-      ...metadata,
-      labels: { ...labels, [jobLabel]: metadata.name },
-      annotations: { ...annotations, [jobSpecAnnotation]: hash },
-    },
+    metadata: { ...metadata, annotations: { ...annotations, [jobSpecAnnotation]: hash } },
     spec: { ...pod.spec, ...spec },
   }
 }

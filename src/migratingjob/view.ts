@@ -23,6 +23,6 @@ export type PodAction = 'write' | 'delete' | 'keep'
 export interface JobPlan {
   readonly action: PodAction
   readonly status: NonNullable<Job['status']>
-  /** Ms until the deadline of the Job. */
+  /** Ms until the deadline of the Job, the next try of a refused write, or the next step. */
   readonly requeueAfterMs?: number
 }

@@ -24,6 +24,7 @@ function scene() {
         objects: { get: () => server.find<MigratingPod>(migratingPods, ref) },
         sets: { get: set },
         pods: { by: () => [] },
+        leases: { by: () => [] },
         migrations: { by: () => [] },
         clock: systemClock,
       },
@@ -104,7 +105,7 @@ describe('MP-06: a pass', () => {
     const refuse = ({ verb }: MemoryCall) => {
       if (verb === 'create') throw new KubeError('Forbidden', 'memory is not allowed in this namespace')
     }
-    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 10_000 })
+    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 1_000 })
     expect(object().status?.state).toBe('Invalid')
     expect(object().status?.conditions?.[0]).toMatchObject({
       reason: 'SetRefused',

@@ -90,13 +90,30 @@ describe('MP-29: a MigratingPod whose app may end with success', () => {
     expect(second).toMatchObject({ failures: 2, lastFailure: 'web-1' })
   })
 
-  it.each(['NodeLost', 'PodDeleted', 'PodFinished'])('does not count the loss of a pod by %s', reason => {
-    const status = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', reason) }), now)
-    expect(status.failures).toBeUndefined()
-  })
+  it.each(['NodeLost', 'PodDeleted', 'PodFinished', 'Ended', 'Unready'])(
+    'does not count the loss of a pod by %s',
+    reason => {
+      const status = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', reason) }), now)
+      expect(status.failures).toBeUndefined()
+    },
+  )
 
-  it('tells how often its app was started anew in the pod that runs', () => {
-    expect(statusOf(view([pod('web-0', { restarts: 2 })], { before: ran }), now).restarts).toBe(2)
+  it('counts each new start of its app in the pod that has the slot once, also with a later loss of that pod', () => {
+    const next = (before: MigratingPodStatus, pods: readonly PodFacts[], told?: BackupPodSetStatus) =>
+      statusOf(view(pods, { before, ...(told && { told }) }), now)
+    const first = next(ran, [pod('web-0', { restarts: 2 })])
+    expect(first).toMatchObject({ failures: 2, restarts: 2 })
+    const same = next(first, [pod('web-0', { restarts: 2 })])
+    expect(same).toEqual(first)
+    // Another pod has the slot, or that is not known.
+    const moved = next(same, [pod('web-0')])
+    expect(moved).toMatchObject({ failures: 2, restarts: 2 })
+    const back = next(moved, [pod('web-0', { restarts: 3 })])
+    expect(back).toMatchObject({ failures: 3, restarts: 3 })
+    const other = next(back, [pod('web-1')], lost('web-0', 'Died'))
+    expect(other).toMatchObject({ failures: 4, lastFailure: 'web-0' })
+    expect(other.restarts).toBeUndefined()
+    expect(next(other, [pod('web-1', { restarts: 1 })], lost('web-0', 'Died')).failures).toBe(5)
   })
 })
 

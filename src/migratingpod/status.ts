@@ -45,8 +45,7 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
     ...(slot?.generation !== undefined && { generation: slot.generation }),
     ...(slot?.savedAt !== undefined && { savedAt: slot.savedAt }),
     ...(lastMove && { lastMove }),
-    ...failuresOf(view),
-    ...(active?.restarts !== undefined && { restarts: active.restarts }),
+    ...failuresOf(view, active),
     ...(completion && { completion }),
     conditions: conditionsOf(view, obstacle, now),
   }
@@ -56,16 +55,30 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
 const completionOf = ({ object, set }: MigratingPodView): MigratingPodStatus['completion'] =>
   object.status?.completion ?? (set.type === 'ours' ? set.status?.completion : undefined)
 
-/** Reasons of takeovers for which the app itself was the cause. A node that was lost and a pod that was deleted are none. */
+/**
+ * Reasons of takeovers for which the app itself was the cause. A node that was lost, a pod that was deleted and an app that its agent has
+ * ended are none.
+ */
 const ownEnds: readonly string[] = ['Died', 'CrashLoop']
 
-/** Counts each pod once whose app has ended by itself. */
-function failuresOf({ object, set }: MigratingPodView): Pick<MigratingPodStatus, 'failures' | 'lastFailure'> {
-  const { failures = 0, lastFailure } = object.status ?? {}
+/** Counts each pod once from which another one had to continue, and each new start of the app in the pod that has the slot. */
+function failuresOf(
+  { object, set }: MigratingPodView,
+  active: PodFacts | undefined,
+): Pick<MigratingPodStatus, 'failures' | 'lastFailure' | 'restarts'> {
+  const { failures: counted = 0, lastFailure: before, activePod, restarts: known = 0 } = object.status ?? {}
   const last = set.type === 'ours' ? set.status?.lastFailover : undefined
-  if (last !== undefined && ownEnds.includes(last.reason) && last.from !== lastFailure)
-    return { failures: failures + 1, lastFailure: last.from }
-  return lastFailure === undefined ? {} : { failures, lastFailure }
+  const isNew = last !== undefined && ownEnds.includes(last.reason) && last.from !== before
+  const lastFailure = isNew ? last.from : before
+  const seen = active === undefined || active.name === activePod ? known : 0
+  // While it is not known who has the slot, what was counted stays.
+  const restarts = Math.max(seen, active?.restarts ?? 0)
+  const failures = counted + (isNew ? 1 : 0) + restarts - seen
+  return {
+    ...(failures > 0 && { failures }),
+    ...(lastFailure !== undefined && { lastFailure }),
+    ...(restarts > 0 && { restarts }),
+  }
 }
 
 function obstacleTo({ object, set, pods, refused }: MigratingPodView): Word | undefined {

@@ -192,11 +192,11 @@ function leadDrains(
 /** Adds the controller of MigratingPods, which keeps a set for each. @returns their cache. */
 function leadMigratingPods(
   manager: Manager,
-  { stores: { sets, pods, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
+  { stores: { sets, pods, leases, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
 ): Cache<MigratingPod> {
   // Without the kind, or the right to see it, only sets that users write are managed.
   const migratingPods = manager.cache(migratingPodResource, { awaited: 'not' })
-  const deps = { objects: migratingPods, sets, pods, migrations, clock: manager.clock }
+  const deps = { objects: migratingPods, sets, pods, leases, migrations, clock: manager.clock }
   createMigratingPodMetrics(manager.metrics.registry, () => (leads(manager) ? migratingPods.list() : []))
   const isOne = (key: string) => migratingPods.get(key) !== undefined
   manager.controller({
@@ -206,6 +206,7 @@ function leadMigratingPods(
       // Its set, and one of another owner that is in its way.
       watch(sets, ({ object }) => [keyOf(object)].filter(isOne)),
       watch(pods, ({ object }) => setsNamedBy(object).filter(isOne)),
+      watch(leases, ({ object }) => setsNamedBy(object).filter(isOne)),
       watch(migrations, ({ object }) => movingSetIndex[byMovingSet](object).filter(isOne)),
     ],
     reconcile: (key, context) => reconcileMigratingPod(deps, key, context),

@@ -88,6 +88,14 @@ export const refusedTemplates = (
   ),
 ]
 
+/** `OnFailure` is for a pod with one container without livenessProbe, if also this condition of its kind holds. */
+export const restartPolicyRule = (condition: string): Schema =>
+  specRule(
+    'RestartPolicyNotAlways',
+    `!has(${pod}.restartPolicy) || ${pod}.restartPolicy == 'Always' || ` +
+      `(${condition} && size(${pod}.containers) == 1 && !has(${pod}.containers[0].livenessProbe))`,
+  )
+
 /** Rules of `checkpoint` and `failover` that hold for every kind with these fields. */
 export const checkpointRules = (): readonly Schema[] => [
   specRule(

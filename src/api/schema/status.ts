@@ -129,7 +129,9 @@ const failover = (description: string) =>
       slot: count('Number of the slot that lost its primary.'),
       from: text('Name of the lost primary.'),
       to: text('Name of its successor.'),
-      reason: text('PodDeleted, PodFinished, Died, NodeLost, Unready or CrashLoop.'),
+      reason: text(
+        'PodDeleted, PodFinished, Died (its app has ended), Ended (its app was ended by its agent, or by a restart of its node), NodeLost, Unready or CrashLoop.',
+      ),
       seconds: {
         description:
           "Seconds from the operator's detection of the loss to the accepted write that put the successor on stage.",

@@ -208,7 +208,7 @@ function podSchema(): Schema {
       ephemeralContainers: refusedObjects('they can only be added to a running pod, by kubectl debug.'),
       restartPolicy: described(
         'restartPolicy',
-        'Always, which is also the default, or OnFailure for one primary with checkpoint and without backups: once all its containers have ended with success, nothing continues. Never is refused.',
+        'Always, which is also the default, or OnFailure for one primary without backups, with checkpoint and one container without livenessProbe: once that has ended with success, nothing continues. Never is refused.',
       ),
       schedulerName: described(
         'schedulerName',

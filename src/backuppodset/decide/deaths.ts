@@ -23,15 +23,16 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     // A pod that began a new incarnation of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
-    const died = { pod, reason: 'Died', mayServe: false } as const
+    const isUntold = isUntoldDeath(s, slot, pod)
+    const reason = isUntold || pod.stage?.ended ? 'Ended' : 'Died'
+    const died = { pod, reason, mayServe: false } as const
     if (usedHeirOf(slot) !== undefined) return [died]
     if (untilEndTold(s, pod) > 0) return []
     const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
-    const isUntold = isUntoldDeath(s, slot, pod)
     if (pod.stage?.died || isEmpty || (isUntold && slot?.remains !== true)) return [died]
     if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost', mayServe: false }]
-    const reason = failing(s, slot, pod)
-    return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason, mayServe: true }]
+    const why = failing(s, slot, pod)
+    return why === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason: why, mayServe: true }]
   })
 }
 
@@ -39,9 +40,9 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
  * Returns the ms for which a death does not count yet, because the app may have ended with success: the kubelet tells it a second
  * or so after the agent.
  */
-function untilEndTold(s: Snapshot, { endUntold, unreadySince }: PodView): number {
-  if (endUntold !== true || unreadySince === undefined || !mayComplete(s.set)) return 0
-  return unreadySince + tellingMs - s.now
+export function untilEndTold(s: Snapshot, { endUntold, unreadySince }: PodView): number {
+  if (endUntold === undefined || unreadySince === undefined || !mayComplete(s.set)) return 0
+  return unreadySince + endUntold - s.now
 }
 
 /** Returns the slots whose primaries another pod is to replace, and no agent can stop. */
@@ -62,7 +63,7 @@ export const unwanted = (
 
 /** Returns why a primary is to be replaced that may still serve. */
 const failing = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): LossReason | undefined =>
-  isUntoldDeath(s, slot, pod) ? 'Died' : failureOf(s, pod)
+  isUntoldDeath(s, slot, pod) ? 'Ended' : failureOf(s, pod)
 
 /** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000

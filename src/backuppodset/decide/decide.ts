@@ -32,6 +32,8 @@ import { untilDeparture } from './vacancies.ts'
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return paused(observed)
+  // The memory goes only once the status says that the work is done: an operator that ends here must not let it begin again.
+  if (observed.isHeld) return { ...paused(observed), requeueAfterMs: heldMs }
   const s = withSuspension(withErrands(withCompletion(observed)))
   const tiers: Tier[] = [
     {
@@ -77,6 +79,9 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     ),
   }
 }
+
+/** Until the next look whether the status says that the work is done, ms. */
+const heldMs = 1_000
 
 /** No pod is created, converted or deleted. But fences are maintained, so that no primary stays stopped or loses its voters. */
 function paused(s: Snapshot): Plan {

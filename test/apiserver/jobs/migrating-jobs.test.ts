@@ -9,7 +9,7 @@ import { run } from '../../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../../playground/control-plane.ts'
 import { labels } from '../../../src/api/labels.ts'
 import { memoryAllowed } from '../../../src/api/memory-permission.ts'
-import { jobIntervalAnnotation, jobLabel, jobManager, jobRefusals } from '../../../src/api/migrating-job.ts'
+import { jobIntervalAnnotation, jobManager, jobRefusals } from '../../../src/api/migrating-job.ts'
 import { migratingPods } from '../../../src/api/migrating-pod.ts'
 import { migrations } from '../../../src/api/migration.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
@@ -336,28 +336,86 @@ describe('the policies', () => {
     expect(await eventually(asAnn)).toContain('created')
   })
 
-  it('MP-29: give a stolen token of the operator no MigratingPod but that of a Job', async () => {
+  it('MP-29: leave the Jobs of a CronJob to its controller, whatever its name', async () => {
+    const file = join(scratch, 'of-cronjob.json')
+    await writeFile(file, JSON.stringify(bodyOf('of-cronjob', { parallelism: 2 })))
+    const as = (user: string) => {
+      const who = [`--as=${user}`, '--as-group=system:masters']
+      return kubectl(...who, '-n', namespace, 'create', '--dry-run=server', '-f', file).catch(String)
+    }
+    expect(await as('system:serviceaccount:kube-system:cronjob-controller')).toContain('created')
+    expect(await as('system:kube-controller-manager')).toContain('created')
+    expect(await as('system:kube-scheduler')).toContain(jobRefusals.ParallelismNotOne)
+  })
+
+  it('MP-29: refuse a MigratingPod that ends with several containers, or with a livenessProbe', async () => {
+    const created = (name: string, ...containers: object[]) => {
+      const spec = { template: { spec: { restartPolicy: 'OnFailure', containers } } }
+      return api.create(migratingPods, { ...kind, metadata: { name }, spec }, { namespace })
+    }
+    const livenessProbe = { tcpSocket: { port: 80 } }
+    await expect(created('two', container, { ...container, name: 'b' })).rejects.toThrow(/one container/)
+    await expect(created('probed', { ...container, livenessProbe })).rejects.toThrow(/livenessProbe/)
+    await created('one', container)
+    await api.delete(migratingPods, { namespace, name: 'one' })
+  })
+
+  it('MP-29: give a stolen token of the operator no MigratingPod but that of a Job, and where memory is allowed', async () => {
     const ref = await create('guarded')
     await saved(ref, 'guarded-0')
     const own = await api.get(migratingPods, ref)
     const { name: _, uid: __, resourceVersion: ___, ...metadata } = own.metadata
-    const made = (name: string, more: object = {}) =>
+    const made = (name: string, more: object = {}, where = namespace) =>
       thief.create(
         migratingPods,
         { ...kind, metadata: { ...metadata, name, ...more }, spec: own.spec },
-        { namespace },
+        { namespace: where },
       )
-    await expect(made('free', { labels: {} })).rejects.toThrow(/no MigratingPod but those of Jobs/)
-    await expect(made('free', { labels: { [jobLabel]: 'free' } })).rejects.toThrow(/those of Jobs/)
-    const other = { ...own.spec.template, spec: { containers: [{ name: 'app', image: 'evil' }] } }
-    const changed = { ...own, ...kind, spec: { ...own.spec, template: other } }
-    await expect(thief.replace(migratingPods, ref, changed)).rejects.toThrow(/must have its template/)
+    await expect(made('free', { ownerReferences: [] })).rejects.toThrow(/no MigratingPod but those of Jobs/)
+    await expect(made('free')).rejects.toThrow(/those of Jobs/)
+    const taken = { ...own, ...kind, metadata: { ...own.metadata, ownerReferences: [] } }
+    await expect(thief.replace(migratingPods, ref, taken)).rejects.toThrow(/those of Jobs/)
+    await expect(thief.delete(migratingPods, ref)).rejects.toThrow(/only with its uid/)
     const template = { spec: { containers: [container] } }
-    await api.create(
-      migratingPods,
-      { ...kind, metadata: { name: 'users' }, spec: { template } },
-      { namespace },
-    )
+    const users = { ...kind, metadata: { name: 'users' }, spec: { template } }
+    await api.create(migratingPods, users, { namespace })
     await expect(thief.delete(migratingPods, { namespace, name: 'users' })).rejects.toThrow(/those of Jobs/)
+
+    const other = 'unlabelled'
+    await api.create(namespaces, { metadata: { name: other } })
+    await expect(made('guarded', {}, other)).rejects.toThrow(/memory is not allowed/)
+    // As deploy/memory-everywhere does: users need no label then, and the operator still does.
+    const memory = ['validatingadmissionpolicybinding', 'understudy-memory']
+    const binding = await kubectl('get', ...memory, '-o', 'json')
+    await kubectl('delete', ...memory)
+    await eventually(() => api.create(migratingPods, users, { namespace: other }))
+    await expect(made('guarded', {}, other)).rejects.toThrow(/not allowed for Jobs in this namespace/)
+    const file = join(scratch, 'binding.json')
+    const { metadata: given, ...body } = JSON.parse(binding)
+    await writeFile(file, JSON.stringify({ ...body, metadata: { name: given.name } }))
+    await kubectl('create', '-f', file)
+  })
+
+  it('MP-29: keep no MigratingPod of a Job from the operator whose labels a user has changed', async () => {
+    const ref = await create('marked', { backoffLimit: 0 })
+    await saved(ref, 'marked-0')
+    await api.patch(migratingPods, ref, { type: 'merge', body: { metadata: { labels: null } } })
+    await agents.declareDead('marked-0')
+    await eventually(async () => expect(await trueConditions(ref)).toContain('Failed'))
+    expect(await isGone(api.get(migratingPods, ref))).toBe(true)
+  })
+
+  it('MP-29: that were removed and applied again still let the operator make MigratingPods', async () => {
+    const file = join(project, 'deploy/migrating-jobs/admission.yaml')
+    await kubectl('delete', '-f', file)
+    await kubectl('apply', '-f', file)
+    const body = join(scratch, 'refused.json')
+    await writeFile(body, JSON.stringify(bodyOf('refused', { parallelism: 2 })))
+    await eventually(async () =>
+      expect(
+        await kubectl('-n', namespace, 'create', '--dry-run=server', '-f', body).catch(String),
+      ).toContain(jobRefusals.ParallelismNotOne),
+    )
+    await saved(await create('anew'), 'anew-0')
   })
 })

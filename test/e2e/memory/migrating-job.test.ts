@@ -9,7 +9,7 @@ import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { podNamed, saved } from '../lib/migrating-pods.ts'
 import { createWorld, restartsOf, system } from '../lib/world.ts'
 
-const [rights, policies] = ['rbac', 'admission'].map(name => `${project}/deploy/migrating-jobs/${name}.yaml`)
+const files = ['rbac', 'admission'].map(name => `${project}/deploy/migrating-jobs/${name}.yaml`)
 const args = '/spec/template/spec/containers/0/args'
 const patched = async (patch: object) => {
   const operator = ['-n', system, 'deployment/understudy-operator'] as const
@@ -30,7 +30,7 @@ print('end', n, flush=True)
 
 describe.skipIf(needsNodes())('a Job that this operator manages', () => {
   beforeAll(async () => {
-    for (const file of [rights, policies]) await kubectl('apply', '-f', file ?? '')
+    for (const file of files) await kubectl('apply', '-f', file)
     await patched({ op: 'add', path: `${args}/-`, value: '--migrating-jobs' })
   })
   afterAll(async () => {
@@ -39,8 +39,7 @@ describe.skipIf(needsNodes())('a Job that this operator manages', () => {
     const before: readonly string[] = spec.template.spec.containers[0].args
     const value = before.filter(each => each !== '--migrating-jobs')
     await patched({ op: 'replace', path: args, value })
-    // The policies stay: after their removal, an API server never finds their parameters again (ADR 142).
-    await kubectl('delete', '-f', rights ?? '')
+    for (const file of files) await kubectl('delete', '-f', file)
   })
 
   it('MP-29: survives a drain with its memory, and is complete with one success and no failure', async () => {
