@@ -368,7 +368,7 @@ describe('the policies', () => {
     const made = (name: string, more: object = {}, where = namespace) =>
       thief.create(
         migratingPods,
-        { ...kind, metadata: { ...metadata, name, ...more }, spec: own.spec },
+        { ...kind, metadata: { ...metadata, namespace: where, name, ...more }, spec: own.spec },
         { namespace: where },
       )
     await expect(made('free', { ownerReferences: [] })).rejects.toThrow(/no MigratingPod but those of Jobs/)
