@@ -334,6 +334,13 @@ export interface Summary {
   readonly coldbackups: string
 }
 
+/** The end of a primary with success. */
+export interface Completion {
+  readonly pod: string
+  /** RFC 3339. */
+  readonly at: string
+}
+
 export interface BackupPodSetStatus extends RetainedSlots {
   readonly observedGeneration?: number
   readonly replicas?: number
@@ -350,6 +357,8 @@ export interface BackupPodSetStatus extends RetainedSlots {
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
   readonly lastTransition?: LastTransition
+  /** Only with restartPolicy OnFailure: the app has ended with success, and nothing continues. */
+  readonly completion?: Completion
   readonly lastFailover?: LastFailover
   /** Newest first. */
   readonly failovers?: readonly LastFailover[]

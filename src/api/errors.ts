@@ -44,7 +44,7 @@ export const refusals = Object.freeze({
   ),
   RestartPolicyNotAlways: refuse(
     'spec.template.spec.restartPolicy',
-    'set template.spec.restartPolicy to Always or remove it: backups must keep running until they are needed',
+    'set template.spec.restartPolicy to Always or remove it: backups must keep running until they are needed. OnFailure is for one primary without backups, with checkpoint and one container without livenessProbe; Never for none',
   ),
   LabelTypeReserved: refuse(
     'spec.template.metadata.labels',

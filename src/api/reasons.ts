@@ -25,6 +25,8 @@ export const reasons = {
   /** Pods have failed to start for so long that waiting for them is pointless. */
   progressDeadlineExceeded: 'ProgressDeadlineExceeded',
   settled: 'Settled',
+  /** The app has ended with success, and its work is done. */
+  completed: 'Completed',
   paused: 'Paused',
   /** The pods of a suspended set have ended, and its memory is kept. */
   suspended: 'Suspended',

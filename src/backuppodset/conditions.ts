@@ -1,5 +1,5 @@
 /** The conditions of a set: one function for each. */
-import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import type { BackupPodSetStatus, Completion } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
@@ -27,8 +27,8 @@ export function conditionsOf(
   const cloned = clonedOf(set, facts)
   const progress = progressOf(set, status, facts, overdueWord(cloned, facts, progressDeadlineMs))
   const wanted: readonly Wanted[] = [
-    readyOf(set, progress),
-    progressingOf(set, progress),
+    readyOf(set, progress, facts),
+    progressingOf(set, progress, facts),
     degradedOf(facts, progress.waiting),
     pausedOf(set),
     ...suspendedOf(set, facts),
@@ -113,8 +113,14 @@ function isComplete(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
 
 const isReady = ({ inPlace, rolling }: Progress): boolean => inPlace && !rolling
 
-function readyOf(set: ParsedSet, progress: Progress): Wanted {
+const completedWord = ({ pod, at }: Completion): UpdateWord => ({
+  reason: reasons.completed,
+  message: `${pod} ended with success at ${at}: no other pod continues`,
+})
+
+function readyOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): Wanted {
   const type = conditionTypes.ready
+  if (completed) return { type, status: 'False', ...completedWord(completed) }
   if (set.suspended)
     return { type, status: 'False', reason: reasons.suspended, message: 'spec.suspend is true' }
   const { numbers, outdated } = progress
@@ -124,8 +130,9 @@ function readyOf(set: ParsedSet, progress: Progress): Wanted {
     : { type, status: 'False', reason: reasons.podsMissing, message: numbers }
 }
 
-function progressingOf(set: ParsedSet, progress: Progress): Wanted {
+function progressingOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): Wanted {
   const type = conditionTypes.progressing
+  if (completed) return { type, status: 'False', ...completedWord(completed) }
   const { inPlace, rolling, stalled, waiting, isOverdue, numbers, outdated } = progress
   if (set.paused) return { type, status: 'False', reason: reasons.paused, message: 'paused by spec.paused' }
   if (set.suspended)
@@ -246,8 +253,9 @@ function keptWord({ memory }: PassFacts): Pick<Wanted, 'reason' | 'message'> {
 function checkpointReadyOf(
   set: ParsedSet,
   status: BackupPodSetStatus,
-  { memory, pulled, pods, monotonicNow = 0 }: PassFacts,
+  { memory, pulled, pods, monotonicNow = 0, completed }: PassFacts,
 ): readonly Wanted[] {
+  if (completed) return []
   const type = conditionTypes.checkpointReady
   const slots = status.slots ?? []
   const times = { monotonicNow, intervalMs: set.memory?.intervalMs ?? 0, isPaused: set.paused }

@@ -25,6 +25,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (run `kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
   [reasons.paused]: 'set spec.paused to false to resume repairs',
+  [reasons.completed]: 'no action needed: delete it once you need neither its pod nor its logs',
   [reasons.suspended]: 'set spec.suspend to false to resume it, with its memory',
   [reasons.suspending]: 'no action needed: the pods are ending',
   [reasons.saving]: 'no action needed: it takes as long as a handover',

@@ -31,7 +31,7 @@ import { gatePort } from '../gate.ts'
 import { portName, serviceName } from '../service-rules.ts'
 import { choice, count, durationPattern, flag, integer, list, object, type SchemaOf, text } from './build.ts'
 import { httpSource } from './http-source.ts'
-import { memoryRules } from './memory-rules.ts'
+import { keepsMemory, memoryRules, restartPolicyRule } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { specRule } from './spec-rule.ts'
 import { templateSchema } from './template.ts'
@@ -347,6 +347,9 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           'GatePortTaken',
           "self.gatePosition != 'Last' || self.coldBackups == 0 || !has(self.template.spec.initContainers) || " +
             `self.template.spec.initContainers.all(container, !has(container.ports) || container.ports.all(port, port.containerPort != ${gatePort}))`,
+        ),
+        restartPolicyRule(
+          `${keepsMemory} && self.replicas == 1 && self.hotBackups == 0 && self.coldBackups == 0`,
         ),
         ...memoryRules(),
         ...serviceRules(),

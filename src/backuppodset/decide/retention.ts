@@ -68,6 +68,8 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
 /** Marks or forgets slots that no primary holds and for which the set has no place. */
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
+    // Its work is done: nothing continues with its memory.
+    if (s.completed !== undefined) return [forget(s, slot)]
     // Nothing ends by time alone. A slot whose memory is gone stays, too: the status says so, and it starts from an empty state when the set resumes.
     if (s.set.suspended && !isRetained(slot) && !isNeverSaved(slot))
       return mayBeginAnew(slot) ? [suspend(s, slot)] : []
@@ -164,13 +166,18 @@ function forget(s: Snapshot, slot: SlotMemory, because?: string): Action {
   }
   const why = isGone(slot)
     ? 'no node has its memory'
-    : isRetained(slot)
-      ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is now deleted`
-      : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
+    : s.completed !== undefined
+      ? `its work is done, so its memory${generationOf(slot)} is deleted`
+      : isRetained(slot)
+        ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is now deleted`
+        : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
   return {
     ...{ type: 'deleteSlot', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },
-    told: { type: isGone(slot) || isRetained(slot) ? 'Normal' : 'Warning', note },
+    told: {
+      type: isGone(slot) || isRetained(slot) || s.completed !== undefined ? 'Normal' : 'Warning',
+      note,
+    },
   }
 }
 

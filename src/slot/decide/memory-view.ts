@@ -26,6 +26,8 @@ export interface StageView {
   readonly errandOver?: boolean
   /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */
   readonly died: boolean
+  /** Its agent has ended that app, or has not seen how it ended. */
+  readonly ended?: true
   /** How often the kubelet has restarted those of its containers whose memory is saved. */
   readonly restarts: number
   /** The ids of its running containers, in the form of `containerIdsOf`. */
