@@ -27,6 +27,7 @@ const files = [
   ['operator/rbac/users.yaml', ''],
   ['pod-migration-jobs/rbac.yaml', 'understudy-system'],
   ['job-reservations/rbac.yaml', ''],
+  ['job-preemptions/rbac.yaml', ''],
   ['agent/rbac.yaml', ''],
   ['agent/generations-key.yaml', 'understudy-agents'],
 ] as const

@@ -9,6 +9,7 @@ import { statusAfter } from '../decide/word.ts'
 import { deleteOptionsOf, evict, finalCodes, shorten, withdraw } from './evict.ts'
 import type { Performer } from './performer.ts'
 import { NoReservation } from './placed.ts'
+import { preempt } from './preempt.ts'
 import {
   adopt,
   createReservation,
@@ -73,6 +74,14 @@ async function write(
       return
     case 'adopt':
       await orFail(adopt(api, action, deleteOptionsOf(action.view, args), signal), action, performer, signal)
+      return
+    case 'preempt':
+      await orFail(
+        preempt(api, action, deleteOptionsOf(action.view, args), signal),
+        action,
+        performer,
+        signal,
+      )
       return
     case 'shorten':
       await shorten(api, action, deleteOptionsOf(action.view, args), signal)

@@ -10,6 +10,7 @@ import {
 import { isEqual } from '../../kube/equal.ts'
 import { arbitrate, disruptionBudgetsOf, placeOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
+import { gatesOf } from './gate.ts'
 import { callOff, live } from './live.ts'
 import {
   decideReservations,
@@ -18,7 +19,7 @@ import {
   reservationKeyOf,
 } from './reservation.ts'
 import { giveUp, reservationFirst } from './reservation-first.ts'
-import type { Action, JobView } from './view.ts'
+import type { Action, Gate, JobView } from './view.ts'
 import { failed, statusAfter, type Word, waits } from './word.ts'
 import type { RunningJob, WaitingJob, World } from './world.ts'
 
@@ -52,7 +53,9 @@ export interface Surroundings {
   readonly tokens: number
 }
 
-export function decide(views: readonly JobView[], surroundings: Surroundings): Plan {
+export function decide(views: readonly JobView[], given: Surroundings): Plan {
+  const gates = gatesOf(given.reservations ?? [], given.world, preemptionNodes(views))
+  const surroundings = { ...given, gates }
   const { config, now } = surroundings
   const { verdicts, order } = judged(views, surroundings)
   const place = (view: JobView) => order.get(view.key) ?? Number.POSITIVE_INFINITY
@@ -85,10 +88,22 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
   }
 }
 
+/** The nodes on which pods give way to the pods of Reservations, by their keys. */
+const preemptionNodes = (views: readonly JobView[]): ReadonlyMap<string, string> =>
+  new Map(
+    views.flatMap(({ status, reservation }) =>
+      status.phase === 'Running' && status.preemptionNodeName !== undefined && reservation.type === 'present'
+        ? [[reservationKeyOf(reservation.resource, reservation.name), status.preemptionNodeName] as const]
+        : [],
+    ),
+  )
+
+type Gated = Surroundings & { readonly gates: ReadonlyMap<string, Gate> }
+
 /** A reservation gets no pod before its job refers to it, nor while it is given up. */
 function reservationPlan(
   actions: readonly Action[],
-  { reservations = [], config, now }: Surroundings,
+  { reservations = [], config, gates, now }: Gated,
 ): ReservationPlan {
   const held = actions.flatMap(action =>
     action.type === 'referTo' || action.type === 'deleteReservation'
@@ -96,7 +111,7 @@ function reservationPlan(
       : [],
   )
   const isHeld = !config.ok || !config.args.isEnabled || config.args.dryRun
-  return decideReservations(reservations, { held: new Set(held), isHeld, now })
+  return decideReservations(reservations, { held: new Set(held), isHeld, gates, now })
 }
 
 const isWaiting = ({ status: { phase } }: JobView): boolean => phase === undefined || phase === 'Pending'
@@ -140,14 +155,15 @@ function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): rea
   return [{ key, name, createdAt, place: { uid, namespace, node, workload }, disruptionBudgets }]
 }
 
-function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Surroundings): Word {
+function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Gated): Word {
   const { config, now } = surroundings
   const { parsed, status } = view
   // The configuration may have the mode that the job lacks.
   if (!config.ok && !isRunning(view) && !(parsed.ok && parsed.job.isAborted))
     return waits('InvalidConfiguration', config.message)
   if (!parsed.ok) return failed(parsed.code, parsed.message)
-  const { job } = parsed
+  // No pod gives way to a job that has given up.
+  const job = view.preemptor?.hasGivenUp === true ? { ...parsed.job, isAborted: true } : parsed.job
   if (!isRunning(view)) return toBegin(job, verdict, config)
   if (status.source === undefined)
     return waits('Arbitrating', 'the job is judged again: its status names no pod')

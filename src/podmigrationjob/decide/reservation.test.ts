@@ -18,12 +18,13 @@ function viewWith(over: Partial<ReservationView> = {}, spec: object = {}): Reser
   return {
     ...{ resource: reservations, key: 'g/room', name: 'room', uid: 'room-uid', resourceVersion: '3' },
     ...{ generation: 1, parsed, status: {}, pod: undefined, absentForMs: 60_000 },
+    mayPreempt: false,
     ...over,
   }
 }
 
 const planOf = (view: ReservationView, hold: Partial<Hold> = {}) => {
-  const plan = decideReservations([view], { held: new Set(), isHeld: false, now, ...hold })
+  const plan = decideReservations([view], { held: new Set(), isHeld: false, gates: new Map(), now, ...hold })
   const [written] = plan.statuses
   const ready = written?.status.conditions?.find(({ type }) => type === 'Ready')
   return { phase: written?.status.phase, reason: ready?.reason, acts: plan.actions.map(({ type }) => type) }

@@ -11,7 +11,7 @@ import { isEqual } from '../../kube/equal.ts'
 import { cutTo } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resources.ts'
 import { settlesMs } from './arbitrate.ts'
-import type { ReservedPod } from './view.ts'
+import type { Gate, ReservedPod } from './view.ts'
 
 export interface ReservationView {
   /** Koordinator's kind or ours. */
@@ -28,6 +28,8 @@ export interface ReservationView {
   readonly pod: ReservedPod | 'foreign' | undefined
   /** For how long the caches have shown no such pod, ms. */
   readonly absentForMs: number
+  /** The scheduler might remove other pods for a pod that is not created yet: a pod that runs has a lower priority. */
+  readonly mayPreempt: boolean
 }
 
 export const reservationKeyOf = ({ group }: Pick<Resource<Reservation>, 'group'>, name: string): string =>
@@ -35,7 +37,14 @@ export const reservationKeyOf = ({ group }: Pick<Resource<Reservation>, 'group'>
 
 /** An act for a Reservation. Its own existence announces it. */
 export type ReservationAction =
-  | { readonly type: 'createPod'; readonly view: ReservationView }
+  | { readonly type: 'createPod'; readonly view: ReservationView; readonly isGated: boolean }
+  | {
+      readonly type: 'nominate'
+      readonly view: ReservationView
+      readonly pod: ReservedPod
+      readonly node: string
+    }
+  | { readonly type: 'openGate'; readonly view: ReservationView; readonly pod: ReservedPod }
   | { readonly type: 'deletePod'; readonly view: ReservationView; readonly pod: ReservedPod }
 
 export interface ReservationPlan {
@@ -50,6 +59,8 @@ export interface Hold {
   readonly held: ReadonlySet<string>
   /** No reservation gets a pod now. */
   readonly isHeld: boolean
+  /** Gates of the pods of Reservations, by the key of the Reservation. */
+  readonly gates: ReadonlyMap<string, Gate>
   /** Wall clock, ms since the epoch. */
   readonly now: number
 }
@@ -94,7 +105,7 @@ export const failedReservation = (reason: string, message: string): Word => ({
   ...{ phase: 'Failed', reason, message, isScheduled: false, isReady: false },
 })
 
-function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
+function wordOf(view: ReservationView, { held, isHeld, gates, now }: Hold): Word {
   const { parsed, pod, status, key } = view
   if (isOver(view)) return ended(view)
   if (!parsed.ok) return failedReservation('InvalidReservation', parsed.message)
@@ -115,9 +126,12 @@ function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
     if (status.podRef !== undefined)
       return waits('PodMissing', 'the operator looks whether the pod that held the room is gone')
     const word = waits('Creating', `pod ${parsed.reservation.owner.namespace}/${view.name} is created`)
-    return isHeld || held.has(key) ? word : { ...word, action: { type: 'createPod', view } }
+    return isHeld || held.has(key)
+      ? word
+      : { ...word, action: { type: 'createPod', view, isGated: view.mayPreempt } }
   }
   if (pod.isTerminating) return failedReservation('PodDeleted', 'the pod that held the room is being deleted')
+  if (pod.isGated) return behindGate(view, pod, gates.get(key))
   if (pod.node === undefined)
     return pod.unschedulable === undefined
       ? waits('Scheduling', 'the pod waits for the scheduler')
@@ -127,6 +141,28 @@ function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
     ...{ isScheduled: true, isReady: true },
   }
 }
+
+function behindGate(view: ReservationView, pod: ReservedPod, gate: Gate = { type: 'closed' }): Word {
+  const { type } = gate
+  switch (type) {
+    case 'open':
+      return {
+        ...waits('Scheduling', 'the pod waits for the scheduler'),
+        action: { type: 'openGate', view, pod },
+      }
+    case 'nominate':
+      return {
+        ...waits('Scheduling', `the pod is nominated for node ${gate.node}`),
+        action: { type: 'nominate', view, pod, node: gate.node },
+      }
+    case 'closed':
+      return waits('Unschedulable', noRoom)
+    default:
+      return type satisfies never
+  }
+}
+
+export const noRoom = 'no node has room, and the scheduler does not remove other pods for a reservation'
 
 const waits = (reason: string, message: string): Word => ({
   ...{ phase: 'Pending', reason, message, isScheduled: false, isReady: false },

@@ -1,5 +1,7 @@
 /** Jobs, and the world around them, as the rules of arbitration see both. */
 import type { JobMode, SkipGate } from '../../api/pod-migration-job.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { NodeFacts } from '../../slot/decide/may-run-on.ts'
 
 /** Koordinator's classes of quality of service, the most demanding first. */
 export const qosClasses = ['SYSTEM', 'LSE', 'LSR', 'LS', 'BE'] as const
@@ -40,6 +42,15 @@ export interface RunningJob extends JobFacts {
   readonly disruptionBudgets: readonly string[]
 }
 
+/** Thousandths by the name of the resource. */
+export type Amounts = Readonly<Record<string, number>>
+
+export interface NodeRoom extends NodeFacts {
+  readonly allocatable: Amounts
+  /** It is ready, and not cordoned. */
+  readonly isSchedulable: boolean
+}
+
 export interface PodFacts {
   readonly uid: string
   readonly namespace: string
@@ -70,6 +81,14 @@ export interface PodFacts {
   readonly isSystemCritical: boolean
   /** Keys of the PodDisruptionBudgets that select it. */
   readonly disruptionBudgets: readonly string[]
+  /** The node for which it is nominated while it has none. */
+  readonly nominated: string | undefined
+  /** The scheduler removes it for a pod of a higher priority. */
+  readonly isPreempted: boolean
+  /** Its share of a node; nothing if it has ended. */
+  readonly requests: Amounts
+  /** The fields of its spec that say where it may run. */
+  readonly placement: Pick<NonNullable<Pod['spec']>, 'nodeSelector' | 'affinity' | 'tolerations'>
 }
 
 export interface WorkloadFacts {
@@ -99,6 +118,8 @@ export interface World {
   readonly pods: ReadonlyMap<string, PodFacts>
   readonly workloads: ReadonlyMap<string, WorkloadFacts>
   readonly disruptionBudgets: ReadonlyMap<string, DisruptionBudget>
+  /** By name. */
+  readonly nodes: ReadonlyMap<string, NodeRoom>
   readonly history: History
 }
 

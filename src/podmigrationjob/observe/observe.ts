@@ -11,8 +11,10 @@ import { migrationNameOf } from '../decide/live.ts'
 import type { ReservationView } from '../decide/reservation.ts'
 import type { EvictionRequest, JobView, LiveFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
+import { nodeRoomOf } from './claims.ts'
 import type { KnownJob, KnownReservation } from './known.ts'
 import { disruptionBudgetsIn, podFacts, workloadFacts } from './pod-facts.ts'
+import { relationsOf } from './preemptions.ts'
 import { reservationFactsOf, reservationViewOf, usersOf } from './reservations.ts'
 import type { WorldStores } from './world-caches.ts'
 
@@ -44,6 +46,7 @@ export function observe(
     pods,
     workloads: workloadFacts(pods, stores),
     disruptionBudgets: disruptionBudgetsIn(deps.world.disruptionBudgets.list()),
+    nodes: new Map(deps.world.nodes.list().map(node => [node.metadata.name, nodeRoomOf(node)])),
     history: historyOf(jobs),
   }
   const since = deps.since.pass()
@@ -52,7 +55,8 @@ export function observe(
   const present = jobs.filter(({ job }) => job.metadata.deletionTimestamp === undefined)
   const parsed = present.map(known => ({ known, parsed: parsedJob(known, defaults) }))
   const among = { reservations: new Map(reserved.map(view => [view.key, view])), users: usersOf(parsed) }
-  const views = parsed.map(each => viewOf(each, world, { ...deps, ...among }, heldForMs))
+  const relations = relationsOf(parsed, among.reservations)
+  const views = parsed.map(each => viewOf(each, world, { ...deps, ...among, relations }, heldForMs))
   return { views, reservations: reserved, world }
 }
 
@@ -63,7 +67,8 @@ const parsedJob = ({ resource, job }: KnownJob, defaults: Parameters<typeof pars
 function viewOf(
   { known, parsed }: { readonly known: KnownJob; readonly parsed: JobView['parsed'] },
   world: World,
-  deps: Pick<ObserveDeps, 'migrations' | 'requests'> & Parameters<typeof reservationFactsOf>[1],
+  deps: Pick<ObserveDeps, 'migrations' | 'requests'> &
+    Parameters<typeof reservationFactsOf>[1] & { readonly relations: ReturnType<typeof relationsOf> },
   heldForMs: (key: string) => number,
 ): JobView {
   const { resource, job } = known
@@ -88,6 +93,7 @@ function viewOf(
     eviction: deps.requests.of(uid),
     live: liveFacts(migration, uid, () => heldForMs(`${uid}/absent`)),
     reservation: reservationFactsOf({ known, parsed }, deps, () => heldForMs(`${uid}/unreserved`)),
+    ...deps.relations(job.metadata),
   }
 }
 
