@@ -2,117 +2,16 @@
 import { describe, expect, it } from 'vitest'
 import type { PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
 import { reservations } from '../../api/reservation.ts'
+import { nodes, replacement, sized, web } from '../testing/crowds.ts'
 import { presentWith, viewWith } from '../testing/views.ts'
 import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
 import { gatesOf } from './gate.ts'
 import { decide } from './next.ts'
 import { type ReservationView, reservationKeyOf } from './reservation.ts'
-import { victimsFor } from './victims.ts'
 import type { JobView, PreemptionFacts, ReservedPod } from './view.ts'
-import type { NodeRoom, PodFacts } from './world.ts'
+import type { PodFacts } from './world.ts'
 
 const now = Date.UTC(2030, 0, 1, 12)
-const node = (name: string, cpu: number, over: Partial<NodeRoom> = {}): NodeRoom => ({
-  ...{ name, labels: {}, taints: [], isSchedulable: true },
-  allocatable: { cpu, pods: 10 },
-  ...over,
-})
-const web = { type: 'workload', kind: 'Deployment', key: 'Deployment/default/web' } as const
-const batch = { type: 'workload', kind: 'Deployment', key: 'Deployment/default/batch' } as const
-const sized = (name: string, cpu: number, over: Partial<PodFacts> = {}): PodFacts =>
-  podWith(name, { owner: batch, node: 'full', requests: { cpu, pods: 1 }, ...over })
-/** The pod of the Reservation. */
-const replacement = (over: Partial<PodFacts> = {}) =>
-  sized('reservation-job-uid', 2, {
-    ...{ uid: 'r', owner: { type: 'none' }, node: undefined, priority: 9 },
-    placement: { nodeSelector: { big: 'yes' } },
-    ...over,
-  })
-const big = { labels: { big: 'yes' } }
-const nodes = [node('full', 4, big), node('spare', 4)]
-const chosen = (pods: readonly PodFacts[], over: readonly NodeRoom[] = nodes, args = {}, own = {}) => {
-  const pod = replacement(own)
-  const found = victimsFor(pod, worldOf([...pods, pod], { nodes: over }), argsWith(args))
-  return found && { node: found.node, pods: found.pods.map(({ name }) => name) }
-}
-
-describe('who gives way', () => {
-  const a = sized('a', 2, { priority: 1 })
-  const b = sized('b', 2)
-
-  it('the least important pods of a lower priority, and no more than needed', () => {
-    expect(chosen([a, b])).toEqual({ node: 'full', pods: ['b'] })
-    expect(chosen([a, { ...b, priority: 2 }])).toEqual({ node: 'full', pods: ['a'] })
-    expect(
-      chosen([
-        { ...a, priority: 0 },
-        { ...b, evictionCost: 5 },
-      ]),
-    ).toEqual({ node: 'full', pods: ['a'] })
-  })
-
-  it.each([
-    ['has the same priority', { priority: 9 }],
-    ['is critical for the system', { isSystemCritical: true }],
-    ['may never be evicted', { evictionCost: 2_147_483_647 }],
-    ['has no Deployment that could adopt a replacement', { owner: { type: 'none' } }],
-    ['belongs to another tenant', { namespace: 'other' }],
-    ['is going already', { isTerminating: true }],
-    ['keeps its data on the node', { hasLocalStorage: true }],
-  ] as const)('no pod that %s', (_, over) => {
-    expect(
-      chosen([
-        { ...a, ...over },
-        { ...b, ...over },
-      ]),
-    ).toBeUndefined()
-  })
-
-  it('pods of other namespaces only if the configuration says so', () => {
-    const other = { namespace: 'other' }
-    expect(
-      chosen(
-        [
-          { ...a, ...other },
-          { ...b, ...other },
-        ],
-        nodes,
-        { preemptOtherNamespaces: true },
-      ),
-    ).toEqual({
-      ...{ node: 'full', pods: ['b'] },
-    })
-  })
-
-  it('nobody if there is no room elsewhere for the pods that give way', () => {
-    expect(chosen([a, b], [node('full', 4, big)])).toBeUndefined()
-    expect(chosen([a, b], [node('full', 4, big), node('spare', 1)])).toBeUndefined()
-    expect(chosen([a, b, sized('c', 3, { node: 'spare', priority: 9 })])).toBeUndefined()
-    // Two pods that give way do not count on the same room.
-    const small = [sized('d', 1), sized('e', 1), sized('f', 2, { priority: 9 })]
-    expect(chosen(small, [node('full', 4, big), node('spare', 1)])).toBeUndefined()
-    expect(chosen(small)?.pods).toEqual(['d', 'e'])
-  })
-
-  it('nobody on a node that the replacement could not use in any case', () => {
-    expect(chosen([a, b], [node('full', 4), node('spare', 4)])).toBeUndefined()
-    expect(
-      chosen([a, b], [node('full', 4, { ...big, isSchedulable: false }), node('spare', 4)]),
-    ).toBeUndefined()
-    const taints = [{ key: 'own', effect: 'NoSchedule' }]
-    expect(chosen([a, b], [node('full', 4, { ...big, taints }), node('spare', 4)])).toBeUndefined()
-    expect(chosen([a, b], [node('full', 1, big), node('spare', 4)])).toBeUndefined()
-  })
-
-  it('the node whose most important victim is the least important, then the one with fewer', () => {
-    const two = [node('full', 2, big), node('other', 2, big), node('spare', 8)]
-    const here = sized('here', 2, { priority: 3 })
-    expect(chosen([here, sized('there', 2, { node: 'other', priority: 2 })], two)?.node).toBe('other')
-    const halves = ['x', 'y'].map(name => sized(name, 1, { node: 'other', priority: 3 }))
-    expect(chosen([here, ...halves], two)?.node).toBe('full')
-  })
-})
-
 const key = reservationKeyOf(reservations, 'reservation-job-uid')
 const gatedView = (over: Partial<ReservedPod> = {}, mine = key): ReservationView => ({
   ...{ resource: reservations, key: mine, uid: 'r-uid', resourceVersion: '3', generation: 1 },

@@ -2,7 +2,6 @@
 import { randomBytes } from 'node:crypto'
 import { nodes } from '../../../src/kube/resources.ts'
 import { deploymentIn } from './deployment.ts'
-import type { JobsWorld } from './world.ts'
 
 export type Crowd = Awaited<ReturnType<typeof createCrowd>>
 
@@ -11,7 +10,7 @@ const requests = (cpu: string) => ({
 })
 
 /** @param low how many pods of a low priority fill the node. */
-export async function createCrowd(world: JobsWorld, low = 2) {
+export async function createCrowd(world: Parameters<typeof deploymentIn>[0], low = 2) {
   const { api } = world
   const id = randomBytes(4).toString('hex')
   const [full, spare] = [`full-${id}`, `spare-${id}`]

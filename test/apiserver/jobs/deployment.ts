@@ -6,7 +6,12 @@ import type { JobsWorld } from './world.ts'
  * Makes a Deployment with its ReplicaSet and pods, as their controllers would make them.
  * @param more spec of all its pods. @param own spec of the pods that are made here.
  */
-export async function deploymentIn(world: JobsWorld, replicas: number, more: object = {}, own: object = {}) {
+export async function deploymentIn(
+  world: Pick<JobsWorld, 'api' | 'namespace' | 'makePod'>,
+  replicas: number,
+  more: object = {},
+  own: object = {},
+) {
   const { api, namespace } = world
   const name = `d${randomBytes(4).toString('hex')}`
   const labels = { app: name, 'pod-template-hash': 'h' }

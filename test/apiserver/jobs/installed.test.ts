@@ -16,7 +16,8 @@ import { eventually } from '../../support/eventually.ts'
 import { project } from '../../unit/deploy/manifests.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
-import { crds } from './world.ts'
+import { createCrowd } from './crowd.ts'
+import { crds, objectsIn } from './world.ts'
 
 let cluster: ControlPlane
 let scratch = ''
@@ -262,6 +263,34 @@ it('PJ26: of the status of a pod the token writes only the node of a Reservation
   await expect(opens('eight', { ...left, nodeSelector: { zone: 'b' } })).rejects.toThrow(refused)
   await expect(opens('eight', { containers: [{ name: 'app', image: 'other' }] })).rejects.toThrow(refused)
   await expect(opens('nine', left)).rejects.toThrow(/only pods of BackupPodSets/)
+})
+
+it('PJ26: the rights of the components are enough for a pod that gives way to a replacement', async () => {
+  const { makePod: make } = objectsIn(api, 'shop')
+  await using crowd = await createCrowd({ api, namespace: 'shop', makePod: make })
+  const [source] = crowd.urgent.pods
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: 'preempts' },
+    spec: {
+      ...{ mode: 'ReservationFirst', reservationOptions: { preemptionOptions: {} } },
+      podRef: { namespace: 'shop', name: source?.metadata.name ?? '' },
+    },
+  }
+  const { uid } = (await api.create(podMigrationJobs, body)).metadata
+  const statusOf = async (name: string) => (await api.get(podMigrationJobs, { name })).status
+  const victim = await eventually(async () => {
+    const [first] = (await statusOf('preempts'))?.preemptedPodsRef ?? []
+    if (first === undefined) throw new Error('no pod gives way yet')
+    return first
+  })
+  await eventually(async () =>
+    expect((await statusOf(`preempt-${uid}-${victim.uid}`))?.reason).toBe('Evicting'),
+  )
+  await api.delete(pods, { namespace: 'shop', name: victim.name }, { gracePeriodSeconds: 0 })
+  await eventually(async () =>
+    expect(await statusOf('preempts')).toMatchObject({ reason: 'Evicting', nodeName: crowd.full }),
+  )
 })
 
 it('PJ26: the token creates only jobs that keep all rules, for pods that give way to another job', async () => {
