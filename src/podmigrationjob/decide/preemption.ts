@@ -106,7 +106,7 @@ function reservationsOf({ status, preemptions }: JobView): readonly PreemptedPod
   const now = preemptions.map(entryOf)
   const gone = before.filter(({ name }) => !now.some(other => other.name === name))
   return [
-    ...gone,
+    ...gone.slice(0, Math.max(0, jobLimits.preemptedPods - now.length)),
     ...now.map(entry => ({ ...before.find(({ name }) => name === entry.name), ...entry })),
   ].toSorted((a, b) => (a.name < b.name ? -1 : 1))
 }
