@@ -164,10 +164,14 @@ export const migrationPriorityAnnotation = 'backup.example.com/migration-priorit
 export const reservationLabel = 'backup.example.com/reservation'
 
 /**
- * A scheduling gate of the pod of a Reservation. The scheduler would remove pods of a lower priority for it, so it does not see the pod before a
- * node has room.
+ * A scheduling gate of the replacement of a job with `preemptionOptions`. The scheduler would remove pods of a lower priority for it, so it does
+ * not see the pod before a node has room.
  */
 export const roomGate = 'backup.example.com/room'
+
+/** No pod of these gives way: the policies of the components have the same list. */
+export const isSystemNamespace = (namespace: string): boolean =>
+  namespace.startsWith('kube-') || ['understudy-system', 'understudy-agents'].includes(namespace)
 
 /** Among pods that are equally ready, a ReplicaSet deletes the cheapest pod first. */
 export const lowestDeletionCost = '-2147483648'

@@ -105,7 +105,7 @@ const reservationOptions = object<ReservationOptions>(
       {},
       {
         description:
-          'Present: if no node has room for the replacement, pods of a lower priority give way to it. Each of them has a replacement of its own before it goes. Absent: no other pod gives way.',
+          'Present: if no node has room for the replacement, pods of a lower priority give way to it. Each of them has a replacement of its own before it goes. Absent: the scheduler treats the replacement as any pod with its priority.',
       },
     ),
   },

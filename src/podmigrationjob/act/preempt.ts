@@ -50,7 +50,7 @@ export async function nominate(
   { view, pod, node }: Of<'nominate'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = { metadata: preconditions(pod), status: { nominatedNodeName: node } }
+  const body = { metadata: preconditions(pod), status: { nominatedNodeName: node ?? null } }
   const options = { subresource: 'status', signal } as const
   await api.patch(pods, refOf(view), { type: 'merge', body }, options)
 }

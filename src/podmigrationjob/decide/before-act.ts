@@ -8,7 +8,7 @@ import type { World } from './world.ts'
 
 /** The rules as they are now. */
 export interface Rules {
-  readonly world: Pick<World, 'workloads' | 'pods' | 'nodes'>
+  readonly world: Pick<World, 'workloads' | 'pods'>
   /** Gates of the pods of Reservations, by the key of the Reservation. */
   readonly gates?: ReadonlyMap<string, Gate>
   readonly config: ParsedArgs

@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import type { PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
 import { reservations } from '../../api/reservation.ts'
-import { nodes, replacement, sized, web } from '../testing/crowds.ts'
+import type { Condition } from '../../kube/conditions.ts'
+import { batch, nodes, replacement, sized, web } from '../testing/crowds.ts'
 import { presentWith, viewWith } from '../testing/views.ts'
 import { argsWith, podWith, worldOf } from '../testing/worlds.ts'
-import { gatesOf } from './gate.ts'
 import { decide } from './next.ts'
 import { type ReservationView, reservationKeyOf } from './reservation.ts'
 import type { JobView, PreemptionFacts, ReservedPod } from './view.ts'
@@ -13,9 +13,9 @@ import type { PodFacts } from './world.ts'
 
 const now = Date.UTC(2030, 0, 1, 12)
 const key = reservationKeyOf(reservations, 'reservation-job-uid')
-const gatedView = (over: Partial<ReservedPod> = {}, mine = key): ReservationView => ({
-  ...{ resource: reservations, key: mine, uid: 'r-uid', resourceVersion: '3', generation: 1 },
-  ...{ name: 'reservation-job-uid', status: {}, absentForMs: 0, mayPreempt: false },
+const gatedView = (over: Partial<ReservedPod> = {}): ReservationView => ({
+  ...{ resource: reservations, key, uid: 'r-uid', resourceVersion: '3', generation: 1 },
+  ...{ name: 'reservation-job-uid', status: {}, absentForMs: 0, isOfJob: true },
   parsed: {
     ok: true,
     reservation: {
@@ -25,48 +25,6 @@ const gatedView = (over: Partial<ReservedPod> = {}, mine = key): ReservationView
   },
   pod: presentWith('reservation-job-uid', { node: undefined, isGated: true, ...over }).pod,
 })
-const gateWith = (
-  pods: readonly PodFacts[],
-  over: Partial<PodFacts> = {},
-  wanted: Readonly<Record<string, string>> = {},
-) => {
-  const world = worldOf([...pods, replacement(over)], { nodes })
-  return gatesOf([gatedView()], world, new Map(Object.entries(wanted))).get(key)
-}
-
-describe('the gate of a pod for which the scheduler would remove others', () => {
-  const lower = sized('a', 1)
-
-  it('opens when no pod with a lower priority runs, whatever room there is', () => {
-    expect(gateWith([])).toEqual({ type: 'open' })
-    expect(gateWith([sized('a', 9, { priority: 9 })])).toEqual({ type: 'open' })
-    // Placeholders may go at any time.
-    expect(gateWith([sized('a', 9, { priority: -11 })])).toEqual({ type: 'open' })
-    expect(gateWith([sized('a', 9, { priority: -10 })])).toEqual({ type: 'closed' })
-  })
-
-  it('the pod is nominated for a node with room first, and the gate opens then', () => {
-    expect(gateWith([lower])).toEqual({ type: 'nominate', node: 'full' })
-    expect(gateWith([lower], { nominated: 'full' })).toEqual({ type: 'open' })
-    // The room has gone meanwhile.
-    expect(gateWith([lower, sized('b', 2)], { nominated: 'full' })).toEqual({ type: 'closed' })
-    expect(gateWith([lower, sized('b', 2)])).toEqual({ type: 'closed' })
-    expect(gateWith([lower, sized('b', 2, { node: undefined, nominated: 'full' })])).toEqual({
-      type: 'closed',
-    })
-  })
-
-  it('while pods give way, it waits for their node, and for no other one', () => {
-    const two = [lower, sized('b', 2)]
-    expect(gateWith(two, {}, { [key]: 'full' })).toEqual({ type: 'nominate', node: 'full' })
-    expect(gateWith(two, { nominated: 'full' }, { [key]: 'full' })).toEqual({ type: 'closed' })
-    expect(gateWith([lower], { nominated: 'full' }, { [key]: 'full' })).toEqual({ type: 'open' })
-    expect(gateWith([lower], { nominated: 'full' }, { [key]: 'spare' })).toEqual({
-      type: 'nominate',
-      node: 'spare',
-    })
-  })
-})
 
 const running: PodMigrationJobStatus = {
   ...{ phase: 'Running', reason: 'Admitted', message: 'm', mode: 'ReservationFirst' },
@@ -75,19 +33,29 @@ const running: PodMigrationJobStatus = {
 }
 const victim = sized('b', 3)
 const ref = { apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'b', uid: 'uid-b' }
-const under: PodMigrationJobStatus = { ...running, preemptionNodeName: 'full', preemptedPodsRef: [ref] }
+const preemptingSince: Condition = {
+  ...{ type: 'Preemption', status: 'False', reason: 'Preempting', message: 'm', observedGeneration: 1 },
+  lastTransitionTime: '2030-01-01T11:59:59Z',
+} as const
+const under: PodMigrationJobStatus = {
+  ...{ ...running, preemptionNodeName: 'full', preemptedPodsRef: [ref], conditions: [preemptingSince] },
+}
 const child = (status: PodMigrationJobStatus = {}): PreemptionFacts => ({
   ...{ job: 'c-uid', pod: { namespace: 'default', name: 'b', uid: 'uid-b' }, status },
   reservation: { phase: 'Available', nodeName: 'spare' },
 })
 
+interface Differences {
+  readonly spec?: object
+  readonly pod?: Partial<ReservedPod>
+  readonly own?: Partial<PodFacts>
+  readonly pods?: readonly PodFacts[]
+  readonly mayLook?: boolean
+}
+
 function planOf(
   over: Partial<JobView>,
-  {
-    spec = {},
-    pod = {},
-    pods = [victim],
-  }: { spec?: object; pod?: Partial<ReservedPod>; pods?: PodFacts[] } = {},
+  { spec = {}, pod = {}, own = {}, pods = [victim], mayLook = true }: Differences = {},
 ) {
   const source = podWith('web-0', { owner: web, priority: 9, requests: { cpu: 2 } })
   const held = { node: undefined, isGated: true, isReady: false, ...pod }
@@ -100,27 +68,72 @@ function planOf(
     },
     { pod: source, status: running, reservation: presentWith('reservation-job-uid', held), ...over },
   )
-  const own = replacement({ nominated, node: its })
+  const mine = replacement({ nominated, node: its, ...own })
   const plan = decide([view], {
-    ...{ world: worldOf([...pods, source, own], { nodes }), reservations: [gatedView(held)] },
-    ...{ config: { ok: true, args: argsWith() }, now, tokens: 9 },
+    ...{ world: worldOf([...pods, source, mine], { nodes }), reservations: [gatedView(held)] },
+    ...{ config: { ok: true, args: argsWith() }, now, tokens: 9, mayLook },
   })
   const { status } = plan.statuses[0] ?? {}
   const condition = status?.conditions?.find(({ type }) => type === 'Preemption')
+  const [action] = plan.reservations.actions
   return {
     status,
     preemption: condition && `${condition.status} ${condition.reason}`,
     actions: plan.actions.map(({ type }) => type),
     reservation: plan.reservations.actions.map(({ type }) => type),
+    node: action?.type === 'nominate' ? action.node : undefined,
+    againAfterMs: plan.againAfterMs,
   }
 }
+const bystander = { reservationOptions: { reservationRef: { name: 'reservation-job-uid' } } }
+
+describe('the gate of a replacement for which the scheduler would remove others', () => {
+  const lower = sized('a', 1)
+  const gateWith = (pods: readonly PodFacts[], pod: Partial<ReservedPod> = {}, own: Partial<PodFacts> = {}) =>
+    planOf(
+      { preemptor: { isOver: false, isPaused: false, source: 's' } },
+      { spec: bystander, pods, pod, own },
+    )
+
+  it('opens when no pod with a lower priority runs, or its class preempts never, whatever room there is', () => {
+    expect(gateWith([]).reservation).toEqual(['openGate'])
+    expect(gateWith([sized('a', 9, { priority: 9 })]).reservation).toEqual(['openGate'])
+    // Placeholders may go at any time.
+    expect(gateWith([sized('a', 9, { priority: -11 })]).reservation).toEqual(['openGate'])
+    expect(gateWith([sized('a', 9, { priority: -10 })]).reservation).toEqual([])
+    expect(gateWith([sized('a', 9)], {}, { preempts: false }).reservation).toEqual(['openGate'])
+  })
+
+  it('the pod is nominated for a node with room first, and the gate opens then', () => {
+    expect(gateWith([lower])).toMatchObject({ reservation: ['nominate'], node: 'full' })
+    expect(gateWith([lower], { nominated: 'full' }).reservation).toEqual(['openGate'])
+    // The room has gone meanwhile: the scheduler keeps it for this pod no more.
+    const gone = gateWith([lower, sized('b', 2)], { nominated: 'full' })
+    expect(gone).toMatchObject({ reservation: ['nominate'], node: undefined })
+    expect(gateWith([lower, sized('b', 2)]).reservation).toEqual([])
+    const waits = sized('b', 2, { node: undefined, nominated: 'full' })
+    expect(gateWith([lower, waits]).reservation).toEqual([])
+  })
+
+  it('stays closed for a pod whose place only the scheduler can judge, and the job says what to do', () => {
+    const { status, reservation } = planOf({}, { own: { isUnjudged: true }, pods: [lower] })
+    expect(reservation).toEqual([])
+    expect(status?.message).toContain('leave preemptionOptions out')
+    expect(planOf({}, { own: { isUnjudged: true }, pods: [] }).reservation).toEqual(['openGate'])
+  })
+
+  it('opens when the job does not preempt any more', () => {
+    expect(planOf({}, { spec: bystander }).reservation).toEqual(['openGate'])
+  })
+})
 
 describe('preemption for the replacement of a job', () => {
   it('PJ26: the status names node and pods first, then the pod is nominated, then the others get their jobs', () => {
     const first = planOf({})
     expect(first).toMatchObject({ preemption: 'False Preempting', actions: [], reservation: [] })
     expect(first.status).toMatchObject({ preemptionNodeName: 'full', preemptedPodsRef: [ref] })
-    expect(planOf({ status: under })).toMatchObject({ actions: [], reservation: ['nominate'] })
+    expect(first.node).toBeUndefined()
+    expect(planOf({ status: under })).toMatchObject({ actions: [], reservation: ['nominate'], node: 'full' })
     expect(planOf({ status: under }, { pod: { nominated: 'full' } })).toMatchObject({
       ...{ actions: ['preempt'], reservation: [] },
     })
@@ -139,49 +152,113 @@ describe('preemption for the replacement of a job', () => {
     expect(planOf({ status: under, preemptions: [child()] }, gone)).toMatchObject({
       reservation: ['openGate'],
     })
-    const { conditions = [] } = planOf({ status: under }).status ?? {}
     const bound = { pods: [], pod: { node: 'full', isGated: false } }
-    expect(planOf({ status: { ...under, conditions } }, bound).preemption).toBe('True PreemptComplete')
+    expect(planOf({ status: under }, bound).preemption).toBe('True PreemptComplete')
   })
 
-  it('PJ26: without the option, or for a pod that can go nowhere else, no pod gives way', () => {
-    const reservationOptions = { reservationRef: { name: 'reservation-job-uid' } }
-    const without = planOf({}, { spec: { reservationOptions } })
-    expect(without).toMatchObject({ status: { reason: 'Unschedulable' }, preemption: undefined, actions: [] })
+  it('PJ26: for a pod that can go nowhere else no pod gives way', () => {
     expect(planOf({}, { pods: [sized('b', 4)] }).status?.reason).toBe('Preempting')
     expect(planOf({}, { pods: [sized('b', 4), sized('c', 4, { node: 'spare' })] }).status).toMatchObject({
       reason: 'Unschedulable',
     })
   })
 
-  it('PJ26: a pod that does not give way ends the job, and the reservation is given up', () => {
+  it('pods that give way are looked for at most once in a while', () => {
+    expect(planOf({}, { mayLook: false })).toMatchObject({
+      ...{ status: { reason: 'Unschedulable' }, againAfterMs: 1_000 },
+    })
+  })
+
+  const nominated = { pod: { nominated: 'full' } }
+
+  it('PJ26: a victim that any other hand removes gives way, too, and its room is waited for', () => {
+    const going = { ...nominated, pods: [{ ...victim, isTerminating: true }] }
+    for (const phase of ['Failed', 'Aborted', 'Pending'] as const) {
+      const { status, ...plan } = planOf({ status: under, preemptions: [child({ phase })] }, going)
+      expect(plan).toMatchObject({ actions: [], reservation: [] })
+      expect(status).toMatchObject({ phase: 'Running', reason: 'Preempting', preemptionNodeName: 'full' })
+    }
+    expect(planOf({ status: under }, going).actions).toEqual([])
+  })
+
+  it('PJ26: if a pod does not give way the others are called off, and other pods are asked, but not that one again', () => {
     const failed = child({ phase: 'Failed', reason: 'Timeout', message: 'no room' })
-    const { status, actions } = planOf(
-      { status: under, preemptions: [failed] },
-      { pod: { nominated: 'full' } },
+    const { status, actions, preemption } = planOf({ status: under, preemptions: [failed] }, nominated)
+    expect(actions).toEqual([])
+    expect(status).toMatchObject({ phase: 'Running', reason: 'Unschedulable', preemptedPodsRef: [] })
+    expect(status).not.toHaveProperty('preemptionNodeName')
+    expect(preemption).toBe('False Unschedulable')
+    const pods = [sized('b', 2), sized('c', 2)]
+    const again = planOf({ status: under, preemptions: [failed] }, { ...nominated, pods })
+    expect(again.status?.preemptedPodsRef).toMatchObject([{ uid: 'uid-c' }])
+  })
+
+  it('PJ26: the announcement ends when its node is of no use, or another one has room; who has given way stays named', () => {
+    const two = { ...under, preemptedPodsRef: [ref, { ...ref, name: 'c', uid: 'uid-c' }] }
+    const c = sized('c', 1)
+    // `b` has gone, and its room is enough: `c` may stay.
+    const enough = planOf({ status: two }, { ...nominated, pods: [c] })
+    expect(enough.reservation).toEqual(['openGate'])
+    expect(enough.status).toMatchObject({ preemptionNodeName: 'full', preemptedPodsRef: [ref] })
+    // Another pod has taken the room of `b`.
+    const taken = planOf({ status: two }, { ...nominated, pods: [c, sized('d', 3, { priority: 9 })] })
+    expect(taken.status).toMatchObject({ reason: 'Unschedulable', preemptedPodsRef: [ref] })
+    expect(taken).toMatchObject({ reservation: ['nominate'], node: undefined })
+    const elsewhere = planOf(
+      { status: under, preemptions: [child({ phase: 'Running' })] },
+      { ...nominated, own: { placement: {} } },
     )
-    expect(status?.message).toContain('pod default/b does not give way: no room')
+    expect(elsewhere).toMatchObject({
+      reservation: ['nominate'],
+      node: 'spare',
+      preemption: 'False Scheduling',
+    })
+    expect(elsewhere.status).toMatchObject({ preemptedPodsRef: [] })
+  })
+
+  it('PJ26: a pod whose job waits keeps its place only until another one can go at once', () => {
+    const waits = child({ phase: 'Pending', reason: 'DisruptionBudget' })
+    const [b, c] = [
+      sized('b', 2, { isReady: false, owner: { ...batch, key: 'Deployment/default/x' } }),
+      sized('c', 2),
+    ]
+    const alone = planOf(
+      { status: under, preemptions: [waits] },
+      { ...nominated, pods: [b, { ...c, priority: 9 }] },
+    )
+    expect(alone.status).toMatchObject({ reason: 'Preempting', preemptedPodsRef: [ref] })
+    const other = planOf({ status: under, preemptions: [waits] }, { ...nominated, pods: [b, c] })
+    expect(other.status?.preemptedPodsRef).toMatchObject([{ uid: 'uid-c' }])
+  })
+
+  it('a kind of before, which drops the announcement, fails the job', () => {
+    const { preemptionNodeName: _, preemptedPodsRef: __, ...pruned } = under
+    const { status, actions } = planOf({ status: pruned })
+    expect(status?.message).toContain('apply the kinds again')
     expect(actions).toEqual(['deleteReservation'])
-    // It has gone by itself: its room is there.
-    expect(
-      planOf({ status: under, preemptions: [failed] }, { pod: { nominated: 'full' }, pods: [sized('d', 1)] }),
-    ).toMatchObject({ actions: [], reservation: ['openGate'] })
+  })
+
+  it('the status has no more Reservations than its kind allows, and those of the present pods', () => {
+    const many = Array.from({ length: 12 }, (_, index) => ({
+      ...child({ phase: 'Aborted' }),
+      ...{ job: `c${index}`, pod: { namespace: 'default', name: `p${index}`, uid: `uid-p${index}` } },
+    }))
+    const mine = { ...child({ phase: 'Running' }), job: 'z' }
+    const { status } = planOf({ status: under, preemptions: [...many, mine] }, nominated)
+    expect(status?.preemptedPodsReservation).toHaveLength(8)
+    expect(status?.preemptedPodsReservation?.[0]?.preemptedPodRef).toEqual(ref)
   })
 
   it('PJ26: nothing begins while the job is paused', () => {
     expect(planOf({}, { spec: { paused: true } })).toMatchObject({ status: { reason: 'Paused' } })
-    const nominated = { pod: { nominated: 'full' }, spec: { paused: true } }
-    expect(planOf({ status: under }, nominated).actions).toEqual([])
+    expect(planOf({ status: under }, { ...nominated, spec: { paused: true } }).actions).toEqual([])
   })
 
   it('PJ26: what the scheduler removes by itself is told, also for a job without the option', () => {
     const preempted = sized('b', 3, { isPreempted: true, isTerminating: true })
     const told = planOf(
       {},
-      {
-        ...{ pod: { isGated: false, nominated: 'full' }, pods: [preempted] },
-        spec: { reservationOptions: { reservationRef: { name: 'reservation-job-uid' } } },
-      },
+      { pod: { isGated: false, nominated: 'full' }, pods: [preempted], spec: bystander },
     )
     expect(told).toMatchObject({ preemption: 'False Preempting', status: { preemptedPodsRef: [ref] } })
     const others = [sized('b', 3, { isTerminating: true })]
@@ -189,9 +266,14 @@ describe('preemption for the replacement of a job', () => {
     expect(quiet.preemption).toBeUndefined()
   })
 
-  it('PJ26: a job for a pod that gives way is called off when the other job has given up', () => {
-    const called = (hasGivenUp: boolean) => planOf({ preemptor: { uid: 'j', hasGivenUp } }).actions
-    expect(called(false)).toEqual([])
-    expect(called(true)).toEqual(['deleteReservation'])
+  it('PJ26: a job for a pod that gives way is called off when the other job does not wait for it any more', () => {
+    const called = (isOver: boolean, status = running, isPaused = false) =>
+      planOf({ preemptor: { isOver, isPaused, source: 's' }, status }, { pods: [], pod: { node: 'n2' } })
+    expect(called(false).actions).toEqual([])
+    expect(called(true).actions).toEqual(['deleteReservation'])
+    expect(called(false, {}).status).toMatchObject({ phase: 'Running' })
+    expect(called(true, {}).status).toMatchObject({ phase: 'Aborted', reason: 'PreemptionOver' })
+    // A job that is paused pauses those for it.
+    expect(called(false, {}, true).status).toMatchObject({ phase: 'Pending', reason: 'Paused' })
   })
 })

@@ -14,14 +14,13 @@ import type { ObjectReference } from '../../api/reservation.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { isTrue } from './adoption.ts'
 import { beforeAct, type Rules } from './before-act.ts'
-import { noRoom, reservationKeyOf } from './reservation.ts'
+import { closedFor, reservationKeyOf } from './reservation.ts'
 import { reservationNameOf } from './reservation-name.ts'
-import { victimsFor } from './victims.ts'
-import type { JobView, PreemptionFacts, PresentReservation } from './view.ts'
+import type { Gate, JobView, PreemptionFacts, PresentReservation } from './view.ts'
 import { conditionOf, failed, type Word } from './word.ts'
 import type { PodFacts } from './world.ts'
 
-/** The names are the same after each restart, so that no pod gives way twice. */
+/** The names are the same after each restart, so that no pod gives way twice to one job. */
 export const preemptionNameOf = ({ uid }: Pick<JobView, 'uid'>, victim: { readonly uid?: string }): string =>
   `preempt-${uid}-${victim.uid ?? ''}`
 
@@ -37,14 +36,23 @@ type Facts = Rules & { readonly facts: PresentReservation }
 /** The replacement has no node yet. */
 export function unscheduled(view: JobView, job: ParsedJob, rules: Facts): Word {
   const { name, pod: replacement, resource } = rules.facts
-  if (replacement?.isGated === true) {
-    const isClosed = rules.gates?.get(reservationKeyOf(resource, name))?.type === 'closed'
-    if (view.status.preemptionNodeName !== undefined) return underWay(view, job, rules)
-    if (isClosed && job.isPreempting) return toPreempt(view, job, rules)
-    return waiting(name, isClosed ? noRoom : undefined)
+  if (replacement?.isGated !== true)
+    return byScheduler(view, rules) ?? waiting(name, replacement?.unschedulable)
+  const gate = rules.gates?.get(reservationKeyOf(resource, name)) ?? { type: 'closed', why: 'noRoom' }
+  const { type } = gate
+  switch (type) {
+    case 'open':
+    case 'room': {
+      const node = type === 'room' ? gate.node : replacement.nominated
+      return settled(view, rules, node, waiting(name, undefined))
+    }
+    case 'closed':
+      return settled(view, rules, undefined, waiting(name, closedFor[gate.why]))
+    case 'giveWay':
+      return gate.isAnnounced ? underWay(view, job, gate, rules) : toPreempt(view, job, gate, rules)
+    default:
+      return type satisfies never
   }
-  const learnt = byScheduler(view, rules)
-  return learnt ?? waiting(name, replacement?.unschedulable)
 }
 
 const waiting = (name: string, unschedulable: string | undefined): Word => ({
@@ -59,56 +67,72 @@ const preempting = (message: string): Word => ({
   condition: { type: jobConditions.preemption, status: 'False' },
 })
 
-function toPreempt(view: JobView, job: ParsedJob, rules: Facts): Word {
-  const { facts, world, config } = rules
+/** Those that have left, or whose replacement their workload has: their room comes, whatever removes them. */
+function gaveWay({ status, preemptions }: JobView, { world }: Facts): readonly ObjectReference[] {
+  return (status.preemptedPodsRef ?? []).filter(({ namespace = '', name, uid }) => {
+    const pod = world.pods.get(keyOfRef({ namespace, name }))
+    const isAdopted = preemptions.some(each => each.pod.uid === uid && each.status.podRef !== undefined)
+    return pod?.uid !== uid || pod?.isTerminating === true || isAdopted
+  })
+}
+
+/** No more pods need to give way, or these cannot: the status names only those that have, and the jobs of the others are called off. */
+function settled(view: JobView, rules: Facts, node: string | undefined, word: Word): Word {
+  const { preemptionNodeName } = view.status
+  if (preemptionNodeName === undefined) return word
+  const more = { preemptedPodsRef: gaveWay(view, rules) }
+  if (preemptionNodeName === node) return { ...word, more }
+  const { reason, message } = word
+  const also = [{ type: jobConditions.preemption, status: 'False', reason, message }] as const
+  return { ...word, more, also, forget: 'preemptionNodeName' }
+}
+
+type GiveWay = Extract<Gate, { type: 'giveWay' }>
+
+function toPreempt(view: JobView, job: ParsedJob, { node, pods }: GiveWay, rules: Facts): Word {
+  const { status } = view
   const held = beforeAct(view, job, rules)
-  if (held !== undefined || !config.ok) return held ?? waiting(facts.name, noRoom)
-  const namespace = job.pod.namespace
-  const pod = world.pods.get(keyOfRef({ namespace, name: facts.name }))
-  const victims = pod && victimsFor(pod, world, config.args)
-  if (victims === undefined)
-    return waiting(
-      facts.name,
-      'no node has room, and no pods of a lower priority can give way and have room elsewhere',
-    )
+  if (held !== undefined) return held
+  // The API server has dropped the announcement, and would drop it again.
+  if (conditionOf(status, jobConditions.preemption)?.reason === reasons.under && !status.preemptionNodeName)
+    return {
+      ...failed(
+        'Unschedulable',
+        'the kind PodMigrationJob of this cluster is too old: apply the kinds again',
+      ),
+      condition: { type: jobConditions.preemption, status: 'False' },
+    }
+  const before = gaveWay(view, rules).slice(0, jobLimits.preemptedPods - pods.length)
   return {
-    ...preempting(`pods of node ${victims.node} give way`),
-    more: { preemptionNodeName: victims.node, preemptedPodsRef: victims.pods.map(refTo) },
+    ...preempting(`pods of node ${node} give way`),
+    more: { preemptionNodeName: node, preemptedPodsRef: [...before, ...pods.map(refTo)] },
   }
 }
 
-function underWay(view: JobView, job: ParsedJob, rules: Facts): Word {
-  const { status, preemptions } = view
-  const { preemptionNodeName: node = '', preemptedPodsRef: victims = [] } = status
-  const { facts, world } = rules
-  const stays = ({ namespace = '', name, uid }: ObjectReference) =>
-    world.pods.get(keyOfRef({ namespace, name }))?.uid === uid
-  const jobOf = (victim: ObjectReference) => preemptions.find(({ pod }) => pod.uid === victim.uid)
-  for (const victim of victims.filter(stays)) {
-    const { status: word } = jobOf(victim) ?? {}
-    if (word?.phase === 'Failed' || word?.phase === 'Aborted')
-      return failed(
-        'Unschedulable',
-        `pod ${victim.namespace}/${victim.name} does not give way: ${word.message ?? ''}`,
-      )
-  }
+function underWay(view: JobView, job: ParsedJob, { node, pods }: GiveWay, rules: Facts): Word {
   const word = preempting(`pods of node ${node} give way`)
   // Only a nominated pod finds the room that the others leave.
-  if (facts.pod?.nominated !== node) return word
-  const next = victims.find(victim => stays(victim) && jobOf(victim) === undefined)
+  if (rules.facts.pod?.nominated !== node) return word
+  const next = pods.find(
+    ({ uid, isTerminating }) => !isTerminating && !view.preemptions.some(({ pod }) => pod.uid === uid),
+  )
   if (next === undefined || beforeAct(view, job, rules) !== undefined) return word
-  return { ...word, action: { type: 'preempt', view, victim: next, ttlMs: job.ttlMs } }
+  return { ...word, action: { type: 'preempt', view, victim: refTo(next), ttlMs: job.ttlMs } }
 }
 
 /** Returns the Reservations of the pods that give way. A Reservation that has gone since is remembered. */
 function reservationsOf({ status, preemptions }: JobView): readonly PreemptedPodReservation[] {
   const before = status.preemptedPodsReservation ?? []
   const now = preemptions.map(entryOf)
-  const gone = before.filter(({ name }) => !now.some(other => other.name === name))
+  const of = ({ preemptedPodRef: { uid } }: PreemptedPodReservation) => uid
+  const isNamed = (entry: PreemptedPodReservation) =>
+    (status.preemptedPodsRef ?? []).some(ref => ref.uid === of(entry))
   return [
-    ...gone.slice(0, Math.max(0, jobLimits.preemptedPods - now.length)),
-    ...now.map(entry => ({ ...before.find(({ name }) => name === entry.name), ...entry })),
-  ].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    ...now.map(entry => ({ ...before.find(each => of(each) === of(entry)), ...entry })),
+    ...before.filter(each => !now.some(entry => of(entry) === of(each))),
+  ]
+    .toSorted((a, b) => Number(isNamed(b)) - Number(isNamed(a)) || (a.name < b.name ? -1 : 1))
+    .slice(0, jobLimits.preemptedPods)
 }
 
 function entryOf({ job, pod, status, reservation }: PreemptionFacts) {
@@ -125,8 +149,8 @@ function entryOf({ job, pod, status, reservation }: PreemptionFacts) {
 }
 
 /**
- * Where a priority class has changed, or another scheduler sees pods with gates, the scheduler may remove pods by itself. It nominates the
- * replacement first, and says on each pod that it removes why.
+ * For a replacement without a gate the scheduler may remove pods by itself. It nominates the replacement first, and says on each pod that it
+ * removes why.
  */
 function byScheduler({ status, parsed }: JobView, { facts, world }: Facts): Word | undefined {
   const { nominated } = facts.pod ?? {}

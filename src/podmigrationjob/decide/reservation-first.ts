@@ -12,7 +12,7 @@ import { beforeAct, type Rules, refusedSince } from './before-act.ts'
 import { preemptionEnded, preemptionReport, unscheduled } from './preemption.ts'
 import { reservationNameOf } from './reservation-name.ts'
 import type { Action, JobView, PresentReservation } from './view.ts'
-import { conditionOf, failed, type Word } from './word.ts'
+import { aborted, conditionOf, failed, type Word } from './word.ts'
 
 /** The operator creates it for this job. */
 export const isOwnReservation = (view: Pick<JobView, 'uid'>, { reservationRef }: ParsedJob): boolean =>
@@ -150,8 +150,7 @@ function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules)
   const { pod, status } = view
   if (pod === undefined || pod.isTerminating)
     return failed('MissingPod', 'the pod is gone, or is being deleted, and the job has not caused that')
-  if (job.isAborted)
-    return { phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' }
+  if (job.isAborted) return aborted(view, '; the pod stays')
   if (!isTimedOut) return refusedSince(view, job, rules)
   const scheduled = conditionOf(status, jobConditions.reservationScheduled)
   return scheduled?.reason === 'Unschedulable' && scheduled.status === 'False'
@@ -197,7 +196,7 @@ function reserved(
     const word = unscheduled(view, job, { ...rules, facts })
     const failure = word.phase === 'Failed' ? giveUp(view) : undefined
     return failure === undefined
-      ? { ...word, also: [created], more: { ...more, ...word.more } }
+      ? { ...word, also: [created, ...(word.also ?? [])], more: { ...more, ...word.more } }
       : { ...releasing(word.message), more, action: failure }
   }
   const scheduled = isTrue(jobConditions.reservationScheduled, 'Scheduled', `pod ${name} is on node ${node}`)

@@ -28,8 +28,8 @@ export interface ReservationView {
   readonly pod: ReservedPod | 'foreign' | undefined
   /** For how long the caches have shown no such pod, ms. */
   readonly absentForMs: number
-  /** The scheduler might remove other pods for a pod that is not created yet: a pod that runs has a lower priority. */
-  readonly mayPreempt: boolean
+  /** The operator has created it for a job. */
+  readonly isOfJob: boolean
 }
 
 export const reservationKeyOf = ({ group }: Pick<Resource<Reservation>, 'group'>, name: string): string =>
@@ -42,7 +42,8 @@ export type ReservationAction =
       readonly type: 'nominate'
       readonly view: ReservationView
       readonly pod: ReservedPod
-      readonly node: string
+      /** Undefined: for none any more. */
+      readonly node: string | undefined
     }
   | { readonly type: 'openGate'; readonly view: ReservationView; readonly pod: ReservedPod }
   | { readonly type: 'deletePod'; readonly view: ReservationView; readonly pod: ReservedPod }
@@ -59,6 +60,8 @@ export interface Hold {
   readonly held: ReadonlySet<string>
   /** No reservation gets a pod now. */
   readonly isHeld: boolean
+  /** Of Reservations that the operator has created for jobs that run: whether their pods get a gate, by their keys. */
+  readonly gated: ReadonlyMap<string, boolean>
   /** Gates of the pods of Reservations, by the key of the Reservation. */
   readonly gates: ReadonlyMap<string, Gate>
   /** Wall clock, ms since the epoch. */
@@ -105,7 +108,7 @@ export const failedReservation = (reason: string, message: string): Word => ({
   ...{ phase: 'Failed', reason, message, isScheduled: false, isReady: false },
 })
 
-function wordOf(view: ReservationView, { held, isHeld, gates, now }: Hold): Word {
+function wordOf(view: ReservationView, { held, isHeld, gates, gated, now }: Hold): Word {
   const { parsed, pod, status, key } = view
   if (isOver(view)) return ended(view)
   if (!parsed.ok) return failedReservation('InvalidReservation', parsed.message)
@@ -126,9 +129,10 @@ function wordOf(view: ReservationView, { held, isHeld, gates, now }: Hold): Word
     if (status.podRef !== undefined)
       return waits('PodMissing', 'the operator looks whether the pod that held the room is gone')
     const word = waits('Creating', `pod ${parsed.reservation.owner.namespace}/${view.name} is created`)
-    return isHeld || held.has(key)
+    // Whether the pod needs a gate is a matter of its job.
+    return isHeld || held.has(key) || (view.isOfJob && !gated.has(key))
       ? word
-      : { ...word, action: { type: 'createPod', view, isGated: view.mayPreempt } }
+      : { ...word, action: { type: 'createPod', view, isGated: gated.get(key) === true } }
   }
   if (pod.isTerminating) return failedReservation('PodDeleted', 'the pod that held the room is being deleted')
   if (pod.isGated) return behindGate(view, pod, gates.get(key))
@@ -142,27 +146,32 @@ function wordOf(view: ReservationView, { held, isHeld, gates, now }: Hold): Word
   }
 }
 
-function behindGate(view: ReservationView, pod: ReservedPod, gate: Gate = { type: 'closed' }): Word {
-  const { type } = gate
-  switch (type) {
-    case 'open':
-      return {
-        ...waits('Scheduling', 'the pod waits for the scheduler'),
-        action: { type: 'openGate', view, pod },
-      }
-    case 'nominate':
-      return {
-        ...waits('Scheduling', `the pod is nominated for node ${gate.node}`),
-        action: { type: 'nominate', view, pod, node: gate.node },
-      }
-    case 'closed':
-      return waits('Unschedulable', noRoom)
-    default:
-      return type satisfies never
-  }
+function behindGate(
+  view: ReservationView,
+  pod: ReservedPod,
+  gate: Gate = { type: 'closed', why: 'noRoom' },
+): Word {
+  if (gate.type === 'open')
+    return {
+      ...waits('Scheduling', 'the pod waits for the scheduler'),
+      action: { type: 'openGate', view, pod },
+    }
+  const word =
+    gate.type === 'closed'
+      ? waits('Unschedulable', closedFor[gate.why])
+      : waits('Scheduling', `the pod waits for room on node ${gate.node}`)
+  const isFor = gate.type === 'room' || (gate.type === 'giveWay' && gate.isAnnounced)
+  const node = isFor ? gate.node : undefined
+  // The scheduler keeps the room of a nominated pod, so a nomination that is not true any more goes, too.
+  return pod.nominated === node ? word : { ...word, action: { type: 'nominate', view, pod, node } }
 }
 
-export const noRoom = 'no node has room, and the scheduler does not remove other pods for a reservation'
+/** Why a pod stays behind its gate. */
+export const closedFor = {
+  noRoom: 'no node has room, and no pods of a lower priority can give way and have room elsewhere',
+  unjudged:
+    'the operator cannot judge where the pod may run, because of volumes, ports, or its distance to other pods: leave preemptionOptions out, and the scheduler decides',
+} as const
 
 const waits = (reason: string, message: string): Word => ({
   ...{ phase: 'Pending', reason, message, isScheduled: false, isReady: false },

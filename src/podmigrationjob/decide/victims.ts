@@ -1,8 +1,9 @@
 /** Which pods give way to the replacement of a job. As the scheduler does, but only to pods that can have a replacement themselves. */
 import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
-import { jobLimits } from '../../api/pod-migration-job.ts'
+import { isSystemNamespace, jobLimits } from '../../api/pod-migration-job.ts'
+import type { Budgets } from './budgets.ts'
 import { refusalOf } from './eligible.ts'
-import { Room } from './room.ts'
+import { hasAll, type Room } from './room.ts'
 import type { NodeRoom, PodFacts, World } from './world.ts'
 
 export interface Victims {
@@ -10,29 +11,55 @@ export interface Victims {
   readonly pods: readonly PodFacts[]
 }
 
-type Args = Pick<MigrationControllerArgs, 'preemptOtherNamespaces'> & MigrationControllerArgs
+export interface Candidacy {
+  /** The replacement. */
+  readonly pod: PodFacts
+  /** Key of the workload that gets the replacement: a change of its priority class makes its other pods less important. */
+  readonly workload: string | undefined
+  /** Uids of the pods whose places in the budgets do not count: the pod that the job replaces, and those that give way to it. */
+  readonly family: ReadonlySet<string>
+  readonly world: Pick<World, 'workloads'>
+  readonly budgets: Budgets
+  readonly args: MigrationControllerArgs
+}
 
-/** Returns the node on which the least important pods give way; undefined: no node has room without others. */
+/** A job for the pod could begin now, and the pod would have a replacement before it goes. */
+export function mayGiveWay(
+  other: PodFacts,
+  { pod, workload, family, world, budgets, args }: Candidacy,
+): boolean {
+  const { owner, namespace } = other
+  if (other.priority >= pod.priority || other.isTerminating || !other.isReady || other.isUnjudged)
+    return false
+  if (isSystemNamespace(namespace) || !(args.preemptOtherNamespaces || namespace === pod.namespace))
+    return false
+  // Only the pod of a Deployment can have a replacement before it goes.
+  if (owner.type !== 'workload' || owner.kind !== 'Deployment' || owner.key === workload) return false
+  const facts = world.workloads.get(owner.key)
+  return (
+    facts !== undefined &&
+    !facts.isRolling &&
+    [...facts.unhealthy].every(uid => family.has(uid)) &&
+    !budgets.isUnderWay(other.uid) &&
+    refusalOf({ mode: 'ReservationFirst', skipGates: new Set() }, other, world, args) === undefined &&
+    budgets.obstacleTo(other, { isKeptServing: false, without: family }) === undefined
+  )
+}
+
+/** Nodes that one look asks for room elsewhere, the cheapest first: a search in a full cluster has to end. */
+const mostNodes = 50
+
+/** Returns the node on which the least important pods give way, and takes room for them elsewhere; undefined: there is none. */
 export function victimsFor(
   pod: PodFacts,
-  world: Pick<World, 'workloads' | 'pods' | 'nodes'>,
-  args: Args,
+  room: Room,
+  may: (other: PodFacts) => boolean,
 ): Victims | undefined {
-  const room = new Room(world)
-  const mayGiveWay = (other: PodFacts) =>
-    other.node !== undefined &&
-    other.priority < pod.priority &&
-    !other.isTerminating &&
-    (args.preemptOtherNamespaces || other.namespace === pod.namespace) &&
-    // Only the pod of a Deployment can have a replacement before it goes.
-    other.owner.type === 'workload' &&
-    other.owner.kind === 'Deployment' &&
-    refusalOf({ mode: 'ReservationFirst', skipGates: new Set() }, other, world, args) === undefined
-  const found = room.nodes.flatMap(node => {
-    const pods = onNode(pod, node, room, mayGiveWay)
-    return pods === undefined || !haveRoomElsewhere(pods, node, room, pod) ? [] : [{ node: node.name, pods }]
-  })
-  return found.toSorted(cheaper)[0]
+  return [...room.nodes.values()]
+    .flatMap(node => onNode(pod, node, room, may))
+    .toSorted(cheaper)
+    .slice(0, mostNodes)
+    .find(({ pods }) => room.takeElsewhere(pods))
 }
 
 const byImportance = (a: PodFacts, b: PodFacts): number =>
@@ -43,35 +70,21 @@ function onNode(
   pod: PodFacts,
   node: NodeRoom,
   room: Room,
-  mayGiveWay: (other: PodFacts) => boolean,
-): readonly PodFacts[] | undefined {
-  const all = room.on(node.name)
-  const lower = all.filter(mayGiveWay).toSorted(byImportance)
-  const rest = all.filter(other => !lower.includes(other))
-  if (lower.length === 0 || !room.fits(pod, node, rest)) return undefined
-  const victims: PodFacts[] = []
-  for (const other of lower) {
-    if (room.fits(pod, node, [...rest, other])) rest.push(other)
-    else victims.push(other)
-  }
-  return victims.length > jobLimits.preemptedPods ? undefined : victims
-}
-
-/** Each takes its room there, so that two do not count on the same. */
-function haveRoomElsewhere(victims: readonly PodFacts[], from: NodeRoom, room: Room, pod: PodFacts): boolean {
-  const taken = new Map<string, PodFacts[]>()
-  return victims.every(victim => {
-    const found = room.nodes.find(node => {
-      const beside = [...room.on(node.name), ...(taken.get(node.name) ?? [])]
-      // Its room stays its own until it has gone, so its replacement needs as much again.
-      return (
-        node.name !== from.name && room.fits({ ...victim, uid: `${victim.uid}/${pod.uid}` }, node, beside)
-      )
-    })
-    if (found === undefined) return false
-    taken.set(found.name, [...(taken.get(found.name) ?? []), victim])
-    return true
+  may: (other: PodFacts) => boolean,
+): readonly Victims[] {
+  if (room.isClaimed(node.name) || !node.isSchedulable) return []
+  const lower = room.on(node.name).filter(may).toSorted(byImportance)
+  if (lower.length === 0 || !room.fits(pod, node, lower)) return []
+  let spare = room.spare(pod, node.name, lower)
+  const pods = lower.filter(({ requests }) => {
+    const left = Object.fromEntries(
+      Object.entries(spare).map(([name, amount]) => [name, amount - (requests[name] ?? 0)]),
+    )
+    const isBack = hasAll(left)
+    if (isBack) spare = left
+    return !isBack
   })
+  return pods.length > jobLimits.preemptedPods ? [] : [{ node: node.name, pods }]
 }
 
 /** As the scheduler: the least important pods, then the fewest. */

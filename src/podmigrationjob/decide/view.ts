@@ -35,7 +35,15 @@ export interface JobView {
   /** The jobs that the operator has created for the pods that give way to the replacement. */
   readonly preemptions: readonly PreemptionFacts[]
   /** The job for which the operator has created this one; undefined: a user has created it. */
-  readonly preemptor: { readonly uid: string; readonly hasGivenUp: boolean } | undefined
+  readonly preemptor: Preemptor | undefined
+}
+
+export interface Preemptor {
+  /** It does not wait for this pod, or not any more. */
+  readonly isOver: boolean
+  readonly isPaused: boolean
+  /** Uid of the pod that it replaces. */
+  readonly source: string | undefined
 }
 
 /** A job for a pod that gives way. */
@@ -68,9 +76,17 @@ export type LiveFacts =
 /** Whether the scheduler may see the pod of a Reservation that has a gate. */
 export type Gate =
   | { readonly type: 'open' }
-  | { readonly type: 'nominate'; readonly node: string }
-  /** No node has room. */
-  | { readonly type: 'closed' }
+  /** The node has room, and the pod is not nominated for it yet. */
+  | { readonly type: 'room'; readonly node: string }
+  /** These pods leave the node. */
+  | {
+      readonly type: 'giveWay'
+      readonly node: string
+      readonly pods: readonly PodFacts[]
+      /** The status of the job names node and pods. */
+      readonly isAnnounced: boolean
+    }
+  | { readonly type: 'closed'; readonly why: 'noRoom' | 'unjudged' }
 
 /** The pod that holds the room of a Reservation. */
 export interface ReservedPod {

@@ -1,5 +1,6 @@
 /** Jobs, and the world around them, as the rules of arbitration see both. */
 import type { JobMode, SkipGate } from '../../api/pod-migration-job.ts'
+import type { LabelSelector } from '../../kube/label-selector.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { NodeFacts } from '../../slot/decide/may-run-on.ts'
 
@@ -22,6 +23,8 @@ export interface WaitingJob extends JobFacts {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string | undefined }
   readonly skipGates: ReadonlySet<SkipGate>
   readonly priority: number
+  /** Uid of a pod whose places are lent to this one: it stays as long as this one gives way to its replacement. */
+  readonly lentBy?: string | undefined
   /** For how long this process has seen the job, ms: a cache may be older than the job. */
   readonly seenForMs: number
 }
@@ -87,6 +90,12 @@ export interface PodFacts {
   readonly isPreempted: boolean
   /** Its share of a node; nothing if it has ended. */
   readonly requests: Amounts
+  /** Its class of priority lets the scheduler remove others for it. */
+  readonly preempts: boolean
+  /** Selectors of pods in its namespace: it may not run on their nodes. */
+  readonly apart: readonly LabelSelector[]
+  /** More than requests, labels, names, taints and pods on the same node decide where it may run. */
+  readonly isUnjudged: boolean
   /** The fields of its spec that say where it may run. */
   readonly placement: Pick<NonNullable<Pod['spec']>, 'nodeSelector' | 'affinity' | 'tolerations'>
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import type { Node, Pod } from '../../kube/resources.ts'
-import { claimedBy, claimOf, nodeRoomOf, withoutBallast } from './claims.ts'
+import { claimedBy, claimOf, createRoomOf, nodeRoomOf, withoutBallast } from './claims.ts'
 
 type Spec = NonNullable<Pod['spec']>
 const asks = (cpu: string, more: object = {}) => ({ name: 'a', resources: { requests: { cpu } }, ...more })
@@ -48,7 +48,8 @@ describe('the cut spec', () => {
       ...{ operator: 'Exists', tolerationSeconds: 300 },
     }))
     const own = { key: 'gpu', operator: 'Exists' }
-    const podAntiAffinity = { requiredDuringSchedulingIgnoredDuringExecution: [] }
+    const preferred = { weight: 1, podAffinityTerm: { topologyKey: 'zone' } }
+    const podAntiAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [preferred] }
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } }
     const spec = {
       ...{ containers: [], nodeSelector: { zone: 'b' }, schedulingGates: [{ name: 'g' }] },
@@ -58,6 +59,45 @@ describe('the cut spec', () => {
       ...{ containers: [], nodeSelector: { zone: 'b' }, schedulingGates: [{ name: 'g' }] },
       ...{ affinity: { nodeAffinity }, tolerations: [own] },
     })
+  })
+})
+
+describe('what else decides where a pod may run', () => {
+  const labelSelector = { matchLabels: { app: 'a' } }
+  const plain = { topologyKey: 'kubernetes.io/hostname', labelSelector }
+  const distance = (term: object): Spec => ({
+    containers: [],
+    affinity: {
+      podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ ...plain, ...term }] },
+    },
+  })
+  const required = { requiredDuringSchedulingIgnoredDuringExecution: [plain] }
+  const spread = (whenUnsatisfiable: string) => [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable }]
+  const facts = (spec: Spec) =>
+    createRoomOf()({ metadata: { name: 'p', uid: 'u', resourceVersion: '1' }, spec })
+
+  it('its distance to pods on the same node is judged', () => {
+    for (const spec of [distance({}), claimOf(distance({}))])
+      expect(facts(spec)).toMatchObject({ apart: [labelSelector], isUnjudged: false })
+  })
+
+  it.each([
+    ['another distance', distance({ topologyKey: 'zone' })],
+    ['pods of other namespaces', distance({ namespaces: ['b'] })],
+    ['its revision', distance({ matchLabelKeys: ['pod-template-hash'] })],
+    ['its nearness to other pods', { containers: [], affinity: { podAffinity: required } }],
+    ['an even spread', { containers: [], topologySpreadConstraints: spread('DoNotSchedule') }],
+    ['a port of the node', { containers: [{ name: 'a', ports: [{ containerPort: 80, hostPort: 80 }] }] }],
+    ['a volume', { containers: [], volumes: [{ name: 'v', persistentVolumeClaim: { claimName: 'c' } }] }],
+    ['a device', { containers: [], resourceClaims: [{ name: 'gpu' }] }],
+  ] satisfies [string, Spec][])('%s is not, before and after the spec is cut', (_, spec) => {
+    expect(facts(spec).isUnjudged).toBe(true)
+    expect(facts(claimOf(spec)).isUnjudged).toBe(true)
+  })
+
+  it('what the scheduler only prefers decides nothing', () => {
+    const spec: Spec = { containers: [], topologySpreadConstraints: spread('ScheduleAnyway') }
+    expect(facts(spec)).toMatchObject({ isUnjudged: false, apart: [] })
   })
 })
 

@@ -11,7 +11,7 @@ import { migrationNameOf } from '../decide/live.ts'
 import type { ReservationView } from '../decide/reservation.ts'
 import type { EvictionRequest, JobView, LiveFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
-import { nodeRoomOf } from './claims.ts'
+import { nodeRoomOf, type RoomOf } from './claims.ts'
 import type { KnownJob, KnownReservation } from './known.ts'
 import { disruptionBudgetsIn, podFacts, workloadFacts } from './pod-facts.ts'
 import { relationsOf } from './preemptions.ts'
@@ -25,6 +25,7 @@ export interface ObserveDeps {
   readonly since: Pick<Since, 'pass'>
   readonly clock: Pick<Clock, 'monotonic'>
   readonly requests: { of(uid: string): EvictionRequest }
+  readonly roomOf: RoomOf
 }
 
 export interface Observed {
@@ -41,7 +42,12 @@ export function observe(
   deps: ObserveDeps,
 ): Observed {
   const stores = { ...deps.world, sets: deps.sets }
-  const pods = podFacts(stores)
+  const since = deps.since.pass()
+  const heldForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
+  const reserved = reservations.map(known => reservationViewOf(known, deps.world.pods, heldForMs))
+  // A tenant's pod with such a gate costs nothing.
+  const isGated = reserved.some(({ pod }) => pod !== undefined && pod !== 'foreign' && pod.isGated)
+  const pods = podFacts(stores, isGated ? deps.roomOf : undefined)
   const world: World = {
     pods,
     workloads: workloadFacts(pods, stores),
@@ -49,9 +55,6 @@ export function observe(
     nodes: new Map(deps.world.nodes.list().map(node => [node.metadata.name, nodeRoomOf(node)])),
     history: historyOf(jobs),
   }
-  const since = deps.since.pass()
-  const heldForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
-  const reserved = reservations.map(known => reservationViewOf(known, deps.world.pods, heldForMs))
   const present = jobs.filter(({ job }) => job.metadata.deletionTimestamp === undefined)
   const parsed = present.map(known => ({ known, parsed: parsedJob(known, defaults) }))
   const among = { reservations: new Map(reserved.map(view => [view.key, view])), users: usersOf(parsed) }

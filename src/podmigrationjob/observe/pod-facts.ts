@@ -23,7 +23,7 @@ import {
   qosClasses,
   type WorkloadFacts,
 } from '../decide/world.ts'
-import { claimedBy } from './claims.ts'
+import { nothing, type RoomOf } from './claims.ts'
 
 /** The kubelet puts this on the API server's image of a pod that it runs from a file. */
 export const mirrorAnnotation = 'kubernetes.io/config.mirror'
@@ -91,14 +91,14 @@ function ownerOf(pod: Pod, { replicaSets }: Pick<WorkloadStores, 'replicaSets'>)
 export const isGated = ({ spec }: Pod): boolean =>
   spec?.schedulingGates?.some(({ name }) => name === roomGate) === true
 
-/** Facts of all pods that have not finished successfully, by `namespace/name`. */
-export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> {
+/**
+ * Facts of all pods that have not finished successfully, by `namespace/name`.
+ * @param roomOf counts what a pod takes. Absent: nothing needs it, and the cluster may have a hundred thousand pods.
+ */
+export function podFacts(stores: WorkloadStores, roomOf: RoomOf = nothing): ReadonlyMap<string, PodFacts> {
   const budgets = budgetsByNamespace(stores.disruptionBudgets.list())
-  const all = stores.pods.list()
-  // Only gated pods have the room of others counted, and the cluster may have a hundred thousand pods.
-  const isRoomCounted = all.some(isGated)
   return new Map(
-    all.map(pod => {
+    stores.pods.list().map(pod => {
       const { namespace = '', name, uid, labels = {}, annotations = {} } = pod.metadata
       const { nodeName, priority = 0, priorityClassName = '', volumes = [] } = pod.spec ?? {}
       const owner = ownerOf(pod, stores)
@@ -123,7 +123,8 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
           .map(({ key }) => key),
         nominated: nodeName === undefined ? pod.status?.nominatedNodeName || undefined : undefined,
         isPreempted: isPreempted(pod),
-        requests: !isRoomCounted || isOver(pod) || pod.spec === undefined ? {} : claimedBy(pod.spec),
+        ...(isOver(pod) ? nothing() : roomOf(pod)),
+        preempts: pod.spec?.preemptionPolicy !== 'Never',
         placement: pod.spec ?? {},
       }
       return [`${namespace}/${name}`, facts] as const

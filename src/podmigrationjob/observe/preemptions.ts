@@ -1,12 +1,13 @@
 /** Which jobs the operator has created for the pods that give way to others. */
 import type { ParsedJobOrRefused } from '../../api/parse-pod-migration-job.ts'
-import { type PodMigrationJob, podMigrationJobs } from '../../api/pod-migration-job.ts'
+import { jobConditions, type PodMigrationJob, podMigrationJobs } from '../../api/pod-migration-job.ts'
 import { reservations } from '../../api/reservation.ts'
 import { controllerOf } from '../../kube/owner.ts'
 import { preemptionNameOf } from '../decide/preemption.ts'
 import { type ReservationView, reservationKeyOf } from '../decide/reservation.ts'
 import { reservationNameOf } from '../decide/reservation-name.ts'
-import type { JobView, PreemptionFacts } from '../decide/view.ts'
+import type { JobView, PreemptionFacts, Preemptor } from '../decide/view.ts'
+import { conditionOf } from '../decide/word.ts'
 import type { KnownJob } from './known.ts'
 
 interface Parsed {
@@ -21,34 +22,41 @@ export function relationsOf(
   jobs: readonly Parsed[],
   views: ReadonlyMap<string, Pick<ReservationView, 'status'>>,
 ): (metadata: PodMigrationJob['metadata']) => Relations {
-  const byUid = new Map(jobs.map(({ known: { job } }) => [job.metadata.uid, job]))
+  const byUid = new Map(jobs.map(each => [each.known.job.metadata.uid, each]))
   const children = new Map<string, PreemptionFacts[]>()
-  for (const { known, parsed } of jobs) {
-    const { metadata, status = {} } = known.job
-    const owner = preemptorOf(metadata)
-    if (owner === undefined || !parsed.ok || known.resource.group !== podMigrationJobs.group) continue
-    const { pod } = parsed.job
-    // Any other job with this owner was created by a user.
-    if (
-      metadata.name !== preemptionNameOf({ uid: owner }, { ...(pod.uid !== undefined && { uid: pod.uid }) })
-    )
-      continue
+  const preemptors = new Map<string, Preemptor>()
+  for (const each of jobs) {
+    const { metadata, status = {} } = each.known.job
+    const owner = preemptorOf(each)
+    if (owner === undefined || !each.parsed.ok) continue
     const { uid } = metadata
+    const { pod } = each.parsed.job
     const reservation = views.get(reservationKeyOf(reservations, reservationNameOf({ uid })))?.status
     children.set(owner, [...(children.get(owner) ?? []), { job: uid, pod, status, reservation }])
+    preemptors.set(uid, factsOf(byUid.get(owner), pod.uid))
   }
-  return metadata => {
-    const uid = preemptorOf(metadata)
-    const { phase } = (uid === undefined ? undefined : byUid.get(uid)?.status) ?? {}
-    return {
-      preemptions: children.get(metadata.uid) ?? [],
-      preemptor:
-        uid === undefined ? undefined : { uid, hasGivenUp: phase === 'Failed' || phase === 'Aborted' },
-    }
-  }
+  return ({ uid }) => ({ preemptions: children.get(uid) ?? [], preemptor: preemptors.get(uid) })
 }
 
-function preemptorOf(metadata: PodMigrationJob['metadata']): string | undefined {
+/** The uid of the job for which the operator has created this one. Any other job with such an owner was created by a user. */
+function preemptorOf({ known: { job, resource }, parsed }: Parsed): string | undefined {
+  const { metadata } = job
   const owner = controllerOf({ metadata })
-  return owner?.kind === podMigrationJobs.kind ? owner.uid : undefined
+  if (owner?.kind !== podMigrationJobs.kind || !parsed.ok || resource.group !== podMigrationJobs.group)
+    return undefined
+  const { uid } = parsed.job.pod
+  const name = preemptionNameOf(owner, { ...(uid !== undefined && { uid }) })
+  return metadata.name === name ? owner.uid : undefined
+}
+
+/** A job that is deleted waits for no pod: the cache that has the other job had this one before. */
+function factsOf(preemptor: Parsed | undefined, victim: string | undefined): Preemptor {
+  const { status = {} } = preemptor?.known.job ?? {}
+  const job = preemptor?.parsed.ok === true ? preemptor.parsed.job : undefined
+  const isWaiting =
+    job?.isAborted === false &&
+    status.phase === 'Running' &&
+    conditionOf(status, jobConditions.preemption)?.status === 'False' &&
+    status.preemptedPodsRef?.some(({ uid }) => uid === victim) === true
+  return { isOver: !isWaiting, isPaused: job?.isPaused === true, source: status.source?.uid }
 }

@@ -4,14 +4,12 @@ import { parseReservation } from '../../api/parse-reservation.ts'
 import { isFinishedJob, reservationLabel } from '../../api/pod-migration-job.ts'
 import { reservationConditions, reservations } from '../../api/reservation.ts'
 import { keyOfRef } from '../../kube/object.ts'
-import { controllerOf } from '../../kube/owner.ts'
 import { isReady } from '../../kube/ready.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { type ReservationView, reservationKeyOf } from '../decide/reservation.ts'
 import { isOwnReservation } from '../decide/reservation-first.ts'
 import { reservationNameOf } from '../decide/reservation-name.ts'
-import { isAtRisk } from '../decide/room.ts'
 import type { ReservationFacts, ReservedPod } from '../decide/view.ts'
 import type { KnownJob, KnownReservation } from './known.ts'
 import { isGated } from './pod-facts.ts'
@@ -23,7 +21,7 @@ interface KnownView extends ReservationView {
 
 export function reservationViewOf(
   { resource, reservation }: KnownReservation,
-  pods: Pick<Store<Pod>, 'get' | 'list'>,
+  pods: Pick<Store<Pod>, 'get'>,
   heldForMs: (key: string) => number,
 ): KnownView {
   const { name, uid, resourceVersion, generation = 0, ownerReferences = [] } = reservation.metadata
@@ -35,30 +33,9 @@ export function reservationViewOf(
     status: reservation.status ?? {},
     pod: pod && podOf(pod, uid),
     absentForMs: pod === undefined ? heldForMs(`${uid}/no-pod`) : 0,
-    mayPreempt:
-      pod === undefined && reservation.status?.podRef === undefined && mayPreempt(parsed, pods.list()),
+    isOfJob: ownerReferences.some(job => name === reservationNameOf(job)),
     owners: ownerReferences.map(owner => owner.uid),
   }
-}
-
-/** A new pod has the priority of those that its ReplicaSet has already. Without any, it may have the highest. */
-function mayPreempt(parsed: ReservationView['parsed'], pods: readonly Pod[]): boolean {
-  if (!parsed.ok) return false
-  const { namespace, name } = parsed.reservation.owner
-  const isOwn = (pod: Pod) => {
-    const controller = controllerOf(pod)
-    return (
-      pod.metadata.namespace === namespace && controller?.kind === 'ReplicaSet' && controller.name === name
-    )
-  }
-  const priorityOf = ({ spec }: Pod) => spec?.priority ?? 0
-  const highest = pods
-    .filter(isOwn)
-    .reduce((most, pod) => Math.max(most, priorityOf(pod)), Number.NEGATIVE_INFINITY)
-  return (
-    highest === Number.NEGATIVE_INFINITY ||
-    pods.some(pod => isAtRisk({ priority: priorityOf(pod), node: pod.spec?.nodeName }, highest))
-  )
 }
 
 function podOf(pod: Pod, reservation: string): ReservedPod | 'foreign' {

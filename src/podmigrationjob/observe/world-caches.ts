@@ -98,7 +98,7 @@ export function withoutSpec({ metadata, spec, status }: Pod): Pod {
   const kept = Object.entries(annotations).filter(
     ([name, text]) => keptAnnotations.includes(name) && text.length <= longestSoftEviction,
   )
-  const { nodeName, priority, priorityClassName, volumes = [] } = spec ?? {}
+  const { nodeName, priority, priorityClassName, preemptionPolicy, volumes = [] } = spec ?? {}
   const { phase, qosClass, nominatedNodeName, conditions = [] } = status ?? {}
   return {
     metadata: { ...rest, annotations: Object.fromEntries(kept) },
@@ -107,6 +107,7 @@ export function withoutSpec({ metadata, spec, status }: Pod): Pod {
       ...(nodeName !== undefined && { nodeName }),
       ...(priority !== undefined && { priority }),
       ...(priorityClassName !== undefined && { priorityClassName }),
+      ...(preemptionPolicy === 'Never' && { preemptionPolicy }),
       volumes: volumes.flatMap(kindOfVolume),
     },
     status: {

@@ -24,6 +24,7 @@ export const podWith = (name: string, over: Partial<PodFacts> = {}): PodFacts =>
   owner: { type: 'workload', key: 'StatefulSet/default/web', kind: 'StatefulSet' },
   ...{ hasLocalStorage: false, hasClaim: false, isSystemCritical: false, disruptionBudgets: [] },
   ...{ nominated: undefined, isPreempted: false, requests: {}, placement: {} },
+  ...{ preempts: true, apart: [], isUnjudged: false },
   ...over,
 })
 

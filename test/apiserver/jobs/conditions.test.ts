@@ -5,7 +5,7 @@ import { systemClock as clock } from '../../../src/kube/clock.ts'
 import { silentLog } from '../../../src/kube/log.ts'
 import { systemRandom as random } from '../../../src/kube/random.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
-import { type Pod, pods } from '../../../src/kube/resources.ts'
+import { nodes, type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
 import { eventually } from '../../support/eventually.ts'
 import { createCrowd } from './crowd.ts'
@@ -62,7 +62,14 @@ const scenarios = {
   },
   async 'no node has room'() {
     await using crowd = await createCrowd(world)
-    const job = await world.job(nameOf(crowd.urgent.pods[0]), { ...first, ttl: '2s' })
+    // There is no room for the pods that would give way.
+    await world.api.patch(
+      nodes,
+      { name: crowd.spare },
+      { type: 'merge', body: { spec: { unschedulable: true } } },
+    )
+    const reservationOptions = { preemptionOptions: {} }
+    const job = await world.job(nameOf(crowd.urgent.pods[0]), { ...first, reservationOptions, ttl: '2s' })
     await world.reaches(job, { phase: 'Failed' })
     return job
   },

@@ -30,6 +30,8 @@ const conditionsOf = ({ status }: PodMigrationJob) =>
   Object.fromEntries((status?.conditions ?? []).map(each => [each.type, `${each.status} ${each.reason}`]))
 const replacementOf = async (job: string) => `reservation-${(await world.get(job)).metadata.uid}`
 
+const preempting = { mode: 'ReservationFirst', reservationOptions: { preemptionOptions: {} } }
+
 it('PJ26 PJ31: a pod gives way only to a replacement of its own, with the grace period of the job; its room goes to the replacement of the job', async () => {
   await using crowd = await createCrowd(world)
   const old = nameOf(crowd.urgent.pods[0])
@@ -84,14 +86,45 @@ it('PJ26 PJ31: a pod gives way only to a replacement of its own, with the grace 
   ])
 })
 
-it('PJ26: without preemptionOptions no pod gives way, and the scheduler does not see the pod', async () => {
+it('PJ26: without preemptionOptions no pod gives way, and the scheduler sees the replacement as any pod', async () => {
   await using crowd = await createCrowd(world)
-  const job = await world.job(nameOf(crowd.urgent.pods[0]), { mode: 'ReservationFirst', ttl: '3s' })
-  await world.reaches(job, { phase: 'Running', reason: 'Unschedulable' })
-  expect((await pod(await replacementOf(job))).spec?.schedulingGates).toEqual([{ name: roomGate }])
-  await world.reaches(job, { phase: 'Failed', reason: 'Unschedulable' })
+  const job = await world.job(nameOf(crowd.urgent.pods[0]), { mode: 'ReservationFirst', ttl: '5s' })
+  const { spec, status } = await pod(await replacementOf(job))
+  expect(spec?.schedulingGates).toBeUndefined()
+  expect(status?.nominatedNodeName).toBeUndefined()
+  await world.reaches(job, { phase: 'Failed', reason: 'Timeout' })
+  expect((await world.get(job)).status?.preemptedPodsRef).toBeUndefined()
   for (const each of [...crowd.batch.pods, ...crowd.urgent.pods])
     expect(await world.stays(nameOf(each))).toBe(true)
+})
+
+it('PJ26: when room comes from elsewhere, or the job is deleted, the pods that have not gone stay', async () => {
+  await using crowd = await createCrowd(world)
+  const begun = async () => {
+    const job = await world.job(nameOf(crowd.urgent.pods[0]), preempting)
+    const { metadata, status } = await world.reaches(job, { phase: 'Running', reason: 'Preempting' })
+    const [victim] = status?.preemptedPodsRef ?? []
+    const child = `preempt-${metadata.uid}-${victim?.uid}`
+    const { uid } = (await eventually(() => world.api.get(podMigrationJobs, { name: child }))).metadata
+    world.kubelet.unready.add(`reservation-${uid}`)
+    await world.reaches(child, { reason: 'WaitForBoundPodReady' })
+    return { job, child, victim: victim?.name ?? '', uid }
+  }
+  const first = await begun()
+  await world.api.delete(podMigrationJobs, { name: first.job })
+  // Nothing collects garbage here.
+  await world.reaches(first.child, { phase: 'Aborted', reason: 'PreemptionOver' })
+  expect(await world.stays(first.victim)).toBe(true)
+  const second = await begun()
+  const other = crowd.batch.pods.map(nameOf).find(name => name !== second.victim) ?? ''
+  await remove(other)
+  await world.reaches(second.child, { phase: 'Aborted', reason: 'PreemptionOver' })
+  expect(await world.stays(second.victim)).toBe(true)
+  await eventually(async () =>
+    expect((await pod(await replacementOf(second.job))).spec?.nodeName).toBe(crowd.full),
+  )
+  const { status } = await world.get(second.job)
+  expect(status?.preemptedPodsRef).toEqual([])
 })
 
 it('PJ26: a restart makes no second job for a pod; an abort calls the others off, and they stay', async () => {
@@ -116,10 +149,10 @@ it('PJ26: a restart makes no second job for a pod; an abort calls the others off
   expect(await world.stays(victim?.name ?? '')).toBe(true)
 })
 
-it('a pod of a high priority goes to a node with room, for which it is nominated before the scheduler sees it', async () => {
+it('PJ26: a replacement for which others could give way goes to a node with room, for which it is nominated before the scheduler sees it', async () => {
   await using crowd = await createCrowd(world)
   await remove(nameOf(crowd.batch.pods[0]))
-  const job = await world.job(nameOf(crowd.urgent.pods[0]), { mode: 'ReservationFirst' })
+  const job = await world.job(nameOf(crowd.urgent.pods[0]), preempting)
   await eventually(async () => expect((await pod(await replacementOf(job))).spec?.nodeName).toBe(crowd.full))
   await world.reaches(job, { reason: 'Evicting' })
   await remove(nameOf(crowd.urgent.pods[0]))
