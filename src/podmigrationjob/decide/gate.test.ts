@@ -160,6 +160,16 @@ describe('two jobs that preempt', () => {
   })
 })
 
+it('PJ26: room that others have left is for the job that has announced it, whatever job is older', () => {
+  const refs = [{ apiVersion: 'v1', kind: 'Pod', namespace: 'default', name: 'a', uid: 'uid-a' }]
+  const older = preempting('x')
+  const later = preempting('y', { nominated: 'full' })
+  later.status = { ...later.status, preemptionNodeName: 'full', preemptedPodsRef: refs }
+  // `a` has gone.
+  const cluster = new Cluster([sized('b', 2)], [node('full', 4, big), node('spare', 8)], [older, later])
+  expect(cluster.gates().map(({ gate }) => gate?.type)).toEqual(['closed', 'open'])
+})
+
 it('PJ26: in any world no jobs block each other: each gets room, or there is none', () => {
   const nodes = [node('full', 4, big), node('also', 5, big), node('spare', 6)]
   const drawnPods = fc.array(

@@ -266,6 +266,24 @@ describe('preemption for the replacement of a job', () => {
     expect(quiet.preemption).toBeUndefined()
   })
 
+  it('PJ26: the job for a pod that gives way begins in the place of the other job', () => {
+    const reasonWith = (preemptor: JobView['preemptor']) => {
+      const source = podWith('web-0', { owner: web, priority: 9 })
+      const mine = { key: 'c', name: 'c', uid: 'c-uid', pod: victim, preemptor }
+      const views = [
+        viewWith({ mode: 'ReservationFirst' }, { pod: source, status: under }),
+        viewWith({ mode: 'ReservationFirst', podRef: { namespace: 'default', name: 'b' } }, mine),
+      ]
+      const args = argsWith({ maxMigratingGlobally: 1 })
+      const plan = decide(views, {
+        ...{ world: worldOf([source, victim], { nodes }), config: { ok: true, args }, now, tokens: 9 },
+      })
+      return plan.statuses.find(({ view }) => view.key === 'c')?.status.reason
+    }
+    expect(reasonWith({ isOver: false, isPaused: false, source: 'uid-web-0' })).toBe('Admitted')
+    expect(reasonWith(undefined)).toBe('GlobalBudget')
+  })
+
   it('PJ26: a job for a pod that gives way is called off when the other job does not wait for it any more', () => {
     const called = (isOver: boolean, status = running, isPaused = false) =>
       planOf({ preemptor: { isOver, isPaused, source: 's' }, status }, { pods: [], pod: { node: 'n2' } })
