@@ -192,7 +192,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/podmigrationjob': {
     is: 'controller of PodMigrationJobs: arbitration, evictions, Migrations',
-    uses: ['src/api', 'src/kube', 'src/slot'],
+    uses: ['src/api', 'src/kube', 'src/slot', 'src/slot/decide'],
   },
   'src/migratingpod': {
     is: 'controller of MigratingPods: keeps a set for each, and tells where its pod is',

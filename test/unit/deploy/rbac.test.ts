@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
 import { jobRights, migratingJobRights, reservationRights, rights } from './rights.ts'
+import { jobRights, preemptionRights, reservationRights, rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -15,6 +16,7 @@ const roles = await rolesIn('deploy/operator/rbac')
 const jobRoles = await rolesIn('deploy/pod-migration-jobs')
 const reservationRoles = await rolesIn('deploy/job-reservations')
 const migratingJobRoles = await rolesIn('deploy/migrating-jobs')
+const preemptionRoles = await rolesIn('deploy/job-preemptions')
 const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
 const titleOf = (role: Manifest): string => `${role.kind} ${role.metadata.name}`
 
@@ -39,6 +41,7 @@ describe('rights of the operator', () => {
     ['PodMigrationJobs', forJobs, jobRights],
     ['ReservationFirst', reservationRoles, reservationRights],
     ['Jobs whose pods move', migratingJobRoles, migratingJobRights],
+    ['preemption', preemptionRoles, preemptionRights],
   ] as const)('for %s: each role is in the table and each line of the table is a right', (_, own, table) => {
     const granted = Object.fromEntries(own.map(role => [titleOf(role), rightsOf(role).toSorted()]))
     const needed = Object.fromEntries(
@@ -54,6 +57,9 @@ describe('rights of the operator', () => {
       ...Object.values(reservationRights),
       ...Object.values(migratingJobRights),
     ].flatMap(role => Object.entries(role)),
+    [rights, jobRights, reservationRights, preemptionRights]
+      .flatMap(table => Object.values(table))
+      .flatMap(role => Object.entries(role)),
   )('%s has its caller in the code', async (_, { file, code }) => {
     expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)
   })

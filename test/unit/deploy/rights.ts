@@ -363,5 +363,16 @@ export const reservationRights: typeof jobRights = {
       ]),
     ),
     'apps/replicasets get': { file: 'src/podmigrationjob/act/reserve.ts', code: /\.get\(replicaSets/ },
+    '/pods/status patch': { file: 'src/podmigrationjob/act/preempt.ts', code: /nominatedNodeName/ },
+  },
+}
+
+/** The same for the right in deploy/job-preemptions. */
+export const preemptionRights: typeof jobRights = {
+  'ClusterRole understudy-operator-preemptions': {
+    'backup.example.com/podmigrationjobs create': {
+      file: 'src/podmigrationjob/act/preempt.ts',
+      code: /api\.create\(podMigrationJobs/,
+    },
   },
 }
