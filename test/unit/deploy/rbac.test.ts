@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
-import { jobRights, migratingJobRights, reservationRights, rights } from './rights.ts'
-import { jobRights, preemptionRights, reservationRights, rights } from './rights.ts'
+import { jobRights, migratingJobRights, preemptionRights, reservationRights, rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -51,13 +50,7 @@ describe('rights of the operator', () => {
   })
 
   test.each(
-    [
-      ...Object.values(rights),
-      ...Object.values(jobRights),
-      ...Object.values(reservationRights),
-      ...Object.values(migratingJobRights),
-    ].flatMap(role => Object.entries(role)),
-    [rights, jobRights, reservationRights, preemptionRights]
+    [rights, jobRights, reservationRights, migratingJobRights, preemptionRights]
       .flatMap(table => Object.values(table))
       .flatMap(role => Object.entries(role)),
   )('%s has its caller in the code', async (_, { file, code }) => {
