@@ -59,7 +59,11 @@ describe('the CRDs', () => {
       // As many entries as there are phases and types of conditions.
       '.status.phaseTimes 7',
       '.status.conditions 4',
-      ...['.status.conditions 10', '.status.conditions 10'],
+      // A job names eight pods that give way, and cuts the lists there; one pod has replaced each.
+      ...['Ref 8', 'Reservation 8', 'Reservation[].podsRef 8'].map(each => `.status.preemptedPods${each}`),
+      '.status.conditions 10',
+      ...['Ref 8', 'Reservation 8', 'Reservation[].podsRef 8'].map(each => `.status.preemptedPods${each}`),
+      '.status.conditions 10',
       // A reservation has one pod, and two types of conditions.
       ...['.status.currentOwners 1', '.status.conditions 4'],
       ...['.status.currentOwners 1', '.status.conditions 4'],

@@ -27,6 +27,8 @@ const files = [
   ['operator/rbac/users.yaml', ''],
   ['pod-migration-jobs/rbac.yaml', 'understudy-system'],
   ['job-reservations/rbac.yaml', ''],
+  ['migrating-jobs/rbac.yaml', ''],
+  ['job-preemptions/rbac.yaml', ''],
   ['agent/rbac.yaml', ''],
   ['agent/generations-key.yaml', 'understudy-agents'],
 ] as const

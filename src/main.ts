@@ -94,6 +94,11 @@ program
     'carry out PodMigrationJobs; deploy/pod-migration-jobs has their kind and the rights for them',
     defaults.podMigrationJobs,
   )
+  .option(
+    '--migrating-jobs',
+    'manage Jobs whose pods move with their memory; deploy/migrating-jobs has the rights for them',
+    defaults.migratingJobs,
+  )
   .option('--waker-image <image>', 'image of the gate in cold backups', `understudy.invalid/waker:${version}`)
   .option(
     '--injected-resources <cpu=…,memory=…>',

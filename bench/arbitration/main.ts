@@ -1,9 +1,12 @@
 /**
- * `node bench/arbitration/main.ts`: how long one arbitration of waiting PodMigrationJobs takes, beside a sort of as many texts. It needs no
- * cluster, because the rules do no I/O.
+ * `node bench/arbitration/main.ts`: how long one arbitration of waiting PodMigrationJobs takes, beside a sort of as many texts, and how long one
+ * look for pods that give way. It needs no cluster, because the rules do no I/O.
  */
 
 import { arbitrate } from '../../src/podmigrationjob/decide/arbitrate.ts'
+import { gatesOf } from '../../src/podmigrationjob/decide/gate.ts'
+import { node, replacement, sized } from '../../src/podmigrationjob/testing/crowds.ts'
+import { presentWith, viewWith } from '../../src/podmigrationjob/testing/views.ts'
 import {
   argsWith,
   budgetWith,
@@ -65,4 +68,42 @@ for (const count of [100, 1_000, 10_000])
     console.log(
       `| ${waiting.length} | ${name} | ${admitted.length} | ${ms.toFixed(1)} | ${base.toFixed(1)} |`,
     )
+  }
+
+/** Full nodes of 20 pods each, of the same namespace: the worst case has room nowhere, so the whole look is for nothing. */
+function look(count: number, spare: number) {
+  const nodes = [
+    ...Array.from({ length: count }, (_, index) =>
+      node(`n${index}`, 20, { allocatable: { cpu: 20, pods: 110 } }),
+    ),
+    ...Array.from({ length: spare }, (_, index) => node(`spare${index}`, 20)),
+  ]
+  const pods = Array.from({ length: count * 20 }, (_, index) => {
+    const key = `Deployment/default/w${Math.floor(index / podsOfWorkload)}`
+    return sized(`p${index}`, 1, {
+      ...{ node: `n${index % count}`, priority: index % 7 },
+      owner: { type: 'workload', key, kind: 'Deployment' },
+    })
+  })
+  const name = 'reservation-job-uid'
+  const pod = replacement({ placement: {}, requests: { cpu: 2, pods: 1 } })
+  const reservationOptions = { reservationRef: { name }, preemptionOptions: {} }
+  const held = presentWith(name, { node: undefined, isGated: true })
+  const view = viewWith(
+    { mode: 'ReservationFirst', reservationOptions },
+    { status: { phase: 'Running' }, reservation: held },
+  )
+  return { view, world: worldOf([...pods, pod], { nodes }) }
+}
+
+console.log(
+  '\n| nodes | pods | a node is empty | found | one look, median ms |\n| --- | --- | --- | --- | --- |',
+)
+for (const count of [100, 1_000, 5_000])
+  for (const spare of [0, 1]) {
+    const { view, world } = look(count, spare)
+    const around = { world, running: [], config: { ok: true, args: argsWith() }, mayLook: true } as const
+    const [gate] = gatesOf([view], around).gates.values()
+    const ms = measured(() => gatesOf([view], around))
+    console.log(`| ${count} | ${count * 20} | ${spare > 0} | ${gate?.type} | ${ms.toFixed(1)} |`)
   }

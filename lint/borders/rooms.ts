@@ -192,11 +192,15 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/podmigrationjob': {
     is: 'controller of PodMigrationJobs: arbitration, evictions, Migrations',
-    uses: ['src/api', 'src/kube', 'src/slot'],
+    uses: ['src/api', 'src/kube', 'src/slot', 'src/slot/decide'],
   },
   'src/migratingpod': {
     is: 'controller of MigratingPods: keeps a set for each, and tells where its pod is',
     uses: ['src/api', 'src/kube', 'src/slot'],
+  },
+  'src/migratingjob': {
+    is: 'controller of Jobs whose pods move: keeps a MigratingPod for each',
+    uses: ['src/api', 'src/kube'],
   },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
@@ -205,6 +209,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/backuppodset',
       'src/drain',
       'src/kube',
+      'src/migratingjob',
       'src/migratingpod',
       'src/migration',
       'src/podmigrationjob',

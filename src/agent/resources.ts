@@ -78,7 +78,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
   const { giveWay } = precedence
   const report = createReportWriter({ api, node, owner, clock, log, giveWay })
   const address = `${options.address}:${options.peerPort}`
-  const about = { version, address, fingerprint: identity.fingerprint, signs: true }
+  const about = { version, address, fingerprint: identity.fingerprint, signs: true, clones: true }
   const status = createNodeStatus(about, await thisMachine(''), report)
   const caches = createCaches(node, { api, clock, random, log, metrics: metrics.reflector })
   const recorder = createRecorder({

@@ -38,6 +38,10 @@ export const agentErrors = Object.freeze({
     'a container of the pod has no process',
     'no action needed: the agent looks again when the pod changes',
   ),
+  CloneSourceGone: entry(
+    'the memory that was to be copied for a new slot is not on this node any more',
+    'no action needed: the operator chooses the memory and the node again',
+  ),
   HoldUnavailable: entry(
     'the first process of the understudy accepts no commands',
     'delete the understudy; check that its containers may write to the volume understudy-hold',

@@ -195,6 +195,11 @@ export interface ServiceSpec {
   readonly perSlot?: boolean
 }
 
+export interface CloneFrom {
+  /** A primary of a set in the same namespace, or the pod of a MigratingPod. */
+  readonly pod: string
+}
+
 export interface BackupPodSetSpec {
   readonly replicas?: number
   readonly hotBackups?: number
@@ -207,6 +212,8 @@ export interface BackupPodSetSpec {
   readonly paused?: boolean
   /** True: its pods end, and the memory of its slots is kept until this is false. */
   readonly suspend?: boolean
+  /** Each new slot begins with a copy of the memory of this pod. Absent: it begins with an empty state. */
+  readonly cloneFrom?: CloneFrom
   readonly antiAffinity?: AntiAffinity
   readonly updateStrategy?: UpdateStrategySpec
   readonly failover?: FailoverSpec
@@ -279,6 +286,7 @@ export const limits = Object.freeze({
   nodeTimeout: { min: 1_000, max: 60_000 },
   /** Characters. */
   schedulerName: { min: 1, max: 253 },
+  podName: { min: 1, max: 253 },
   /** Milliseconds. */
   interval: { min: 200, max: 3_600_000 },
   /** Percent. */
@@ -326,6 +334,13 @@ export interface Summary {
   readonly coldbackups: string
 }
 
+/** The end of a primary with success. */
+export interface Completion {
+  readonly pod: string
+  /** RFC 3339. */
+  readonly at: string
+}
+
 export interface BackupPodSetStatus extends RetainedSlots {
   readonly observedGeneration?: number
   readonly replicas?: number
@@ -342,6 +357,8 @@ export interface BackupPodSetStatus extends RetainedSlots {
   readonly selector?: string
   readonly slots?: readonly SlotStatus[]
   readonly lastTransition?: LastTransition
+  /** Only with restartPolicy OnFailure: the app has ended with success, and nothing continues. */
+  readonly completion?: Completion
   readonly lastFailover?: LastFailover
   /** Newest first. */
   readonly failovers?: readonly LastFailover[]

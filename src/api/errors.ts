@@ -44,7 +44,7 @@ export const refusals = Object.freeze({
   ),
   RestartPolicyNotAlways: refuse(
     'spec.template.spec.restartPolicy',
-    'set template.spec.restartPolicy to Always or remove it: backups must keep running until they are needed',
+    'set template.spec.restartPolicy to Always or remove it: backups must keep running until they are needed. OnFailure is for one primary without backups, with checkpoint and one container without livenessProbe; Never for none',
   ),
   LabelTypeReserved: refuse(
     'spec.template.metadata.labels',
@@ -208,6 +208,10 @@ export const refusals = Object.freeze({
   HttpSourceWithSuspend: refuse(
     'spec.suspend',
     'set suspend to false, or scale replicas to 0: a state that is pulled over HTTP cannot be kept without pods yet; checkpoint.source criu can be suspended',
+  ),
+  CloneWithoutCheckpoint: refuse(
+    'spec.cloneFrom',
+    'add spec.checkpoint with source criu and hotBackup.mode Frozen or Staged, or remove cloneFrom: a slot begins with the memory of another one only if its own is saved, too',
   ),
   ServiceForNobody: refuse(
     'spec.service',

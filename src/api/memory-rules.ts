@@ -12,6 +12,7 @@ export interface MemoryRuled {
   readonly allowStateLoss: unknown
   readonly updateType: unknown
   readonly suspend: unknown
+  readonly cloneFrom: unknown
   /** Whether the primaries' memory is kept. */
   readonly keepsMemory: boolean
   /** Whether the app's state is pulled over HTTP. */
@@ -20,8 +21,17 @@ export interface MemoryRuled {
 
 /** The CRD has the same rules as CEL, see src/api/schema/memory-rules.ts. */
 export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
-  const { checkpoint, hotBackup, liveness, allowStateLoss, updateType, suspend, keepsMemory, pullsState } =
-    spec
+  const {
+    checkpoint,
+    hotBackup,
+    liveness,
+    allowStateLoss,
+    updateType,
+    suspend,
+    cloneFrom,
+    keepsMemory,
+    pullsState,
+  } = spec
   const containers = objectsIn(pod['containers'])
   return [
     [
@@ -37,6 +47,7 @@ export function memoryRules(pod: Anything, spec: MemoryRuled): Rules {
     ['HttpSourceOnHost', pullsState && pod['hostNetwork'] === true],
     ['HttpSourceWithLiveness', pullsState && isSet(liveness)],
     ['HttpSourceWithSuspend', pullsState && suspend === true],
+    ['CloneWithoutCheckpoint', isSet(cloneFrom) && !keepsMemory],
     ['LivenessWithoutCheckpoint', isSet(liveness) && !isSet(checkpoint)],
     [
       'LivenessWithoutProbe',

@@ -6,7 +6,7 @@ import type { Condition } from '../kube/conditions.ts'
 import type { KubeObject } from '../kube/object.ts'
 import { controllerOf } from '../kube/owner.ts'
 import type { Resource } from '../kube/resources.ts'
-import type { CheckpointSpec, FailoverSpec, PodTemplate, ServiceSpec } from './backuppodset.ts'
+import type { CheckpointSpec, Completion, FailoverSpec, PodTemplate, ServiceSpec } from './backuppodset.ts'
 import { prefix } from './labels.ts'
 
 /** The fields of `checkpoint` that make sense for one pod without backups. */
@@ -32,6 +32,8 @@ export const movingFailoverKeys = [
 export interface MigratingPodSpec {
   /** True: the pod ends with its memory saved, and continues with it when this is false. */
   readonly suspend?: boolean
+  /** A pod of the same namespace with a copy of whose memory the first pod begins. Another name counts until its memory is there. */
+  readonly clonePod?: string
   /** How its memory is saved between moves. Absent: with all defaults. */
   readonly checkpoint?: Pick<CheckpointSpec, (typeof movingCheckpointKeys)[number]>
   readonly failover?: Pick<FailoverSpec, (typeof movingFailoverKeys)[number]>
@@ -43,11 +45,11 @@ export interface MigratingPodSpec {
 /**
  * `Creating`: no pod of it has run yet. `MigrationPending`: its pod is to move, or is being deleted, and no other pod is there
  * yet. `Migrating`: another pod is there, and takes over. `Suspending`: its pod is to end. `Suspended`: it has ended, and its memory is
- * kept. `Invalid`: it cannot be managed; the condition Ready says why.
+ * kept. `Completed`: its app has ended with success, which only restartPolicy OnFailure allows. `Invalid`: it cannot be managed; the condition Ready says why.
  */
 export const migratingPodStates = [
   ...(['Creating', 'Running', 'MigrationPending', 'Migrating'] as const),
-  ...(['Suspending', 'Suspended', 'Invalid'] as const),
+  ...(['Suspending', 'Suspended', 'Completed', 'Invalid'] as const),
 ] as const
 export type MigratingPodState = (typeof migratingPodStates)[number]
 
@@ -76,6 +78,13 @@ export interface MigratingPodStatus {
   readonly generation?: number
   readonly savedAt?: string
   readonly lastMove?: LastMove
+  /** How often its app has ended by itself and was continued or started again; absent: never. */
+  readonly failures?: number
+  /** Name of the last pod from which another one had to continue for this reason. */
+  readonly lastFailure?: string
+  /** How often the app was started from an empty state in the pod that runs, because nothing of it was saved; absent: never. */
+  readonly restarts?: number
+  readonly completion?: Completion
   readonly conditions?: readonly Condition[]
 }
 

@@ -58,6 +58,8 @@ export interface MigrationControllerArgs {
   readonly sortOrder: (typeof sortOrders)[number]
   readonly evictionPolicy: EvictionPolicy
   readonly defaultDeleteOptions: JobDeleteOptions | undefined
+  /** Pods of other namespaces than the job's pod may give way, too. */
+  readonly preemptOtherNamespaces: boolean
   readonly defaultJobMode: JobMode
   readonly defaultJobTtlMs: number
   readonly arbitrationIntervalMs: number
@@ -86,6 +88,7 @@ const fields: ReadonlySet<string> = new Set([
   ...['flowControlQPS', 'flowControlBurst', 'evictQPS', 'evictBurst', 'maxMigratingGlobally'],
   ...['maxMigratingPerNode', 'maxMigratingPerNamespace', 'maxMigratingPerWorkload'],
   ...['maxUnavailablePerWorkload', 'rounding', 'sortOrder', 'evictionPolicy', 'defaultDeleteOptions'],
+  'preemptOtherNamespaces',
   ...['defaultJobMode', 'defaultJobTTL', 'arbitrationInterval', 'finishedJobTTL'],
 ])
 
@@ -131,6 +134,7 @@ export function parseArgs(value: unknown): ParsedArgs {
     defaultDeleteOptions: isSet(given['defaultDeleteOptions'])
       ? deleteOptionsIn(read, 'defaultDeleteOptions', given['defaultDeleteOptions'])
       : undefined,
+    preemptOtherNamespaces: flag('preemptOtherNamespaces'),
     defaultJobMode: read.oneOf('defaultJobMode', given['defaultJobMode'], jobModes, 'ReservationFirst'),
     defaultJobTtlMs: duration('defaultJobTTL', jobLimits.ttl, 300_000),
     arbitrationIntervalMs: duration('arbitrationInterval', interval, 500),

@@ -18,6 +18,26 @@ export const migrationTechniques = ['LiveIfPossible', 'Live'] as const
 export type MigrationTechnique = (typeof migrationTechniques)[number]
 
 /**
+ * How the memory gets to the new node. `Direct`: the agents send it from node to node. The others are known, and refused with a reason:
+ * `transferRefusal`.
+ */
+export const migrationTransfers = ['Direct', 'SharedVolume', 'ClaimedVolume'] as const
+export type MigrationTransfer = (typeof migrationTransfers)[number]
+
+export const transferRefusal =
+  'set transfer to Direct or remove it: agents send the memory from node to node, encrypted and signed. Shared and claimed volumes are not supported: the memory would be written and read twice, on storage that other pods may mount'
+
+/**
+ * When the memory is copied. `PreCopy`: while the pod runs, again and again; it is stopped for the last changes only. The others are
+ * known, and refused with a reason: `copyRefusal`.
+ */
+export const migrationCopies = ['PreCopy', 'PostCopy', 'Hybrid'] as const
+export type MigrationCopy = (typeof migrationCopies)[number]
+
+export const copyRefusal =
+  'set copy to PreCopy or remove it: the new node has all memory before the pod runs there. PostCopy and Hybrid are not supported: the pod would run on the new node while pages are still on the old one, and the loss of either node would end it'
+
+/**
  * `Pending`: it waits for others, or for its source. `Reserving`: a pod is made and scheduled that will take the slot.
  * `Preparing`: that pod gets the memory while the source runs. `Stopping`: the source is stopped, and its last changes are
  * saved. `Switching`: the other pod has the slot, and resumes.
@@ -47,6 +67,10 @@ export interface MigrationSpec {
   readonly maxDowntime?: string
   /** Absent: `LiveIfPossible` with the priority `SystemCritical`, else `Live`. */
   readonly technique?: MigrationTechnique
+  /** Absent: `Direct`. */
+  readonly transfer?: MigrationTransfer
+  /** Absent: `PreCopy`. */
+  readonly copy?: MigrationCopy
   /** How long the new pod may wait for a node. */
   readonly unschedulableTimeoutSeconds?: number
   /** How long it may take in all until the source is stopped. */

@@ -148,6 +148,8 @@ export interface NodeReportStatus {
   readonly fingerprint: string
   /** The agent signs generations with that key; absent: an agent of an earlier version. */
   readonly signs?: boolean
+  /** The agent can copy memory of one slot for another; absent: an agent of an earlier version. */
+  readonly clones?: boolean
   /** Absent: the sentinel of this node neither votes nor is voted on. */
   readonly heartbeats?: Heartbeats
   /**

@@ -1,6 +1,7 @@
 import type { Refusal } from './errors.ts'
 import { parseDuration } from './memory.ts'
 import {
+  copyRefusal,
   type Migration,
   type MigrationPriority,
   type MigrationTechnique,
@@ -8,6 +9,7 @@ import {
   migrationLimits,
   migrationPriorities,
   migrationTechniques,
+  transferRefusal,
 } from './migration.ts'
 import { reader } from './reader.ts'
 import { isSet } from './unknown.ts'
@@ -28,6 +30,11 @@ export interface ParsedMigration {
 export type ParsedOrRefused =
   | { readonly ok: true; readonly wish: ParsedMigration }
   | ({ readonly ok: false } & Refusal)
+
+const supported = [
+  ['transfer', 'Direct', transferRefusal],
+  ['copy', 'PreCopy', copyRefusal],
+] as const
 
 const downtimeForm = 'a duration from 10ms to 10m'
 
@@ -65,6 +72,10 @@ export function parseMigration({ spec: given }: Pick<Migration, 'spec'>): Parsed
       ? read.integer('spec.ttlSecondsAfterFinished', ttlGiven, ttl, 0) * 1000
       : undefined,
   }
+  // Stored under a schema without these rules.
+  for (const [key, only, message] of supported)
+    if (isSet(spec[key]) && spec[key] !== only)
+      refused.push({ code: 'InvalidValue', field: `spec.${key}`, message })
   const [first] = refused
   return first === undefined ? { ok: true, wish } : { ok: false, ...first }
 }

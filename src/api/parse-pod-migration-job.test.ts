@@ -24,6 +24,13 @@ describe('a job', () => {
     expect(parse({ ttl: '1m30s', mode: 'Live' })).toMatchObject({ job: { mode: 'Live', ttlMs: 90_000 } })
   })
 
+  it('PJ26: lets other pods give way only if it says so', () => {
+    const mode = 'ReservationFirst'
+    expect(parse({ mode })).toMatchObject({ ok: true, job: { isPreempting: false } })
+    const reservationOptions = { preemptionOptions: {} }
+    expect(parse({ mode, reservationOptions })).toMatchObject({ ok: true, job: { isPreempting: true } })
+  })
+
   it('has a priority among jobs', () => {
     expect(parse({}, { [migrationPriorityAnnotation]: '7' })).toMatchObject({ job: { priority: 7 } })
   })
@@ -35,6 +42,7 @@ describe('a job', () => {
     [{ podRef: { ...podRef, kind: 'Node' } }, 'set it to Pod'],
     [{ skipGates: ['LocalStorage'] }, 'spec.skipReason'],
     [{ skipGates: ['Everything'], skipReason: 'a' }, 'names of BarePod'],
+    [{ reservationOptions: { preemptionOptions: {} } }, 'leave it out with the mode EvictDirectly'],
   ])('%o is refused', (spec, words) => {
     expect(refusal(spec)).toContain(words)
   })

@@ -27,6 +27,8 @@ export interface ParsedJob {
   readonly deleteOptions: JobDeleteOptions | undefined
   /** The Reservation that the job uses, or will use; undefined: the operator creates one. */
   readonly reservationRef: JobReservationRef | undefined
+  /** Pods of a lower priority may give way to the replacement. */
+  readonly isPreempting: boolean
   /** Where the replacement may run, for the Reservation that the operator creates. */
   readonly placement: Placement
   readonly skipGates: ReadonlySet<SkipGate>
@@ -55,12 +57,14 @@ export function parseJob(
   const spec = read.object('spec', given)
   const ttlGiven = spec['ttl']
   const options = read.object('spec.reservationOptions', spec['reservationOptions'])
+  const mode = modeIn(read, spec['mode'], args.defaultJobMode)
+  const isPreempting = isSet(options['preemptionOptions'])
   // An option that has no effect would promise what the operator does not do.
-  if (isSet(options['preemptionOptions']))
+  if (isPreempting && mode !== 'ReservationFirst')
     read.invalid(
       'spec.reservationOptions.preemptionOptions',
       options['preemptionOptions'],
-      'nothing: leave it out',
+      `nothing: leave it out with the mode ${mode}`,
     )
   const template = objectIn(objectIn(objectIn(options['template'])['spec'])['template'])
   const job: ParsedJob = {
@@ -69,12 +73,13 @@ export function parseJob(
     ttlMs: isSet(ttlGiven)
       ? read.measure('spec.ttl', ttlGiven, parseDuration, jobLimits.ttl, 'a duration from 1s to 24h')
       : args.defaultJobTtlMs,
-    mode: modeIn(read, spec['mode'], args.defaultJobMode),
+    mode,
     pod: podIn(read, spec['podRef']),
     deleteOptions: isSet(spec['deleteOptions'])
       ? deleteOptionsIn(read, 'spec.deleteOptions', spec['deleteOptions'])
       : undefined,
     reservationRef: reservationIn(read, options['reservationRef'], group),
+    isPreempting,
     placement: placementIn(read, 'spec.reservationOptions.template.spec.template.spec', template['spec']),
     skipGates: gatesIn(read, spec),
     priority: int32In(metadata.annotations?.[migrationPriorityAnnotation]),

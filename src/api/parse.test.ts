@@ -182,6 +182,25 @@ describe('parseSet', () => {
       template: { spec: { containers: [container], ...pod } },
       ...spec,
     })
+  it('MP-29: a pod may end with success if it has one container without livenessProbe, memory and no backups', () => {
+    const ending = (containers: readonly object[], spec: object = {}) => {
+      const parsed = parse({
+        ...{ checkpoint: {}, replicas: 1, hotBackups: 0, coldBackups: 0 },
+        template: { spec: { containers, restartPolicy: 'OnFailure' } },
+        ...spec,
+      })
+      return parsed.ok ? undefined : parsed.code
+    }
+    expect(ending([container])).toBeUndefined()
+    expect(ending([{ ...container, readinessProbe: {}, startupProbe: {} }])).toBeUndefined()
+    expect(ending([container, { ...container, name: 'b' }])).toBe('RestartPolicyNotAlways')
+    expect(ending([{ ...container, livenessProbe: { tcpSocket: { port: 1 } } }])).toBe(
+      'RestartPolicyNotAlways',
+    )
+    for (const more of [{ replicas: 2 }, { hotBackups: 1 }, { coldBackups: 1 }, { checkpoint: undefined }])
+      expect(ending([container], more)).toBe('RestartPolicyNotAlways')
+  })
+
   const broken: Record<keyof typeof refusals, ReturnType<typeof parse>> = {
     NameTooLong: parse({ template }, 'x'.repeat(51)),
     TemplateMissing: parse({}),
@@ -268,6 +287,7 @@ describe('parseSet', () => {
       { containers: [{ ...container, livenessProbe: { tcpSocket: { port: 80 } } }] },
       { failover: { liveness: {} } },
     ),
+    CloneWithoutCheckpoint: parse({ template, cloneFrom: { pod: 'web-x' } }),
     HttpSourceWithSuspend: pulling({ containers: [container] }, { suspend: true }),
     LivenessWithoutCheckpoint: parse({ failover: { liveness: {} }, template }),
     LivenessWithoutProbe: parse({

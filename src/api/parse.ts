@@ -29,6 +29,7 @@ import { nodeTimeoutOf, parseLiveness, parseMemory, parseService } from './parse
 import { parsePull, pullsState } from './parse-pull.ts'
 import { type Reader, reader } from './reader.ts'
 import { brokenRule, containerNames } from './template-rules.ts'
+import { isSet } from './unknown.ts'
 
 /** A set with all fields present and valid: code after `parseSet` need not validate again. Frozen. */
 export interface ParsedSet {
@@ -49,6 +50,8 @@ export interface ParsedSet {
   readonly paused: boolean
   /** No pod of it is to run; its memory is kept. */
   readonly suspended: boolean
+  /** Name of the pod with whose memory each new slot begins. */
+  readonly cloneFrom: string | undefined
   readonly antiAffinity: AntiAffinity
   readonly updateStrategy: UpdateStrategy
   /** A roll may lose memory that cannot be restored in pods of the new template. */
@@ -94,6 +97,7 @@ export function parseSet(object: BackupPodSet): Parsed {
     keepsMemory: values.memory !== undefined,
     pullsState: pullsState(spec),
     suspend: spec['suspend'],
+    cloneFrom: spec['cloneFrom'],
     checkpoint: spec['checkpoint'],
     hotBackup: spec['hotBackup'],
     service: spec['service'],
@@ -152,6 +156,7 @@ function parseValues(read: Reader, { spec, strategy, updateStrategy, failover }:
     gatePosition: read.oneOf('spec.gatePosition', spec['gatePosition'], gatePositions, defaults.gatePosition),
     paused: read.flag('spec.paused', spec['paused'], defaults.paused),
     suspended: read.flag('spec.suspend', spec['suspend'], defaults.suspend),
+    cloneFrom: parseCloneFrom(read, spec['cloneFrom']),
     antiAffinity: read.oneOf(
       'spec.antiAffinity',
       spec['antiAffinity'],
@@ -177,6 +182,11 @@ function parseValues(read: Reader, { spec, strategy, updateStrategy, failover }:
     template: spec['template'] as ParsedSet['template'],
   }
 }
+
+const parseCloneFrom = (read: Reader, value: unknown): string | undefined =>
+  isSet(value)
+    ? read.text('spec.cloneFrom.pod', read.object('spec.cloneFrom', value)['pod'] ?? '', limits.podName, '')
+    : undefined
 
 function parseStrategy(read: Reader, strategy: Fields): ParsedSet['strategy'] {
   const chosen = (keys: readonly StrategyKey[], values: readonly Strategy[]) =>

@@ -128,6 +128,8 @@ export interface ServingRecord {
   readonly memory?: BroughtBack
   /** Name of the slot (`slotName`) whose memory ended with this pod's app. */
   readonly diedWith?: string
+  /** False: its agent has ended the app, or has not seen how it ended, as after a reboot. Absent: the app has ended by itself. */
+  readonly byItself?: false
   readonly left?: LeftMemory
 }
 

@@ -5,7 +5,7 @@
 import type { Condition } from '../kube/conditions.ts'
 import type { KubeObject } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
-import type { ObjectReference, PlacementTemplate } from './reservation.ts'
+import type { ObjectReference, PlacementTemplate, ReservationPhase } from './reservation.ts'
 
 /**
  * `ReservationFirst`: a replacement is scheduled and ready before the pod goes. `EvictDirectly`: the pod is evicted at once. `Live`:
@@ -42,7 +42,7 @@ export interface ReservationOptions {
   readonly reservationRef?: ObjectReference
   /** Where the replacement may run, for the Reservation that the operator creates. */
   readonly template?: { readonly spec?: { readonly template?: PlacementTemplate } }
-  /** Reserved by Koordinator's design. A job that has it is refused. */
+  /** Present: pods of a lower priority may give way to the replacement. Each has a replacement of its own before it goes. */
   readonly preemptionOptions?: Readonly<Record<string, never>>
 }
 
@@ -69,6 +69,17 @@ export interface PodMigrationJobSpec {
   readonly skipReason?: string
 }
 
+/** The Reservation of a pod that gives way to the replacement of a job. */
+export interface PreemptedPodReservation {
+  readonly namespace: string
+  readonly name: string
+  readonly nodeName?: string
+  readonly phase?: ReservationPhase
+  readonly preemptedPodRef: ObjectReference
+  /** The pods that replace it. */
+  readonly podsRef?: readonly ObjectReference[]
+}
+
 export interface PodMigrationJobStatus {
   readonly phase?: JobPhase
   /** Type of the condition that was written last; `Complete` at the end. */
@@ -92,6 +103,11 @@ export interface PodMigrationJobStatus {
   readonly migration?: { readonly name: string; readonly uid?: string }
   /** The Reservation that holds room for the replacement; without the uid it is not created yet. */
   readonly reservation?: { readonly name: string; readonly uid?: string }
+  /** The node on which pods give way to the replacement. */
+  readonly preemptionNodeName?: string
+  /** The pods that give way, or that the scheduler has removed for the replacement. */
+  readonly preemptedPodsRef?: readonly ObjectReference[]
+  readonly preemptedPodsReservation?: readonly PreemptedPodReservation[]
   /** The mode under which the job was admitted. */
   readonly mode?: JobMode
   /** When the phase `Running` began, RFC 3339. */
@@ -113,6 +129,8 @@ export const jobLimits = Object.freeze({
   gracePeriod: { min: 0, max: 86_400 },
   skipReason: { min: 1, max: 1_024 },
   conditions: 10,
+  /** Pods that may give way to one replacement. */
+  preemptedPods: 8,
 } as const)
 
 const jobResource = (group: string): Resource<PodMigrationJob> =>
@@ -145,6 +163,16 @@ export const migrationPriorityAnnotation = 'backup.example.com/migration-priorit
 /** On a pod that holds the room of a Reservation: the uid of the Reservation. */
 export const reservationLabel = 'backup.example.com/reservation'
 
+/**
+ * A scheduling gate of the replacement of a job with `preemptionOptions`. The scheduler would remove pods of a lower priority for it, so it does
+ * not see the pod before a node has room.
+ */
+export const roomGate = 'backup.example.com/room'
+
+/** No pod of these gives way: the policies of the components have the same list. */
+export const isSystemNamespace = (namespace: string): boolean =>
+  namespace.startsWith('kube-') || ['understudy-system', 'understudy-agents'].includes(namespace)
+
 /** Among pods that are equally ready, a ReplicaSet deletes the cheapest pod first. */
 export const lowestDeletionCost = '-2147483648'
 
@@ -166,6 +194,8 @@ export const jobConditions = {
   reservationBound: 'ReservationBound',
   /** True when a pod that had no node at the beginning of its job has a node. */
   podScheduled: 'PodScheduled',
+  /** True when the pods that gave way are gone, and the replacement has their node. */
+  preemption: 'Preemption',
   /** True when the pod has moved with its memory. */
   migrated: 'Migrated',
 } as const

@@ -7,6 +7,7 @@ export const conditionTypes = {
   paused: 'Paused',
   checkpointReady: 'CheckpointReady',
   suspended: 'Suspended',
+  cloned: 'Cloned',
 } as const
 
 /** Reasons of conditions. */
@@ -24,6 +25,8 @@ export const reasons = {
   /** Pods have failed to start for so long that waiting for them is pointless. */
   progressDeadlineExceeded: 'ProgressDeadlineExceeded',
   settled: 'Settled',
+  /** The app has ended with success, and its work is done. */
+  completed: 'Completed',
   paused: 'Paused',
   /** The pods of a suspended set have ended, and its memory is kept. */
   suspended: 'Suspended',
@@ -39,6 +42,13 @@ export const reasons = {
   /** Only one node, or none whose agent is heard, has the memory of a suspended slot. */
   memoryAtRisk: 'MemoryAtRisk',
   memoryLost: 'MemoryLost',
+  /** Why new slots of a set with `cloneFrom` do not begin yet. */
+  noCloneSource: 'NoCloneSource',
+  cloneUnfit: 'CloneUnfit',
+  cloneNotSaved: 'CloneNotSaved',
+  cloneUnsupported: 'CloneUnsupported',
+  cloning: 'Cloning',
+  cloned: 'Cloned',
   running: 'Running',
   asExpected: 'AsExpected',
   actionFailed: 'ActionFailed',
@@ -104,6 +114,8 @@ export const eventReasons = {
   slotRetained: 'SlotRetained',
   /** The set has grown again in time: the slot returns with its memory. */
   slotReclaimed: 'SlotReclaimed',
+  /** A slot begins with the memory of another pod. */
+  slotCloned: 'SlotCloned',
   /** The set is suspended: the primary of a slot has ended, and its memory is kept. */
   slotSuspended: 'SlotSuspended',
   /** The set resumes: the slot continues with its memory. */

@@ -29,6 +29,7 @@ it.each([
   { containers },
   { diedWith: 'ns/set/0/life' },
   { diedWith: 'ns/set/0/life', left },
+  { diedWith: 'ns/set/0/life', byItself: false as const },
   {},
 ])('D7.record: the facts behind a condition come back as they were written: %j', record => {
   expect(recordIn('for people', formatServingRecord(record, 'for people'))).toEqual(record)

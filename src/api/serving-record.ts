@@ -73,11 +73,12 @@ function recordIn(given: Readonly<Record<string, unknown>>): ServingRecord {
   )
   const memory = memoryIn(given['memory'])
   const left = leftIn(given['left'])
-  const { diedWith } = given
+  const { diedWith, byItself } = given
   return {
     ...(ids.length > 0 && { containers: Object.fromEntries(ids) }),
     ...(memory && { memory }),
     ...(typeof diedWith === 'string' && { diedWith }),
+    ...(byItself === false && { byItself }),
     ...(left && { left }),
   }
 }

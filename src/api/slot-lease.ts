@@ -4,6 +4,7 @@
  * `resourceVersion` is the promotion, and agents act by its content.
  */
 import type { Lease } from '../kube/resources.ts'
+import { type CloneOf, formatCloneOf, parseCloneOf } from './clone-of.ts'
 import { type Fence, formatFence, parseFence } from './fence.ts'
 import { formatGrant, type Grant, parseGrant } from './grant.ts'
 import { labels, prefix } from './labels.ts'
@@ -104,6 +105,11 @@ export interface SlotLease extends SlotKey {
   readonly fence?: Fence
   /** The pod that may take the slot without the operator, once its primary has died. Absent: none had a grant yet. */
   readonly grant?: Grant
+  /**
+   * The slot begins with a copy of that memory. While the holder is no pod (`isCloning`) and no node reports the copy, its memory
+   * is neither kept nor gone. Absent once its primary is on stage, and another node has the memory, too.
+   */
+  readonly cloneOf?: CloneOf
 }
 
 /** See `handedOverBy`. */
@@ -136,6 +142,7 @@ export const slotAnnotations = {
   signers: `${prefix}signers`,
   fence: `${prefix}fence`,
   grant: `${prefix}grant`,
+  cloneOf: `${prefix}clone-of`,
 } as const
 
 /**
@@ -207,6 +214,7 @@ export function slotLeaseBody(lease: SlotLease) {
         [slotAnnotations.signers]: formatSigners(lease.signers ?? []),
         [slotAnnotations.fence]: lease.fence === undefined ? '' : formatFence(lease.fence, lease),
         [slotAnnotations.grant]: lease.grant === undefined ? '' : formatGrant(lease.grant, lease),
+        [slotAnnotations.cloneOf]: lease.cloneOf === undefined ? '' : formatCloneOf(lease.cloneOf),
       },
     },
     spec: { holderIdentity: lease.holder.uid, leaseTransitions: lease.epoch },
@@ -240,6 +248,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
   const epoch = spec.leaseTransitions ?? 0
   const fence = parseFence(note('fence'), { ...key, epoch })
   const grant = parseGrant(note('grant'), { ...key, epoch })
+  const cloneOf = parseCloneOf(note('cloneOf'), key.namespace)
   const [handovers] = /^[1-9]\d{0,8}$/.exec(note('handovers') ?? '') ?? []
   const atLeast = parseLeast(note('atLeast'), note('atLeastTakenAt'))
   return {
@@ -269,6 +278,7 @@ export function parseSlotLease(lease: Lease): SlotLease | undefined {
     ...(signers !== undefined && { signers: parseSigners(signers) }),
     ...(fence !== undefined && { fence }),
     ...(grant !== undefined && { grant }),
+    ...(cloneOf !== undefined && { cloneOf }),
   }
 }
 

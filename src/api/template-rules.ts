@@ -4,7 +4,7 @@ import { gateContainerName, gatePort } from './gate.ts'
 import { labels, prefix } from './labels.ts'
 import { type MemoryRuled, memoryRules } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
-import { isSet, isText, objectIn, objectOr, objectsIn } from './unknown.ts'
+import { type Anything, isSet, isText, objectIn, objectOr, objectsIn } from './unknown.ts'
 
 /** Input of the rules: the template and other fields of any shape, and fields that have been validated. */
 export interface RuledSpec extends MemoryRuled {
@@ -12,6 +12,8 @@ export interface RuledSpec extends MemoryRuled {
   readonly set: string
   readonly template: unknown
   readonly service: unknown
+  readonly replicas: number
+  readonly hotBackups: number
   readonly coldBackups: number
   readonly gatePosition: GatePosition
   readonly schedulerName: string
@@ -40,7 +42,7 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
     ['ContainerNameReserved', all.some(it => it['name'] === gateContainerName)],
     ['ContainerNameInvalid', all.some(it => !isText(it['name'], containerName))],
     ['ImageMissing', all.some(it => (it['image'] ?? '') === '')],
-    ['RestartPolicyNotAlways', (pod['restartPolicy'] ?? 'Always') !== 'Always'],
+    ['RestartPolicyNotAlways', !isPolicyPossible(pod['restartPolicy'] ?? 'Always', spec, containers)],
     ['LabelTypeReserved', templateLabels.some(([key]) => key === labels.type)],
     ['LabelReserved', templateLabels.some(([key]) => key.startsWith(prefix))],
     ['LabelValueInvalid', templateLabels.some(([, value]) => !isText(value, labelValue))],
@@ -72,6 +74,21 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
     ['SchedulersDiffer', isSet(pod['schedulerName']) && pod['schedulerName'] !== schedulerName],
   ]
   return rules.find(([, isBroken]) => isBroken)?.[0]
+}
+
+/**
+ * A pod that ends with success has no backups: they would never be needed. It has one container: the memory of several is restored
+ * together, and one that has ended cannot be. And it has no livenessProbe: a stopped app fails it, and the signal of the kubelet would
+ * make it end, which could look like success.
+ */
+function isPolicyPossible(
+  policy: unknown,
+  { keepsMemory, replicas, hotBackups, coldBackups }: RuledSpec,
+  containers: readonly Anything[],
+): boolean {
+  if (policy !== 'OnFailure') return policy === 'Always'
+  const hasOne = containers.length === 1 && !isSet(containers[0]?.['livenessProbe'])
+  return keepsMemory && hasOne && replicas === 1 && hotBackups === 0 && coldBackups === 0
 }
 
 /** Returns the names of the template's containers, whatever its shape. */

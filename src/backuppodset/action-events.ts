@@ -174,7 +174,13 @@ function tookOver(
 }
 
 /** The takeover of a slot with its memory. @param endedAt monotonic ms at which the successor could be reached. */
-function promotedOf({ pod, role, origin }: ActionOf<'promote'>, endedAt: number): SetEvent {
+function promotedOf({ pod, role, origin, lease }: ActionOf<'promote'>, endedAt: number): SetEvent {
+  if (role.replaces === undefined && lease.cloneOf !== undefined)
+    return normal(
+      eventReasons.slotCloned,
+      'Clone',
+      `${pod.name} begins slot ${role.slot} with a copy of the memory of slot ${lease.cloneOf.name}`,
+    )
   const from = role.replaces
     ? ` from ${role.replaces.name} (${because(role.replaces.reason, role.replaces.why)})`
     : ''
@@ -206,6 +212,7 @@ const retained = {
   ends: [eventReasons.slotReclaimed, 'Scale'],
   suspends: [eventReasons.slotSuspended, 'Suspend'],
   resumes: [eventReasons.slotResumed, 'Resume'],
+  clones: [eventReasons.slotCloned, 'Clone'],
 } as const
 
 const emptyBecause: Readonly<Record<EmptyStart, string>> = {

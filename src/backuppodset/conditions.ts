@@ -1,5 +1,5 @@
 /** The conditions of a set: one function for each. */
-import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import type { BackupPodSetStatus, Completion } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes, reasons } from '../api/reasons.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
@@ -9,6 +9,7 @@ import { isGone } from '../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../slot/decide/memory-view.ts'
 import { pulledReadiness } from '../slot/http-state/status.ts'
 import { checkpointReadiness } from '../slot/report/readiness.ts'
+import { clonedOf, overdueWord } from './cloned.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
 import type { PassFacts } from './pass-facts.ts'
@@ -23,13 +24,15 @@ export function conditionsOf(
   status: BackupPodSetStatus,
   facts: PassFacts,
 ): readonly Condition[] {
-  const progress = progressOf(set, status, facts)
+  const cloned = clonedOf(set, facts)
+  const progress = progressOf(set, status, facts, overdueWord(cloned, facts, progressDeadlineMs))
   const wanted: readonly Wanted[] = [
-    readyOf(set, progress),
-    progressingOf(set, progress),
+    readyOf(set, progress, facts),
+    progressingOf(set, progress, facts),
     degradedOf(facts, progress.waiting),
     pausedOf(set),
     ...suspendedOf(set, facts),
+    ...cloned,
     ...checkpointReadyOf(set, status, facts),
   ]
   return wanted.reduce<readonly Condition[]>(
@@ -58,7 +61,13 @@ interface Progress {
 /** The default deadline of Deployments, ms. */
 const progressDeadlineMs = 600_000
 
-function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts): Progress {
+/** @param overdue why slots have not begun for longer than the deadline; undefined: all have begun, or may still. */
+function progressOf(
+  set: ParsedSet,
+  status: BackupPodSetStatus,
+  facts: PassFacts,
+  overdue: string | undefined,
+): Progress {
   const { readyReplicas = 0, readyHotbackups = 0, gatedColdbackups = 0 } = status
   const outdated = facts.pods.length - (status.updatedPods ?? 0)
   const waiting = waitingUpdate({ set, ...facts })
@@ -76,11 +85,13 @@ function progressOf(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
     rolling,
     stalled,
     waiting,
-    isOverdue: !set.suspended && first !== undefined && facts.now - first.createdAt >= progressDeadlineMs,
+    isOverdue:
+      !set.suspended &&
+      (overdue !== undefined || (first !== undefined && facts.now - first.createdAt >= progressDeadlineMs)),
     numbers: set.suspended
       ? `${present(facts)} pods are to end, because spec.suspend is true`
       : `${readyReplicas} of ${set.replicas} primaries and ${readyHotbackups} of ${set.hotBackups} hot backups are ready, ` +
-        `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}`,
+        `${gatedColdbackups} of ${set.coldBackups} cold backups wait at their gate${hindrance}${overdue === undefined ? '' : `; ${overdue}`}`,
     outdated: `${outdated} pods still have an older template${stalled ? `; ${stalled}` : ''}`,
   }
 }
@@ -102,8 +113,14 @@ function isComplete(set: ParsedSet, status: BackupPodSetStatus, facts: PassFacts
 
 const isReady = ({ inPlace, rolling }: Progress): boolean => inPlace && !rolling
 
-function readyOf(set: ParsedSet, progress: Progress): Wanted {
+const completedWord = ({ pod, at }: Completion): UpdateWord => ({
+  reason: reasons.completed,
+  message: `${pod} ended with success at ${at}: no other pod continues`,
+})
+
+function readyOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): Wanted {
   const type = conditionTypes.ready
+  if (completed) return { type, status: 'False', ...completedWord(completed) }
   if (set.suspended)
     return { type, status: 'False', reason: reasons.suspended, message: 'spec.suspend is true' }
   const { numbers, outdated } = progress
@@ -113,8 +130,9 @@ function readyOf(set: ParsedSet, progress: Progress): Wanted {
     : { type, status: 'False', reason: reasons.podsMissing, message: numbers }
 }
 
-function progressingOf(set: ParsedSet, progress: Progress): Wanted {
+function progressingOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): Wanted {
   const type = conditionTypes.progressing
+  if (completed) return { type, status: 'False', ...completedWord(completed) }
   const { inPlace, rolling, stalled, waiting, isOverdue, numbers, outdated } = progress
   if (set.paused) return { type, status: 'False', reason: reasons.paused, message: 'paused by spec.paused' }
   if (set.suspended)
@@ -235,8 +253,9 @@ function keptWord({ memory }: PassFacts): Pick<Wanted, 'reason' | 'message'> {
 function checkpointReadyOf(
   set: ParsedSet,
   status: BackupPodSetStatus,
-  { memory, pulled, pods, monotonicNow = 0 }: PassFacts,
+  { memory, pulled, pods, monotonicNow = 0, completed }: PassFacts,
 ): readonly Wanted[] {
+  if (completed) return []
   const type = conditionTypes.checkpointReady
   const slots = status.slots ?? []
   const times = { monotonicNow, intervalMs: set.memory?.intervalMs ?? 0, isPaused: set.paused }

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { annotations, labels } from '../api/labels.ts'
+import { podConditions, servingReasons } from '../api/pod-contract.ts'
+import { formatServingRecord, servingRecordAnnotation } from '../api/serving-record.ts'
 import { createFakeClock } from '../kube/clock.ts'
 import type { Pod } from '../kube/resources.ts'
 import { createPendingDeletions } from '../slot/act/pending-deletions.ts'
@@ -36,6 +38,28 @@ describe('losses', () => {
     expect(losses.of().size).toBe(0)
     losses.note(deleted(primary('ours', 3)))
     expect(losses.of().get(0)).toMatchObject({ name: 'ours', epoch: 3, reason: 'PodDeleted' })
+  })
+
+  it.each([
+    ['Died', 'as its agent has seen', {}],
+    ['Ended', 'by its agent, or while that did not look', { byItself: false as const }],
+  ])('MP-29: have the reason %s if the app has ended %s', (reason, _, how) => {
+    const losses = make()
+    const old = primary('ours', 3)
+    const message = 'container app (containerd://1) has ended'
+    const record = formatServingRecord({ diedWith: 'slot', ...how }, message) ?? ''
+    const object: Pod = {
+      ...old,
+      metadata: {
+        ...old.metadata,
+        annotations: { ...old.metadata.annotations, [servingRecordAnnotation]: record },
+      },
+      status: {
+        conditions: [{ type: podConditions.serving, status: 'False', reason: servingReasons.died, message }],
+      },
+    }
+    losses.note({ type: 'updated', object, old, initial: false })
+    expect(losses.of().get(0)).toMatchObject({ reason })
   })
 
   it('are repaired by a later epoch of the slot, whoever promoted it; an older one repairs nothing', () => {

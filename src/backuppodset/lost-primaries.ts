@@ -1,5 +1,6 @@
 import { labels } from '../api/labels.ts'
 import { kindLabelOf } from '../api/pod-kind.ts'
+import { servingRecordOf } from '../api/serving-record.ts'
 import type { Clock } from '../kube/clock.ts'
 import { controllerOf } from '../kube/owner.ts'
 import type { Pod } from '../kube/resources.ts'
@@ -76,7 +77,8 @@ function lossIn(change: Change<Pod>): LossReason | undefined {
   if (kindLabelOf(before) !== 'primary' || isGoing(before)) return undefined
   if (change.type === 'deleted' || change.object.metadata.deletionTimestamp !== undefined) return 'PodDeleted'
   if (isFinished(change.object)) return 'PodFinished'
-  return isDeath(change) ? 'Died' : undefined
+  if (!isDeath(change)) return undefined
+  return servingRecordOf(change.object).byItself === false ? 'Ended' : 'Died'
 }
 
 /** True if this change is the first in which an agent reports the death of the pod's app. */

@@ -17,6 +17,7 @@ import { withPulled, withVacated } from '../slot/http-state/observe.ts'
 import { epochOf, isFinished, slotOf, type Wakening } from '../slot/observe/candidate.ts'
 import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from '../slot/observe/stage.ts'
+import { completingIn } from './completion.ts'
 import { strandedPods } from './decide/stranded.ts'
 import { type MovesDeps, observeMoves } from './memory/moves.ts'
 import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
@@ -97,7 +98,11 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
   // The status still has the epoch of a primary that vanished while there was no leader.
   const epochs = new Map(status?.slots?.map(({ slot, epoch }) => [slot, epoch]))
   const saw = (slot: number, epoch: number) => epochs.set(slot, Math.max(epochs.get(slot) ?? 0, epoch))
-  const { live, retiring, orphans, strays, finished } = sorted(set, deps, candidates.values(), view, saw)
+  const completing = completingIn(set, status, candidates.values(), memory)
+  const others = [...candidates.values()].filter(
+    ({ metadata }) => metadata.name !== completing.completed?.pod,
+  )
+  const { live, retiring, orphans, strays, finished } = sorted(set, deps, others, view, saw)
   for (const { lease } of memory?.slots.values() ?? []) saw(lease.slot, lease.epoch)
   const noted = record.lostPrimaries.of()
   const lost = pulled ? withVacated(noted, status, live, deps.clock.monotonic()) : noted
@@ -115,6 +120,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     templateHash: current?.templateHash ?? templateHash(set),
     ...(hash !== undefined && { restoreHash: hash, policy: policyOf(set, hash) }),
     ...(deps.isSpecPartial && { isSpecPartial: true }),
+    ...completing,
     ...(revisions && { revisions }),
     pods: live,
     orphans,

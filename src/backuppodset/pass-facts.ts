@@ -1,4 +1,4 @@
-import type { LastTransition } from '../api/backuppodset.ts'
+import type { Completion, LastTransition } from '../api/backuppodset.ts'
 import type { LastFailover } from '../api/slot-status.ts'
 import type { MemoryView } from '../slot/decide/memory-view.ts'
 import type { PulledFacts } from '../slot/http-state/status.ts'
@@ -18,6 +18,8 @@ export interface PassFacts {
   readonly failure: string | undefined
   /** Problems with gates of cold backups, for display. */
   readonly gates?: readonly string[]
+  /** The work of the set is done. */
+  readonly completed?: Completion
   readonly lastTransition: LastTransition | undefined
   readonly lastFailover: LastFailover | undefined
   /** All known failovers, newest first. */

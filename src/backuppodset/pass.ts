@@ -133,6 +133,7 @@ function statusAfter(
     ...news,
     failovers: record.failoverHistory.of(),
     ...(refusal && { refusal }),
+    ...(snapshot.completed && { completed: snapshot.completed }),
     ...(pulledFacts && { pulled: pulledFacts, vacant: new Set(snapshot.lost.keys()) }),
     now: clock.now(),
     ...(snapshot.memory && { memory: snapshot.memory, monotonicNow: now }),

@@ -36,6 +36,19 @@ describe('an event of a set', () => {
     expect(notes(done({ ...created, role }))).toContain(`RestoredEmpty: slot 0 starts empty in p1: ${why}`)
   })
 
+  it('MP-28: does not call the first primary of a clone a failover', () => {
+    const cloneOf = { name: 'other-0', incarnation: '00000001', epoch: 3, generation: 7, node: 'a' }
+    const role = { slot: 0, epoch: 2, replaces: undefined }
+    const promote = (over: object): Action => ({
+      ...{ type: 'promote', pod: p0, role, lease: makeLease(p0, over), version: '1' },
+      ...{ origin: undefined, wake: false },
+    })
+    expect(notes(done(promote({ cloneOf })))).toEqual([
+      'SlotCloned: p0 begins slot 0 with a copy of the memory of slot other-0',
+    ])
+    expect(notes(done(promote({})))).toEqual(['FailedOver: p0 took over slot 0'])
+  })
+
   it('says whether a Service was created or changed', () => {
     expect(notes(done(service(undefined)))).toEqual(['ServicesChanged: Created Service web'])
     expect(notes(done(service('1')))).toEqual(['ServicesChanged: Changed Service web'])

@@ -1,3 +1,4 @@
+import type { Completion } from '../api/backuppodset.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { LastFailover } from '../api/slot-status.ts'
@@ -15,6 +16,8 @@ export interface PodView extends Candidate {
   readonly stuck?: string
   /** How a container of a crash-looping or unready pod last ended, for display. */
   readonly lastEnd?: string
+  /** Its agent has reported its death, and for this time after it, ms, the kubelet may say that it has ended with success. */
+  readonly endUntold?: number
   readonly templateHash: string | undefined
   /** Cost of its deletion, as an annotation from users or their programs states it; absent: 0. */
   readonly deletionCost?: number
@@ -48,6 +51,10 @@ export interface Snapshot extends SlotSnapshot {
   readonly epochs: ReadonlyMap<number, number>
   /** Recent failovers of the slots, newest first. */
   readonly failovers?: readonly LastFailover[]
+  /** The work of the set is done: no other pod continues. */
+  readonly completed?: Completion
+  /** That is not in the status yet, or not known: nothing is deleted or made until then. */
+  readonly isHeld?: true
   /** No pass has reported this set yet: all its pods are created by `strategy.init`. */
   readonly isNew: boolean
   /** States pulled from primaries; absent for sets that pull none. */

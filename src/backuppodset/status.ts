@@ -58,6 +58,7 @@ export function statusOf(
     ...optional('lastTransition', facts.lastTransition ?? previous?.lastTransition),
     ...optional('lastFailover', facts.lastFailover ?? previous?.lastFailover),
     ...optional('failovers', facts.failovers?.length ? listed(facts.failovers) : previous?.failovers),
+    ...optional('completion', facts.completed),
     conditions: [],
   }
   const conditions = conditionsOf(set, previous?.conditions ?? [], { ...status, slots }, facts)

@@ -11,6 +11,7 @@ const good: readonly string[] = [
   reasons.running,
   reasons.asExpected,
   reasons.allProtected,
+  reasons.cloned,
 ]
 
 test.each(Object.values(reasons).filter(reason => !good.includes(reason)))(

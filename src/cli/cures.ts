@@ -25,6 +25,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.gateUnreachable]:
     'let the operator reach port 20000 of the pods (run `kubectl apply -n NAMESPACE -k deploy/network-policy/`); delete the pods whose gate has another token',
   [reasons.paused]: 'set spec.paused to false to resume repairs',
+  [reasons.completed]: 'no action needed: delete it once you need neither its pod nor its logs',
   [reasons.suspended]: 'set spec.suspend to false to resume it, with its memory',
   [reasons.suspending]: 'no action needed: the pods are ending',
   [reasons.saving]: 'no action needed: it takes as long as a handover',
@@ -37,6 +38,15 @@ const cures: Readonly<Record<string, string>> = {
     'let the template run on another node with an agent that has room; to end a pod without a last save, delete it: the state that was saved last is kept',
   [reasons.memoryAtRisk]: 'start the nodes that keep the memory, or their agents; or resume the set now',
   [reasons.memoryLost]: 'resume the set: the slot starts empty',
+  [reasons.noCloneSource]:
+    'let spec.cloneFrom, or spec.clonePod, name a pod that has memory now, or remove it: then new slots begin empty',
+  [reasons.cloneNotSaved]:
+    'no action needed in the first seconds; after that, see the condition CheckpointReady of the set with the source',
+  [reasons.cloneUnfit]:
+    'use the same images, commands, arguments, mounts and security contexts as the source, or remove spec.cloneFrom',
+  [reasons.cloneUnsupported]: 'update the agents: the operator may be newer than they are',
+  [reasons.cloning]:
+    'no action needed: it takes as long as a copy of the memory; if the message has a report of an agent, follow that',
   [reasons.cacheIncomplete]:
     'let the operator list and watch the resources in the message: run `kubectl apply -k deploy/`, with the kinds of the agents',
   [reasons.noAgents]: doctor,
@@ -103,6 +113,7 @@ const good: Readonly<Record<string, Condition['status']>> = {
   [conditionTypes.degraded]: 'False',
   [conditionTypes.paused]: 'False',
   [conditionTypes.checkpointReady]: 'True',
+  [conditionTypes.cloned]: 'True',
 }
 
 /** True also for conditions of an unknown type, which are not judged. */

@@ -2,6 +2,7 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { type CheckpointOptions, checkpoint } from './checkpoint/checkpoint.ts'
+import { type CloneOptions, clone } from './clone/clone.ts'
 import { type DoctorOptions, doctor } from './doctor/doctor.ts'
 import { type DrillOptions, drill } from './drill/drill.ts'
 import { exitCodes, explain } from './failure.ts'
@@ -90,6 +91,7 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     addEvacuate,
     addMigrations,
     addSuspend,
+    addClone,
     addDrill,
     addFence,
     addUninstall,
@@ -242,6 +244,23 @@ function addSuspend(root: Command, perform: Perform): void {
     .action(async (name: string, options: SuspendOptions, command: Command) =>
       perform(command, async session => {
         await resume(session, name, options)
+        return undefined
+      }),
+    )
+}
+
+function addClone(root: Command, perform: Perform): void {
+  root
+    .command('clone <pod>')
+    .description(
+      'Create a MigratingPod that begins with a copy of the memory of a pod, which runs on: a primary of a set that keeps ' +
+        'memory, or the pod of a MigratingPod. It has the template of that pod. The state is the one that was saved last.',
+    )
+    .requiredOption('--name <name>', 'name of the new MigratingPod')
+    .option('--timeout <seconds>', 'maximum wait; the operator continues afterwards', natural, 300)
+    .action(async (pod: string, options: CloneOptions, command: Command) =>
+      perform(command, async session => {
+        await clone(session, pod, options)
         return undefined
       }),
     )

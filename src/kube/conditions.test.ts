@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { conditionLimits, setCondition } from './conditions.ts'
+import { conditionLimits, refusedPauseMs, setCondition } from './conditions.ts'
 
 const ready = { type: 'Ready', reason: 'PodsReady', message: '', observedGeneration: 1 } as const
 const at = (second: number) => Date.UTC(2030, 0, 1, 0, 0, second, 400)
@@ -22,4 +22,19 @@ it('texts are cut to what the API server accepts', () => {
   const [condition] = setCondition([], { ...ready, ...long, status: 'True', now: 0 })
   expect(condition?.reason).toHaveLength(conditionLimits.reason)
   expect(condition?.message).toHaveLength(conditionLimits.message)
+})
+
+it('MP-29: a refused write is tried again after 1 s, then after twice as long each time, and every 5 minutes in the end', () => {
+  const since = { lastTransitionTime: '2030-01-01T00:00:00Z' }
+  const begun = Date.parse(since.lastTransitionTime)
+  const times: number[] = []
+  for (let now = begun; now < begun + 3_600_000; now += times.at(-1) ?? 0)
+    times.push(refusedPauseMs(since, now))
+  expect(times.slice(0, 5)).toEqual([1_000, 1_000, 2_000, 4_000, 8_000])
+  expect(times.slice(-5)).toEqual(Array.from({ length: 5 }, () => 300_000))
+  expect(times.length).toBeLessThan(25)
+  // Clocks jump, and others write conditions.
+  expect(refusedPauseMs(since, begun - 60_000)).toBe(1_000)
+  expect(refusedPauseMs({ lastTransitionTime: 'now' }, begun)).toBe(1_000)
+  expect(refusedPauseMs(undefined, begun)).toBe(1_000)
 })

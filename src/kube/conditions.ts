@@ -33,3 +33,18 @@ export function setCondition(
     ? [...conditions, condition]
     : conditions.map(other => (other === old ? condition : other))
 }
+
+/** Pauses between two tries of a write that the API server refuses, ms. */
+const pauses = { least: 1_000, most: 300_000 } as const
+
+/**
+ * Returns the ms until a refused write is tried again: a quota or the permission of a namespace may have been the reason. It is as long
+ * as the condition has told of it, so each pause is twice the one before, also after a restart of this process.
+ */
+export function refusedPauseMs(
+  condition: { readonly lastTransitionTime?: string } | undefined,
+  now: number,
+): number {
+  const since = Date.parse(condition?.lastTransitionTime ?? '')
+  return Math.min(pauses.most, Math.max(pauses.least, Number.isNaN(since) ? 0 : now - since))
+}

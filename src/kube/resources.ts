@@ -7,6 +7,7 @@ import type {
   V1DaemonSet,
   V1Deployment,
   V1EndpointSlice,
+  V1Job,
   V1Lease,
   V1LimitRange,
   V1Namespace,
@@ -43,6 +44,7 @@ export type Deployment = Stored<V1Deployment>
 export type EndpointSlice = Stored<V1EndpointSlice>
 /** An event of `events.k8s.io/v1`. */
 export type Event = Stored<EventsV1Event>
+export type Job = Stored<V1Job>
 export type Lease = Stored<V1Lease>
 export type LimitRange = Stored<V1LimitRange>
 export type Namespace = Stored<V1Namespace>
@@ -89,6 +91,7 @@ export const endpointSlices = resource<EndpointSlice>(
   'EndpointSlice',
 )
 export const events = resource<Event>('events.k8s.io', 'v1', 'events', 'Event')
+export const jobs = resource<Job>('batch', 'v1', 'jobs', 'Job')
 export const leases = resource<Lease>('coordination.k8s.io', 'v1', 'leases', 'Lease')
 export const limitRanges = resource<LimitRange>('', 'v1', 'limitranges', 'LimitRange')
 export const namespaces = resource<Namespace>('', 'v1', 'namespaces', 'Namespace', false)

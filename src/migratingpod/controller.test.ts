@@ -24,6 +24,7 @@ function scene() {
         objects: { get: () => server.find<MigratingPod>(migratingPods, ref) },
         sets: { get: set },
         pods: { by: () => [] },
+        leases: { by: () => [] },
         migrations: { by: () => [] },
         clock: systemClock,
       },
@@ -55,6 +56,15 @@ describe('MP-06: a pass', () => {
       expect(set()?.spec).toMatchObject({ replicas: 1, hotBackups: 0, coldBackups: 0, template })
     },
   )
+
+  it('MP-29: makes no other set for one that has completed', async () => {
+    const { server, object, set, pass } = scene()
+    const completion = { pod: 'web-0', at: '2030-01-01T00:00:00Z' }
+    server.replace(migratingPods, ref, { ...object(), status: { completion } }, 'status')
+    await pass()
+    expect(set()).toBeUndefined()
+    expect(object().status).toMatchObject({ state: 'Completed', completion })
+  })
 
   it('does not carry on what was removed from the template', async () => {
     const { server, object, set, pass } = scene()
@@ -95,7 +105,7 @@ describe('MP-06: a pass', () => {
     const refuse = ({ verb }: MemoryCall) => {
       if (verb === 'create') throw new KubeError('Forbidden', 'memory is not allowed in this namespace')
     }
-    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 10_000 })
+    expect(await pass({ send: refuse })).toEqual({ requeueAfterMs: 1_000 })
     expect(object().status?.state).toBe('Invalid')
     expect(object().status?.conditions?.[0]).toMatchObject({
       reason: 'SetRefused',

@@ -1,7 +1,9 @@
 import { type BackupPodSet, backupPodSets } from '../api/backuppodset.ts'
 import { type MigratingPod, migratingPods } from '../api/migrating-pod.ts'
+import { conditionTypes } from '../api/reasons.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
+import { refusedPauseMs } from '../kube/conditions.ts'
 import { isEqual } from '../kube/equal.ts'
 import { isKubeError, messageOf } from '../kube/errors.ts'
 import type { PassContext } from '../kube/manager-types.ts'
@@ -17,9 +19,6 @@ export interface MigratingPodDeps extends ObserveDeps {
   readonly clock: Pick<Clock, 'now'>
 }
 
-/** A refused write is tried again: a quota, the permission of the namespace or another version may have been the reason, ms. */
-const refusedMs = 10_000
-
 /**
  * Makes one pass over one MigratingPod: it keeps the spec of its set, and tells where the pod is. The controller of sets
  * creates the pods and moves them.
@@ -33,13 +32,17 @@ export async function reconcile(
   // The garbage collector deletes the set, its pods and the records of its slot.
   if (object === undefined || object.metadata.deletionTimestamp !== undefined) return {}
   const { view, set } = observe(object, deps)
-  const mayCreate = view.set.type === 'absent'
+  // A set that a user has deleted would start the app from an empty state.
+  const mayCreate = view.set.type === 'absent' && object.status?.completion === undefined
   const refused =
     set !== undefined || mayCreate ? await writeSet(api, object, set, activePodOf(view), signal) : undefined
   if (refused !== undefined) log.warn({ problem: refused }, 'the set of the MigratingPod is refused')
-  const status = statusOf({ ...view, ...(refused !== undefined && { refused }) }, deps.clock.now())
+  const now = deps.clock.now()
+  const status = statusOf({ ...view, ...(refused !== undefined && { refused }) }, now)
   if (!isEqual(status, object.status)) await writeStatus(api, object, status, signal)
-  return refused === undefined ? {} : { requeueAfterMs: refusedMs }
+  if (refused === undefined) return {}
+  const ready = status.conditions?.find(({ type }) => type === conditionTypes.ready)
+  return { requeueAfterMs: refusedPauseMs(ready, now) }
 }
 
 /** @returns why the API server has refused the set; undefined: it has not. */

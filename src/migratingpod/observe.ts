@@ -3,11 +3,13 @@ import { isOfMigratingPod, type MigratingPod } from '../api/migrating-pod.ts'
 import { isFinished, type Migration, phaseTime } from '../api/migration.ts'
 import { kindLabelOf, retired } from '../api/pod-kind.ts'
 import { bySet } from '../api/set-label.ts'
+import { restartsOf } from '../api/slot-lease.ts'
 import { keyOf } from '../kube/object.ts'
 import { controllerOf } from '../kube/owner.ts'
-import type { Pod } from '../kube/resources.ts'
+import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { epochOf } from '../slot/observe/candidate.ts'
+import { type SlotLeaseObject, slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
 import type { MigratingPodView, MigrationFacts, PodFacts, SetFacts } from './view.ts'
 
@@ -22,6 +24,7 @@ export const movingSetIndex = {
 export interface ObserveDeps {
   readonly sets: Pick<Store<BackupPodSet>, 'get'>
   readonly pods: Pick<Store<Pod>, 'by'>
+  readonly leases: Pick<Store<Lease>, 'by'>
   readonly migrations: Pick<Store<Migration>, 'by'>
 }
 
@@ -32,11 +35,12 @@ export interface Observed {
 }
 
 /** Performs all reads of a pass, from the caches only. */
-export function observe(object: MigratingPod, { sets, pods, migrations }: ObserveDeps): Observed {
+export function observe(object: MigratingPod, { sets, pods, leases, migrations }: ObserveDeps): Observed {
   const key = keyOf(object)
   const found = sets.get(key)
   const set = setFactsOf(object, found)
   const isOurs = set.type === 'ours'
+  const slots = found && isOurs ? slotLeasesOf(leases, { ...nameOf(found), uid: found.metadata.uid }) : []
   return {
     set: isOurs ? found : undefined,
     view: {
@@ -45,7 +49,7 @@ export function observe(object: MigratingPod, { sets, pods, migrations }: Observ
         ? pods
             .by(bySet, key)
             .filter(pod => controllerOf(pod)?.uid === found?.metadata.uid)
-            .map(podFactsOf)
+            .map(pod => podFactsOf(pod, restartsIn(slots, pod)))
         : [],
       migrations: isOurs ? migrations.by(byMovingSet, key).flatMap(migrationFactsOf) : [],
     },
@@ -64,15 +68,25 @@ function setFactsOf({ metadata: { uid } }: MigratingPod, set: BackupPodSet | und
   return { type: 'ours', generation: set.metadata.generation ?? 0, status: set.status }
 }
 
-function podFactsOf(pod: Pod): PodFacts {
+const nameOf = ({ metadata: { namespace = '', name } }: BackupPodSet) => ({ namespace, name })
+
+/**
+ * Returns how often the app had been started in this pod before the app that runs there now, as its slot says; undefined: another pod
+ * has the slot. The restart counter of the pod would also count what the kubelet starts in a pod that was left.
+ */
+const restartsIn = (slots: readonly SlotLeaseObject[], { metadata: { uid } }: Pod): number | undefined =>
+  slots.filter(({ lease }) => lease.holder.uid === uid).map(({ object }) => restartsOf(object))[0]
+
+function podFactsOf(pod: Pod, begun: number | undefined): PodFacts {
   const { name, labels = {}, annotations = {}, deletionTimestamp } = pod.metadata
   const kind = kindLabelOf(pod)
-  const { failed } = stageOf(pod)
+  const { failed, understudy } = stageOf(pod)
   return {
     ...{ name, labels, annotations, epoch: epochOf(pod), node: pod.spec?.nodeName },
     isPrimary: kind === 'primary',
     isLeaving: deletionTimestamp !== undefined || kind === retired,
     runs: pod.status?.phase === 'Running',
+    ...(!understudy && begun !== undefined && { restarts: begun }),
     ...(failed !== undefined && { failed }),
   }
 }

@@ -15,12 +15,13 @@ import { type Carried, withCarried } from './carried.ts'
 
 /** Returns the spec of the set: one primary and no backups, so that one pod runs where nothing moves. */
 export function setSpecOf(
-  { checkpoint = {}, failover, service, suspend = false, template }: MigratingPodSpec,
+  { checkpoint = {}, clonePod, failover, service, suspend = false, template }: MigratingPodSpec,
   carried: Carried,
 ): BackupPodSetSpec {
   const { schedulerName } = template.spec ?? {}
   return {
     ...{ replicas: 1, hotBackups: 0, coldBackups: 0, suspend, checkpoint },
+    ...(clonePod !== undefined && { cloneFrom: { pod: clonePod } }),
     ...(schedulerName !== undefined && { schedulerName }),
     ...(failover && { failover }),
     ...(service && { service }),

@@ -67,6 +67,68 @@ describe('D16.suspend: the state of a MigratingPod that is not to run', () => {
   })
 })
 
+it('MP-28: it repeats how far its clone is, and says nothing of that without one', () => {
+  const word = { type: 'Cloned', reason: 'NoCloneSource', message: 'why', lastTransitionTime: '' }
+  const told = { conditions: [{ ...word, status: 'False' as const, observedGeneration: 1 }] }
+  const { object, ...rest } = view([], { told })
+  const conditions = (spec: object) =>
+    statusOf({ ...rest, object: { ...object, spec: { ...object.spec, ...spec } } }, now).conditions ?? []
+  expect(conditions({ clonePod: 'other-0' })).toContainEqual(
+    expect.objectContaining({ type: 'Cloned', status: 'False', reason: 'NoCloneSource' }),
+  )
+  expect(conditions({}).map(({ type }) => type)).not.toContain('Cloned')
+})
+
+describe('MP-29: a MigratingPod whose app may end with success', () => {
+  const completion = { pod: 'web-1', at: '2030-01-01T00:00:00Z' }
+
+  it('is Completed once its set says so, for good', () => {
+    const done = statusOf(view([pod('web-1', { runs: false })], { before: ran, told: { completion } }), now)
+    expect(done).toMatchObject({ state: 'Completed', activePod: 'web-1', completion })
+    // Its set and its pod are gone.
+    const later = statusOf(view([], { before: done, set: { type: 'absent' } }), now)
+    expect(later).toMatchObject({ state: 'Completed', activePod: 'web-1', completion })
+  })
+
+  const lost = (from: string, reason: string) => ({
+    lastFailover: { slot: 0, from, to: 'web-9', reason, seconds: 1, at: '2030-01-01T00:00:00Z' },
+  })
+  it('counts each pod once whose app has ended by itself', () => {
+    const first = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', 'Died') }), now)
+    expect(first).toMatchObject({ failures: 1, lastFailure: 'web-0' })
+    const same = statusOf(view([pod('web-1')], { before: first, told: lost('web-0', 'Died') }), now)
+    expect(same.failures).toBe(1)
+    const second = statusOf(view([pod('web-2')], { before: same, told: lost('web-1', 'CrashLoop') }), now)
+    expect(second).toMatchObject({ failures: 2, lastFailure: 'web-1' })
+  })
+
+  it.each(['NodeLost', 'PodDeleted', 'PodFinished', 'Ended', 'Unready'])(
+    'does not count the loss of a pod by %s',
+    reason => {
+      const status = statusOf(view([pod('web-1')], { before: ran, told: lost('web-0', reason) }), now)
+      expect(status.failures).toBeUndefined()
+    },
+  )
+
+  it('counts each new start of its app in the pod that has the slot once, also with a later loss of that pod', () => {
+    const next = (before: MigratingPodStatus, pods: readonly PodFacts[], told?: BackupPodSetStatus) =>
+      statusOf(view(pods, { before, ...(told && { told }) }), now)
+    const first = next(ran, [pod('web-0', { restarts: 2 })])
+    expect(first).toMatchObject({ failures: 2, restarts: 2 })
+    const same = next(first, [pod('web-0', { restarts: 2 })])
+    expect(same).toEqual(first)
+    // Another pod has the slot, or that is not known.
+    const moved = next(same, [pod('web-0')])
+    expect(moved).toMatchObject({ failures: 2, restarts: 2 })
+    const back = next(moved, [pod('web-0', { restarts: 3 })])
+    expect(back).toMatchObject({ failures: 3, restarts: 3 })
+    const other = next(back, [pod('web-1')], lost('web-0', 'Died'))
+    expect(other).toMatchObject({ failures: 4, lastFailure: 'web-0' })
+    expect(other.restarts).toBeUndefined()
+    expect(next(other, [pod('web-1', { restarts: 1 })], lost('web-0', 'Died')).failures).toBe(5)
+  })
+})
+
 describe('MP-04: the state', () => {
   it.each([
     ['no pod yet', view([]), 'Creating'],

@@ -27,20 +27,57 @@ export function statusOf(view: MigratingPodView, now: number): MigratingPodStatu
   const obstacle = obstacleTo(view)
   const told = set.type === 'ours' ? set.status : undefined
   const slot = told?.slots?.[0] ?? told?.retainedSlots?.[0]
+  const completion = completionOf(view)
   const open = openMigration(view)
   const node = active === undefined ? undefined : active.node
-  const activePod = active?.name ?? before.activePod
+  const activePod = completion?.pod ?? active?.name ?? before.activePod
   const lastMove = lastMoveOf(view)
   return {
     observedGeneration: metadata.generation ?? 0,
-    state: obstacle === undefined ? (suspendedState(view) ?? stateOf(view, active, open)) : 'Invalid',
+    state: completion
+      ? 'Completed'
+      : obstacle === undefined
+        ? (suspendedState(view) ?? stateOf(view, active, open))
+        : 'Invalid',
     ...(activePod !== undefined && { activePod }),
     ...(node !== undefined && { node }),
     ...(open && { migration: open.name }),
     ...(slot?.generation !== undefined && { generation: slot.generation }),
     ...(slot?.savedAt !== undefined && { savedAt: slot.savedAt }),
     ...(lastMove && { lastMove }),
+    ...failuresOf(view, active),
+    ...(completion && { completion }),
     conditions: conditionsOf(view, obstacle, now),
+  }
+}
+
+/** Returns the end of its app with success; its set may be gone since. */
+const completionOf = ({ object, set }: MigratingPodView): MigratingPodStatus['completion'] =>
+  object.status?.completion ?? (set.type === 'ours' ? set.status?.completion : undefined)
+
+/**
+ * Reasons of takeovers for which the app itself was the cause. A node that was lost, a pod that was deleted and an app that its agent has
+ * ended are none.
+ */
+const ownEnds: readonly string[] = ['Died', 'CrashLoop']
+
+/** Counts each pod once from which another one had to continue, and each new start of the app in the pod that has the slot. */
+function failuresOf(
+  { object, set }: MigratingPodView,
+  active: PodFacts | undefined,
+): Pick<MigratingPodStatus, 'failures' | 'lastFailure' | 'restarts'> {
+  const { failures: counted = 0, lastFailure: before, activePod, restarts: known = 0 } = object.status ?? {}
+  const last = set.type === 'ours' ? set.status?.lastFailover : undefined
+  const isNew = last !== undefined && ownEnds.includes(last.reason) && last.from !== before
+  const lastFailure = isNew ? last.from : before
+  const seen = active === undefined || active.name === activePod ? known : 0
+  // While it is not known who has the slot, what was counted stays.
+  const restarts = Math.max(seen, active?.restarts ?? 0)
+  const failures = counted + (isNew ? 1 : 0) + restarts - seen
+  return {
+    ...(failures > 0 && { failures }),
+    ...(lastFailure !== undefined && { lastFailure }),
+    ...(restarts > 0 && { restarts }),
   }
 }
 
@@ -152,12 +189,19 @@ const repeated = [
   conditionTypes.degraded,
   conditionTypes.checkpointReady,
   conditionTypes.suspended,
+  conditionTypes.cloned,
 ] as const
 
 function conditionsOf(view: MigratingPodView, obstacle: Word | undefined, now: number): readonly Condition[] {
   const { object, set } = view
   const observedGeneration = object.metadata.generation ?? 0
-  const wanted = repeated.filter(type => type !== conditionTypes.suspended || object.spec.suspend === true)
+  const isOf: Partial<Record<(typeof repeated)[number], boolean>> = {
+    [conditionTypes.suspended]: object.spec.suspend === true,
+    [conditionTypes.cloned]: object.spec.clonePod !== undefined,
+    // Nothing is saved of an app that has ended.
+    [conditionTypes.checkpointReady]: completionOf(view) === undefined,
+  }
+  const wanted = repeated.filter(type => isOf[type] !== false)
   const before = (object.status?.conditions ?? []).filter(({ type }) => wanted.some(each => each === type))
   const told = (set.type === 'ours' ? set.status?.conditions : undefined) ?? []
   return wanted.reduce<readonly Condition[]>((all, type) => {

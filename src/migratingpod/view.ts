@@ -15,6 +15,8 @@ export interface PodFacts extends Partial<Carried> {
   readonly isLeaving: boolean
   /** Its phase is Running. */
   readonly runs: boolean
+  /** How often its app has been started again in it, from an empty state. Absent in an understudy, whose app the kubelet does not start, and while another pod has the slot. */
+  readonly restarts?: number
   /** Why the memory could not be restored in it, as its agent says. */
   readonly failed?: string
 }

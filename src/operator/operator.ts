@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
-import { migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
+import { type MigratingPod, migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { failurePauses } from '../backuppodset/action-retries.ts'
 import { createSetController } from '../backuppodset/controller.ts'
@@ -12,6 +12,7 @@ import { createDrainController } from '../drain/controller.ts'
 import { createDrainMetrics } from '../drain/metrics.ts'
 import { drainedNodes, observeDrain } from '../drain/observe.ts'
 import type { Api } from '../kube/api.ts'
+import type { Cache } from '../kube/cache-set.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
 import { type Manager, runManager } from '../kube/manager.ts'
@@ -32,6 +33,7 @@ import { createWriteBehind, type WriteBehind } from '../state-store/write-behind
 import { createBudgetCache, createCaches } from './caches.ts'
 import { createDiskHalves } from './disk-halves.ts'
 import { keepGenerationsKey } from './generations-key.ts'
+import { leadMigratingJobs } from './migrating-jobs.ts'
 import type { OperatorOptions } from './options.ts'
 import { leadJobs } from './pod-migration-jobs.ts'
 import { createStageController } from './stage-label.ts'
@@ -81,7 +83,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   leadMigrations(manager, caches)
   leadDrains(manager, caches)
   leadJobs(manager, options, caches.stores)
-  leadMigratingPods(manager, caches)
+  leadMigratingJobs(manager, options, leadMigratingPods(manager, caches))
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },
@@ -187,14 +189,14 @@ function leadDrains(
   manager.leading(protects.run)
 }
 
-/** Adds the controller of MigratingPods, which keeps a set for each. */
+/** Adds the controller of MigratingPods, which keeps a set for each. @returns their cache. */
 function leadMigratingPods(
   manager: Manager,
-  { stores: { sets, pods, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
-): void {
+  { stores: { sets, pods, leases, migrations } }: Pick<ReturnType<typeof createCaches>, 'stores'>,
+): Cache<MigratingPod> {
   // Without the kind, or the right to see it, only sets that users write are managed.
   const migratingPods = manager.cache(migratingPodResource, { awaited: 'not' })
-  const deps = { objects: migratingPods, sets, pods, migrations, clock: manager.clock }
+  const deps = { objects: migratingPods, sets, pods, leases, migrations, clock: manager.clock }
   createMigratingPodMetrics(manager.metrics.registry, () => (leads(manager) ? migratingPods.list() : []))
   const isOne = (key: string) => migratingPods.get(key) !== undefined
   manager.controller({
@@ -204,10 +206,12 @@ function leadMigratingPods(
       // Its set, and one of another owner that is in its way.
       watch(sets, ({ object }) => [keyOf(object)].filter(isOne)),
       watch(pods, ({ object }) => setsNamedBy(object).filter(isOne)),
+      watch(leases, ({ object }) => setsNamedBy(object).filter(isOne)),
       watch(migrations, ({ object }) => movingSetIndex[byMovingSet](object).filter(isOne)),
     ],
     reconcile: (key, context) => reconcileMigratingPod(deps, key, context),
   })
+  return migratingPods
 }
 
 /** Adds the controller of sets to the work of the leader. */

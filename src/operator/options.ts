@@ -13,6 +13,8 @@ export interface OperatorOptions {
   readonly memoryNamespaces: MemoryNamespaces
   /** Carry out PodMigrationJobs: they need rights of their own. */
   readonly podMigrationJobs: boolean
+  /** Manage Jobs whose `spec.managedBy` names this operator: they need rights of their own. */
+  readonly migratingJobs: boolean
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** Requests and limits of the containers that the operator adds to pods. */
@@ -40,6 +42,7 @@ export const defaults = {
   agentNamespace: generationsKey.namespace,
   memoryNamespaces: 'labelled',
   podMigrationJobs: false,
+  migratingJobs: false,
   workers: 8,
   connections: 24,
   stateStore: 'memory',

@@ -23,6 +23,7 @@ import { createTokens } from './act/tokens.ts'
 import { createWriter, isAnyOpen } from './act/write-status.ts'
 import { decide, type Plan } from './decide/next.ts'
 import type { JobView } from './decide/view.ts'
+import { createRoomOf, type RoomOf } from './observe/claims.ts'
 import { configIn } from './observe/config.ts'
 import { createKnown } from './observe/known.ts'
 import { observe } from './observe/observe.ts'
@@ -60,10 +61,14 @@ const incompleteMs = 200
 /** Pause while the API server refuses a list, ms. */
 const forbiddenMs = 5_000
 
+/** How often pods that give way are looked for. */
+const lookRate = { perSecond: 1, burst: 1 } as const
+
 /** Knowledge of one term of leadership. The next term begins without it. */
 interface Term {
   readonly writer: ReturnType<typeof createWriter>
   readonly world: WorldCaches
+  readonly roomOf: RoomOf
 }
 
 /** Arbitrates PodMigrationJobs, and carries out those that it admits. */
@@ -73,6 +78,7 @@ export function createJobController(options: JobControllerOptions): Controller {
   const evictions = createTokens(clock)
   const flow = createTokens(clock)
   const requests = createRequests(clock)
+  const looks = createTokens(clock)
   let defaults = argsOf(parseArgs({}))
   let signalOfTerm: AbortSignal | undefined
   let term: Term | undefined
@@ -88,7 +94,7 @@ export function createJobController(options: JobControllerOptions): Controller {
     world.subscribe(() => {
       if (isBusy) look()
     })
-    return { world, writer: createWriter(api) }
+    return { world, writer: createWriter(api), roomOf: createRoomOf() }
   }
   const known = createKnown(options)
 
@@ -98,7 +104,7 @@ export function createJobController(options: JobControllerOptions): Controller {
     if (listed.length + listedReservations.length === 0 || signalOfTerm === undefined) return {}
     if (term === undefined && !isAnythingOpen) return {}
     term ??= beginTerm(signalOfTerm)
-    const { world, writer } = term
+    const { world, writer, roomOf } = term
     const [missing] = world.missing()
     if (missing?.why !== undefined) {
       const error = new Error(`jobs wait for the list of ${missing.resource}: ${missing.why}`)
@@ -109,13 +115,16 @@ export function createJobController(options: JobControllerOptions): Controller {
     await writer.settle(signal)
     const config = configIn(world.stores.configMaps, options.namespace)
     if (config.ok) defaults = config.args
-    const deps = { ...options, world: world.stores, since, clock, requests }
+    const deps = { ...options, world: world.stores, since, clock, requests, roomOf }
     const begun = clock.monotonic()
     const merged = writer.merged(listed)
     const { views, reservations, world: facts } = observe(merged, listedReservations, defaults, deps)
     const { flowControl } = defaults
     const tokens = flowControl === undefined ? Number.POSITIVE_INFINITY : flow.available(flowControl)
-    const plan = decide(views, { world: facts, reservations, config, now: clock.now(), tokens })
+    const mayLook = looks.available(lookRate) > 0
+    const around = { world: facts, reservations, config, now: clock.now(), tokens, mayLook }
+    const plan = decide(views, around)
+    if (mayLook) looks.take(plan.looks)
     metrics.arbitrated((clock.monotonic() - begun) / 1000)
     metrics.jobs(byPhase(views), plan.waiting)
     isBusy = isAnythingOpen

@@ -611,6 +611,7 @@ describe('D10.admission: the operator writes the sets of MigratingPods, and no o
       own({ metadata: { ownerReferences: [] } }),
       own({ metadata: { ownerReferences: [{ ...owner, name: 'roams', uid: 'another' }] } }),
       own({ spec: { replicas: 2 } }),
+      own({ spec: { cloneFrom: { pod: 'other' } } }),
       own({ spec: { template: { spec: { containers: [{ name: 'app', image: 'another' }] } } } }),
     ]
     for (const other of others)
@@ -647,6 +648,94 @@ describe('D10.admission: the operator writes the sets of MigratingPods, and no o
       attempt(create('edit', `${path}/${namespace}/migratingpods`, migratingPod('other')))
     await expect(made('shop')).rejects.toThrow(/'understudy-memory'.*memory=allowed/)
     await expect(made('labelled')).resolves.toBeDefined()
+  })
+})
+
+describe('D10.admission: a clone needs the right to run commands in its source', () => {
+  const cloning = (name: string, pod: string) => ({
+    ...setOf({ replicas: 1, checkpoint: {}, cloneFrom: { pod } }),
+    metadata: { name },
+  })
+  const roaming = (name: string, spec: object) => ({
+    ...{ apiVersion: apiVersionOf(migratingPods), kind: migratingPods.kind, metadata: { name } },
+    spec: { template: { spec: { containers } }, ...spec },
+  })
+  const setPath = (name: string) => `${setsIn('labelled')}/${name}`
+  const movingPath = '/apis/backup.example.com/v1alpha1/namespaces/labelled/migratingpods'
+  const refusal = /'understudy-clones' .*reads all memory of pod secret.*create on its pods\/exec/
+
+  beforeAll(async () => {
+    const kubectl = (...args: string[]) =>
+      run(cluster.kubectl, ['--kubeconfig', cluster.kubeconfigPath, '-n', 'labelled', ...args])
+    const exec = ['--verb=create', '--resource=pods/exec', '--resource-name=mine']
+    await kubectl('create', 'role', 'exec', ...exec)
+    await kubectl('create', 'rolebinding', 'exec', '--role=exec', '--user=edith')
+    await users.admin?.create(backupPodSets, cloning('own', 'mine'), { namespace: 'labelled' })
+    await users.admin?.create(migratingPods, roaming('d', {}), { namespace: 'labelled' })
+    const started = () => attempt(create('edit', setsIn('labelled'), cloning('mine', 'mine')))
+    await vi.waitFor(() => expect(started()).resolves.toBeDefined(), { interval: 200 })
+  })
+
+  it('also when it is named later, or another template is to get the memory', async () => {
+    await expect(attempt(create('edit', setsIn('labelled'), cloning('a', 'secret')))).rejects.toThrow(refusal)
+    const spec = { cloneFrom: { pod: 'secret' } }
+    await expect(attempt(patch('edit', setPath('own'), { spec }))).rejects.toThrow(refusal)
+    await users.admin?.create(backupPodSets, cloning('theirs', 'secret'), { namespace: 'labelled' })
+    const other = { spec: { template: { spec: { containers: [{ name: 'app', image: 'another' }] } } } }
+    await expect(attempt(patch('edit', setPath('theirs'), other))).rejects.toThrow(refusal)
+    for (const change of [{ metadata: { labels: { a: 'b' } } }, { spec: { cloneFrom: null } }])
+      await expect(attempt(patch('edit', setPath('theirs'), change))).resolves.toBeDefined()
+  })
+
+  it('and for each change that could give its memory to more pods, also once the right is taken away', async () => {
+    const tries = async (pod: string, path: string, spec: object) =>
+      attempt(patch('edit', `${setPath(`of-${pod}`)}${path}`, { spec }))
+    for (const pod of ['secret', 'mine'])
+      await users.admin?.create(backupPodSets, cloning(`of-${pod}`, pod), { namespace: 'labelled' })
+    const changes = [{ replicas: 3 }, { suspend: true }, { suspend: false, replicas: 2 }, { paused: true }]
+    for (const spec of changes) {
+      await expect(tries('secret', '', spec)).rejects.toThrow(refusal)
+      await expect(tries('mine', '', spec)).resolves.toBeDefined()
+    }
+    // The policy sees a new set a moment later.
+    const scaled = /'understudy-clones-scale' .*reads all memory of pod secret/
+    await vi.waitFor(() => expect(tries('secret', '/scale', { replicas: 4 })).rejects.toThrow(scaled), {
+      interval: 200,
+    })
+    await expect(tries('mine', '/scale', { replicas: 4 })).resolves.toBeDefined()
+    await expect(tries('secret', '/scale', { replicas: 0 })).resolves.toBeDefined()
+  })
+
+  it('in a MigratingPod, too', async () => {
+    const made = (name: string, spec: object) => attempt(create('edit', movingPath, roaming(name, spec)))
+    await expect(made('b', { clonePod: 'secret' })).rejects.toThrow(refusal)
+    await expect(made('c', { clonePod: 'mine' })).resolves.toBeDefined()
+    await expect(made('f', {})).resolves.toBeDefined()
+    const spec = { clonePod: 'secret' }
+    await expect(attempt(patch('edit', `${movingPath}/d`, { spec }))).rejects.toThrow(refusal)
+  })
+
+  it('and the set of a MigratingPod has its source, and no other', async () => {
+    const of = await users.admin?.create(migratingPods, roaming('e', { clonePod: 'secret' }), {
+      namespace: 'labelled',
+    })
+    const owner = { apiVersion: apiVersionOf(migratingPods), kind: migratingPods.kind, controller: true }
+    const made = (spec: object) =>
+      attempt(
+        create('operator', setsIn('labelled'), {
+          ...setOf({ replicas: 1, hotBackups: 0, coldBackups: 0, checkpoint: {}, ...spec }),
+          metadata: {
+            ...{ name: 'e', labels: { [migratingPodLabel]: 'e' } },
+            ownerReferences: [{ ...owner, name: 'e', uid: of?.metadata.uid }],
+          },
+        }),
+      )
+    for (const spec of [{}, { cloneFrom: { pod: 'mine' } }])
+      await expect(made(spec)).rejects.toThrow(/understudy-operator-migrating-pods/)
+    // The policy sees the new MigratingPod a moment later.
+    await vi.waitFor(() => expect(made({ cloneFrom: { pod: 'secret' } })).resolves.toBeDefined(), {
+      interval: 200,
+    })
   })
 })
 

@@ -54,7 +54,19 @@ export const migratingPod: FeatureGroup = {
     feature('MP-21', 'clients of each type of Service only see a gap', 'e2e'),
     feature('MP-22', 'a Migration that is called off leaves the pod running', 'e2e'),
     feature('MP-23', 'a move of which a step fails leaves the source running', 'unit'),
+    feature(
+      'MP-24',
+      'the transfer is direct, and a Migration that asks for a shared or claimed volume is refused with the reason',
+      'apiserver',
+    ),
+    feature(
+      'MP-25',
+      'memory is copied while the pod runs, and a Migration that asks for post-copy is refused with the reason',
+      'apiserver',
+    ),
     feature('MP-27', 'files in the layer and in emptyDirs move', 'e2e'),
+    feature('MP-28', 'a clone begins with the memory of its source, which runs on', 'e2e'),
+    feature('MP-29', 'a Job whose pod moves survives a drain with its memory, and is complete', 'e2e'),
     feature(
       'MP-31',
       'evicted by the kubelet, it continues elsewhere, and says how old its memory was; preempted, it loses nothing',

@@ -3,7 +3,7 @@ import type { Feature, FeatureGroup } from './feature.ts'
 
 const feature = (id: string, title: string, provenBy: ProjectName): Feature => ({ id, title, provenBy })
 
-/** Features of the design that are built. The others are in the list of ADR 133. */
+/** Features of the design. ADR 133 lists their limits. */
 export const podMigrationJob: FeatureGroup = {
   name: 'PodMigrationJob',
   features: [
@@ -23,6 +23,7 @@ export const podMigrationJob: FeatureGroup = {
     ),
     feature('PJ11', 'a reservation that fails leaves the pod alone', 'apiserver'),
     feature('PJ12', 'the status names the new pod and its node', 'e2e'),
+    feature('PJ13', 'each condition and each reason of the design is reached', 'apiserver'),
     feature('PJ14', 'a job that its user aborts stops, and its reservation is released', 'apiserver'),
     feature('PJ15', 'the workload of a pod is its top owner', 'unit'),
     feature('PJ16', 'migrating pods of a workload stay below the threshold', 'unit'),
@@ -35,9 +36,11 @@ export const podMigrationJob: FeatureGroup = {
     feature('PJ23', 'a dry run records its decision, and does nothing', 'apiserver'),
     feature('PJ24', 'each filter of the configuration, with both values', 'unit'),
     feature('PJ25', 'eviction policies, and options of deletions that jobs override', 'apiserver'),
+    feature('PJ26', 'a pod gives way only to a replacement of its own, and its room is kept', 'e2e'),
     feature('PJ27', 'clients and kubectl create jobs, with the rights of the component', 'apiserver'),
     feature('PJ28', 'the configuration in a ConfigMap is read again', 'apiserver'),
     feature('PJ29', 'rollouts and changes of scale win over jobs', 'unit'),
     feature('PJ30', 'the history of the order survives a restart', 'apiserver'),
+    feature('PJ31', 'options of deletions also hold for pods that give way', 'e2e'),
   ],
 }

@@ -2,7 +2,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import { ofLeftGuarded, ofPeers, ofVotes } from './fence-tasks.ts'
-import { ofHolder } from './holder-tasks.ts'
+import { ofClone, ofHolder } from './holder-tasks.ts'
 import { ofLeftOnStage, ofLosers, ofPrimary, ofServices } from './primary-tasks.ts'
 import type { Task } from './task.ts'
 import { ofGate, ofUnderstudy, ofUnnamed } from './understudy-tasks.ts'
@@ -16,7 +16,7 @@ export function desiredTasks(snapshot: Snapshot): Task[] {
   for (const slot of slots) {
     const pod = pods.get(slot.lease.holder.uid)
     if (pod !== undefined) tasks.push(...ofPrimary(snapshot, slot, pod))
-    else tasks.push(...ofHolder(snapshot, slot))
+    else tasks.push(...ofHolder(snapshot, slot), ...ofClone(snapshot, slot))
     tasks.push(...ofLosers(snapshot, slot))
   }
   for (const pod of snapshot.pods)

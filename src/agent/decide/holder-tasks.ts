@@ -1,3 +1,4 @@
+import { isCloning } from '../../api/clone-of.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isNewerTold } from '../../slot/decide/age.ts'
@@ -10,6 +11,30 @@ import type { Task } from './task.ts'
 
 /** Key of the task that fetches the generations of a slot. */
 export const replicateKey = (slot: string): string => `replicate/${slot}`
+
+/** Key of the task that copies the memory of another slot. */
+export const copyKey = (slot: string): string => `copy/${slot}`
+
+/** All copies of a node are work on one memory: together they would take its bandwidth from checkpoints. */
+const copies = 'copies'
+
+/** A slot to which no pod has been called yet, and whose memory this node is to copy from another slot. */
+export function ofClone(snapshot: Snapshot, { lease, name }: Slot): Task[] {
+  if (!isCloning(lease)) return []
+  const from = lease.cloneOf
+  if (from.node !== snapshot.node || snapshot.kept.has(name)) return []
+  const { epoch, generation } = from
+  return [
+    {
+      type: 'copyMemory',
+      key: copyKey(name),
+      version: `${slotName({ ...lease, ...from })} ${epoch}/${generation}`,
+      memoryOf: copies,
+      lease,
+      from,
+    },
+  ]
+}
 
 export function ofHolder(snapshot: Snapshot, { lease, name }: Slot): Task[] {
   const { policy } = lease

@@ -1,4 +1,5 @@
 /** The tasks that a node's agent can have, as data. */
+import type { CloneOf } from '../../api/clone-of.ts'
 import type { Fence } from '../../api/fence.ts'
 import type { GoRequest } from '../../api/grant.ts'
 import type { Heartbeats } from '../../api/node-report.ts'
@@ -13,7 +14,10 @@ interface Common {
   readonly key: string
   /** Another version makes the task that runs for this task obsolete: it ends, and a new one starts. */
   readonly version: string
-  /** Uid of the pod whose memory the task works on: one such task at a time. Absent: it touches no memory. */
+  /**
+   * Uid of the pod whose memory the task works on: one such task at a time. Absent: it touches the memory of no pod, or may do so
+   * beside others.
+   */
   readonly memoryOf?: string
 }
 
@@ -55,6 +59,8 @@ export type Task =
    * An understudy that the slot's Lease names, but whose containers do not run yet: its memory is fetched meanwhile.
    */
   | (Common & { readonly type: 'fetch'; readonly lease: SlotLease; readonly others: readonly Elsewhere[] })
+  /** A slot that begins with the memory of another slot: this node copies its generation of that one. */
+  | (Common & { readonly type: 'copyMemory'; readonly lease: SlotLease; readonly from: CloneOf })
   /** An understudy in which the agent keeps the memory of a slot frozen. */
   | (Common & { readonly type: 'freeze'; readonly pod: PodView; readonly lease: SlotLease })
   /** Memory of a kind that this node has never restored: the agent restores it once without running it. */

@@ -23,7 +23,7 @@ export interface NodeStatus {
 }
 
 export function createNodeStatus(
-  about: Pick<ReportContent, 'version' | 'address' | 'fingerprint' | 'signs'>,
+  about: Pick<ReportContent, 'version' | 'address' | 'fingerprint' | 'signs' | 'clones'>,
   machine: Machine,
   report: Pick<ReportWriter, 'update'>,
 ): NodeStatus {

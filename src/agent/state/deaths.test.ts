@@ -113,6 +113,8 @@ describe('deaths', () => {
       const { deaths, written } = stand([pod('p')], { hasHeir: true })
       await deaths.declare(pod('p'), 'app', 'has ended')
       expect(written[0]?.condition).toMatchObject({ status: 'False' })
+      // Nor is known how it ended.
+      expect(written[0]?.condition.record).toMatchObject({ byItself: false })
     })
   })
 
@@ -122,7 +124,7 @@ describe('deaths', () => {
     expect(written[0]?.condition.message).toContain(
       'was killed, because the rest of its memory could not be loaded',
     )
-    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+    expect(written[0]?.condition.record).toEqual({ diedWith: nameOf(), byItself: false })
   })
 
   describe('of an app on its way to the stage', () => {

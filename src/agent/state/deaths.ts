@@ -7,6 +7,7 @@ import type { Log } from '../../kube/log.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
+import { lostContainer } from './lost-container.ts'
 import { parseWatchName, shortId, type WatchName, watchName } from './watch-name.ts'
 
 export interface Deaths {
@@ -17,9 +18,10 @@ export interface Deaths {
   /**
    * Declares that the memory of this pod is gone, for whatever reason. Writes this once for each pod.
    *
-   * @param isRedirected connections to the pod are known to go where its redirect leads. Default: they are not.
+   * @param how isRedirected: connections to the pod are known to go where its redirect leads. byItself: the sentinel has seen
+   *   that the app ended, and this agent has not ended it. Default of both: false.
    */
-  declare(pod: PodView, container: string, what: string, isRedirected?: boolean): Promise<void>
+  declare(pod: PodView, container: string, what: string, how?: How): Promise<void>
   /** Called when its slot has begun a new life in this pod: the earlier death no longer counts. */
   revive(uid: string): void
   /** Looks at the pod as it is now for an end that the sentinel did not report. */
@@ -43,6 +45,11 @@ export interface Deaths {
   /** Uids of pods that are watched or dead. */
   known(): ReadonlySet<string>
   settled(): Promise<void>
+}
+
+interface How {
+  readonly isRedirected?: boolean
+  readonly byItself?: boolean
 }
 
 export interface DeathsOptions {
@@ -116,7 +123,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     pod: PodView,
     container: string,
     what: string,
-    isRedirected = false,
+    { isRedirected = false, byItself = false }: How = {},
     diedAt?: number,
   ): Promise<void> => {
     if (dead.has(pod.uid)) return Promise.resolve()
@@ -135,7 +142,11 @@ export function createDeaths(options: DeathsOptions): Deaths {
       status: mayStay ? 'True' : 'False',
       reason: servingReasons.died,
       message: isTold ? serving.message : message,
-      record: { diedWith: slot, ...(left && { left: { ...left, at: clock.now() } }) },
+      record: {
+        diedWith: slot,
+        ...(!(isTold ? serving.record.byItself !== false : byItself) && { byItself: false as const }),
+        ...(left && { left: { ...left, at: clock.now() } }),
+      },
     } as const
     told.set(pod.uid, { condition, since: undefined })
     const written = track(tell(pod, condition, diedAt))
@@ -200,8 +211,10 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }
       // Declares the death first: the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
-        const what = options.lostPages?.(pod.uid) === true ? lostPagesWhat : 'has ended'
-        void declare(pod, name.container, what, death.grave === 'closed', Number(death.unixNs / 1_000_000n))
+        const byItself = options.lostPages?.(pod.uid) !== true
+        const how = { isRedirected: death.grave === 'closed', byItself }
+        const what = byItself ? 'has ended' : lostPagesWhat
+        void declare(pod, name.container, what, how, Number(death.unixNs / 1_000_000n))
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }
@@ -275,24 +288,6 @@ export function createDeaths(options: DeathsOptions): Deaths {
     },
   }
   return deaths
-}
-
-/**
- * Returns a container that runs under another id than the watched one, or than the id that the pod's condition names
- * as on stage.
- */
-export function lostContainer(
-  pod: PodView,
-  lives: ReadonlyMap<string, string> | undefined,
-): string | undefined {
-  const serves = pod.understudy && pod.serving?.status === 'True' ? pod.serving.record.containers : undefined
-  return pod.containers.find(({ name, containerId }) => {
-    // A container that is about to be replaced has no id for a moment, or still the old one: both say nothing.
-    if (containerId === undefined) return false
-    const life = lives?.get(name)
-    if (life !== undefined && life !== shortId(containerId)) return true
-    return serves !== undefined && serves[name] !== containerId
-  })?.name
 }
 
 /** Text for a death that `PagesLost` caused. */

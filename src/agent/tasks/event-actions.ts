@@ -7,6 +7,7 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   handOver: 'HandOver',
   replicate: 'Fetch',
   fetch: 'Fetch',
+  copyMemory: 'Copy',
   freeze: 'Freeze',
   verifyRestore: 'Try',
   discard: 'Empty',

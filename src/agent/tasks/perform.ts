@@ -1,5 +1,6 @@
 import type { Task } from '../decide/task.ts'
 import { checkpoint } from './checkpoint.ts'
+import { copyMemory } from './copy-memory.ts'
 import { discard } from './discard.ts'
 import { fetch } from './fetch.ts'
 import { freeze } from './freeze.ts'
@@ -42,6 +43,8 @@ export function perform(
       return replicate(work, task, signal, succeeded)
     case 'fetch':
       return fetch(work, task, signal)
+    case 'copyMemory':
+      return copyMemory(work, task, signal)
     case 'freeze':
       return freeze(work, task, signal)
     case 'verifyRestore':

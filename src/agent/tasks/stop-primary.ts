@@ -77,7 +77,7 @@ export async function endPod(
   const over = new AbortController()
   await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
   over.abort()
-  await deaths.declare(pod, container, what, isRedirected)
+  await deaths.declare(pod, container, what, { isRedirected })
   await killed
 }
 

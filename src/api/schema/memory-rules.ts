@@ -11,7 +11,7 @@ const withoutWarm = (message: string) => message.replace(`, or ${orWarm}`, '')
 const pod = 'self.template.spec'
 const liveness = 'has(self.failover.liveness)'
 const pullsState = "has(self.checkpoint) && has(self.checkpoint.source) && self.checkpoint.source == 'http'"
-const keepsMemory =
+export const keepsMemory =
   `has(self.checkpoint) && !(${pullsState}) && ` +
   "!(has(self.hotBackup) && has(self.hotBackup.mode) && self.hotBackup.mode == 'Warm')"
 
@@ -88,6 +88,14 @@ export const refusedTemplates = (
   ),
 ]
 
+/** `OnFailure` is for a pod with one container without livenessProbe, if also this condition of its kind holds. */
+export const restartPolicyRule = (condition: string): Schema =>
+  specRule(
+    'RestartPolicyNotAlways',
+    `!has(${pod}.restartPolicy) || ${pod}.restartPolicy == 'Always' || ` +
+      `(${condition} && size(${pod}.containers) == 1 && !has(${pod}.containers[0].livenessProbe))`,
+  )
+
 /** Rules of `checkpoint` and `failover` that hold for every kind with these fields. */
 export const checkpointRules = (): readonly Schema[] => [
   specRule(
@@ -134,5 +142,6 @@ export const memoryRules = (): readonly Schema[] => [
   specRule('HttpSourceOnHost', `!(${pullsState}) || !${isTrue('hostNetwork')}`),
   specRule('HttpSourceWithLiveness', `!(${pullsState}) || !${liveness}`),
   specRule('HttpSourceWithSuspend', `!(${pullsState}) || !has(self.suspend) || !self.suspend`),
+  specRule('CloneWithoutCheckpoint', `!has(self.cloneFrom) || (${keepsMemory})`),
   specRule('LivenessWithoutCheckpoint', `!${liveness} || has(self.checkpoint)`),
 ]

@@ -13,6 +13,7 @@ import {
   count,
   mapList,
   object,
+  objectName,
   picked,
   propertiesOf,
   rule,
@@ -22,10 +23,10 @@ import {
   text,
   time,
 } from './build.ts'
-import { checkpointRules, refusedTemplates } from './memory-rules.ts'
+import { checkpointRules, refusedTemplates, restartPolicyRule } from './memory-rules.ts'
 import { servicePortsRule } from './service-rules.ts'
 import { specSchema } from './spec.ts'
-import { condition } from './status.ts'
+import { completion, condition } from './status.ts'
 
 const spec = (): SchemaOf<MigratingPodSpec> => {
   const ofSet = propertiesOf(specSchema())
@@ -54,12 +55,21 @@ const spec = (): SchemaOf<MigratingPodSpec> => {
         },
       ),
       suspend: ofSet.suspend,
+      clonePod: text(
+        'Name of a pod of the same namespace with a copy of whose memory the first pod begins: the pod of a MigratingPod, or a primary of a BackupPodSet with checkpoint. It runs on.',
+        objectName,
+      ),
       template: ofSet.template,
     },
     { template: true },
     {
       description: 'The pod, and how its memory is kept.',
-      'x-kubernetes-validations': [...refusedTemplates(), ...checkpointRules(), servicePortsRule()],
+      'x-kubernetes-validations': [
+        ...refusedTemplates(),
+        ...checkpointRules(),
+        servicePortsRule(),
+        restartPolicyRule('true'),
+      ],
     },
   )
 }
@@ -68,7 +78,9 @@ const lastMove = object<LastMove>(
   {
     from: text('Name of the pod before.'),
     to: text('Name of the pod that continued.'),
-    reason: text('Migration, or why the pod before was lost: PodDeleted, PodFinished, Died or NodeLost.'),
+    reason: text(
+      'Migration, or why the pod before was lost: PodDeleted, PodFinished, Died (its app has ended), Ended (its app was ended by its agent, or by a restart of its node) or NodeLost.',
+    ),
     seconds: seconds('For how long no pod ran, as the operator saw it. Absent: it was not measured.'),
     stateAge: seconds('Age of the restored memory. Absent after a Migration, which loses nothing.'),
     at: time('Time of the end of the move, RFC 3339.'),
@@ -82,7 +94,7 @@ const status = (): SchemaOf<MigratingPodStatus> =>
     {
       observedGeneration: count('The metadata.generation that the status refers to.', { format: 'int64' }),
       state: choice(
-        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Suspending: the pod is to end, see the condition Suspended. Suspended: it has ended, and its memory is kept. Invalid: the condition Ready says what to change.',
+        'Creating: no pod has run yet. Running. MigrationPending: the pod is to move or is being deleted, and no other pod is there yet. Migrating: another pod is there, and takes over. Suspending: the pod is to end, see the condition Suspended. Suspended: it has ended, and its memory is kept. Completed: with restartPolicy OnFailure, the app has ended with success. Invalid: the condition Ready says what to change.',
         migratingPodStates,
       ),
       activePod: text('Name of the pod that runs the app.'),
@@ -93,6 +105,14 @@ const status = (): SchemaOf<MigratingPodStatus> =>
       }),
       savedAt: time('Time of the memory in that state, RFC 3339. Updated at most once a minute.'),
       lastMove,
+      failures: count(
+        'How often the app has ended by itself, and was continued in another pod or started again. Absent: never.',
+      ),
+      lastFailure: text('Name of the last pod from which another one had to continue for this reason.'),
+      restarts: count(
+        'How often the app was started from an empty state in the pod that runs, because nothing of it was saved. Absent: never.',
+      ),
+      completion,
       conditions: mapList(
         'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Suspended: only with spec.suspend, whether the pod has ended, and where its memory is. They repeat the conditions of the BackupPodSet of the same name, which has more of them.',
         'type',

@@ -1,11 +1,15 @@
 import {
+  copyRefusal,
   type MigrationSpec,
   type MigrationStatus,
+  migrationCopies,
   migrationDefaults,
   migrationLimits,
   migrationPhases,
   migrationPriorities,
   migrationTechniques,
+  migrationTransfers,
+  transferRefusal,
 } from '../migration.ts'
 import {
   choice,
@@ -67,6 +71,20 @@ const spec = (): SchemaOf<MigrationSpec> =>
         'What maxDowntime means. Live: the pod is never stopped for longer. LiveIfPossible: after some generations, or half a minute, it moves all the same, if a restart would take longer than the move, or with the priority SystemCritical. Absent: LiveIfPossible with the priority SystemCritical, else Live.',
         migrationTechniques,
       ),
+      transfer: {
+        ...choice(
+          'How the memory gets to the new node. Direct: the agents send it from node to node. SharedVolume and ClaimedVolume are refused with the reason. Absent: Direct.',
+          migrationTransfers,
+        ),
+        'x-kubernetes-validations': [rule("self == 'Direct'", transferRefusal)],
+      },
+      copy: {
+        ...choice(
+          'When the memory is copied. PreCopy: while the pod runs, again and again, and the pod is stopped for the last changes only. PostCopy and Hybrid are refused with the reason. Absent: PreCopy.',
+          migrationCopies,
+        ),
+        'x-kubernetes-validations': [rule("self == 'PreCopy'", copyRefusal)],
+      },
       unschedulableTimeoutSeconds: integer(
         'The Migration fails if no node takes the new pod for this time. Default 300.',
         migrationLimits.timeout,

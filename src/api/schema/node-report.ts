@@ -151,6 +151,7 @@ const status = (): SchemaOf<Written> =>
         { pattern: '^[0-9a-f]{64}$' },
       ),
       signs: flag('True if the agent signs its generations with that key.'),
+      clones: flag('True if the agent can copy the memory of one slot for another.'),
       heartbeats: object<Heartbeats>(
         {
           port: count('UDP port of the sentinel.'),

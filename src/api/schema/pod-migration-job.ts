@@ -6,9 +6,11 @@ import {
   jobPhases,
   type PodMigrationJobSpec,
   type PodMigrationJobStatus,
+  type PreemptedPodReservation,
   type ReservationOptions,
   skipGates,
 } from '../pod-migration-job.ts'
+import { reservationPhases } from '../reservation.ts'
 import {
   choice,
   count,
@@ -103,7 +105,7 @@ const reservationOptions = object<ReservationOptions>(
       {},
       {
         description:
-          'Not available: the operator refuses jobs that have it, and no other pod moves for a job.',
+          'Present: if no node has room for the replacement, pods of a lower priority give way to it. Each of them has a replacement of its own before it goes. Absent: the scheduler treats the replacement as any pod with its priority.',
       },
     ),
   },
@@ -120,7 +122,15 @@ const spec = (): SchemaOf<PodMigrationJobSpec> =>
       ),
       ttl: text(
         'The job fails if it has not ended after this time, such as 5m0s, counted from the phase Running. From 1s to 24h. Absent: defaultJobTTL of the configuration.',
-        { maxLength: 32, pattern: durationPattern },
+        {
+          ...{ maxLength: 32, pattern: durationPattern },
+          'x-kubernetes-validations': [
+            rule(
+              "duration(self) >= duration('1s') && duration(self) <= duration('24h')",
+              'ttl is from 1s to 24h',
+            ),
+          ],
+        },
       ),
       mode: {
         ...choice(
@@ -155,6 +165,10 @@ const spec = (): SchemaOf<PodMigrationJobSpec> =>
         rule(
           '!has(oldSelf.reservationOptions) || !has(oldSelf.reservationOptions.reservationRef) || (has(self.reservationOptions) && has(self.reservationOptions.reservationRef) && self.reservationOptions.reservationRef == oldSelf.reservationOptions.reservationRef)',
           'reservationRef cannot be changed: delete the job and create another one',
+        ),
+        rule(
+          "!has(self.mode) || self.mode == 'ReservationFirst' || !has(self.reservationOptions) || !has(self.reservationOptions.preemptionOptions)",
+          'preemptionOptions are for the mode ReservationFirst: leave them out',
         ),
         rule(
           '!has(self.skipGates) || size(self.skipGates) == 0 || has(self.skipReason)',
@@ -210,6 +224,31 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
         { name: true },
         { description: 'The Reservation of a job with mode ReservationFirst.' },
       ),
+      preemptionNodeName: text('Node on which pods give way to the replacement.'),
+      preemptedPodsRef: list(
+        'The pods that give way, or that the scheduler has removed for the replacement.',
+        reference('A pod.', 'Pod'),
+        jobLimits.preemptedPods,
+      ),
+      preemptedPodsReservation: list(
+        'The Reservations of the pods that give way.',
+        object<PreemptedPodReservation>(
+          {
+            namespace: text('Namespace of the pod that holds the room.'),
+            name: text('Name of the Reservation, and of the pod that holds its room.'),
+            nodeName: text('Node of the pod that holds the room.'),
+            phase: choice('Phase of the Reservation.', reservationPhases),
+            preemptedPodRef: reference('The pod that gives way.', 'Pod'),
+            podsRef: list(
+              'The pod that has replaced it.',
+              reference('A pod.', 'Pod'),
+              jobLimits.preemptedPods,
+            ),
+          },
+          { namespace: true, name: true, preemptedPodRef: true },
+        ),
+        jobLimits.preemptedPods,
+      ),
       mode: choice(
         'The mode under which the job was admitted: a later change of the default does not change it.',
         jobModes,
@@ -217,7 +256,7 @@ const status = (): SchemaOf<PodMigrationJobStatus> =>
       startTime: time('When the job was admitted, RFC 3339.'),
       completionTime: time('When the job ended, RFC 3339.'),
       conditions: mapList(
-        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. ReservationCreated, ReservationScheduled, BoundPodReady: the replacement exists, has a node, is ready. PodBoundReservation, ReservationBound: the workload has the replacement. PodScheduled: whether a pod that had no node has one. Migrated: True when the pod has moved with its memory.',
+        'Arbitrated: False while the job waits, with the budget or rule for which it waits. Eviction: True when the pod is gone. ReservationCreated, ReservationScheduled, BoundPodReady: the replacement exists, has a node, is ready. PodBoundReservation, ReservationBound: the workload has the replacement. PodScheduled: whether a pod that had no node has one. Preemption: False while other pods give way. Migrated: True when the pod has moved with its memory.',
         'type',
         condition,
         jobLimits.conditions,

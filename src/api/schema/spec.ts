@@ -3,6 +3,7 @@ import {
   antiAffinities,
   type BackupPodSetSpec,
   type CheckpointSpec,
+  type CloneFrom,
   checkpointSources,
   crashLoopPolicies,
   defaults,
@@ -30,7 +31,7 @@ import { gatePort } from '../gate.ts'
 import { portName, serviceName } from '../service-rules.ts'
 import { choice, count, durationPattern, flag, integer, list, object, type SchemaOf, text } from './build.ts'
 import { httpSource } from './http-source.ts'
-import { memoryRules } from './memory-rules.ts'
+import { keepsMemory, memoryRules, restartPolicyRule } from './memory-rules.ts'
 import { serviceRules } from './service-rules.ts'
 import { specRule } from './spec-rule.ts'
 import { templateSchema } from './template.ts'
@@ -112,6 +113,16 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         defaults.paused,
       ),
       suspend: flag(suspendText, defaults.suspend),
+      cloneFrom: object<CloneFrom>(
+        {
+          pod: text('Name of the pod.', { minLength: 1, maxLength: limits.podName.max }),
+        },
+        { pod: true },
+        {
+          description:
+            'A pod of the same namespace with whose memory each new slot of this set begins: a primary of a BackupPodSet with checkpoint, or the pod of a MigratingPod. It runs on. The memory is the one that was saved last. Without such a pod, or if its memory does not fit the template, a new slot waits: the condition Cloned says why.',
+        },
+      ),
       antiAffinity: choice(
         'How strictly backups are kept off the nodes of primaries. Preferred: if the scheduler can. Required: a pod that cannot be kept apart stays Pending. None: not at all. Default Preferred.',
         antiAffinities,
@@ -336,6 +347,9 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           'GatePortTaken',
           "self.gatePosition != 'Last' || self.coldBackups == 0 || !has(self.template.spec.initContainers) || " +
             `self.template.spec.initContainers.all(container, !has(container.ports) || container.ports.all(port, port.containerPort != ${gatePort}))`,
+        ),
+        restartPolicyRule(
+          `${keepsMemory} && self.replicas == 1 && self.hotBackups == 0 && self.coldBackups == 0`,
         ),
         ...memoryRules(),
         ...serviceRules(),

@@ -1,5 +1,11 @@
 import type { Condition } from '../../kube/conditions.ts'
-import { type BackupPodSetStatus, type LastTransition, limits, type Summary } from '../backuppodset.ts'
+import {
+  type BackupPodSetStatus,
+  type Completion,
+  type LastTransition,
+  limits,
+  type Summary,
+} from '../backuppodset.ts'
 import { podKinds } from '../labels.ts'
 import {
   type LastFailover,
@@ -123,7 +129,9 @@ const failover = (description: string) =>
       slot: count('Number of the slot that lost its primary.'),
       from: text('Name of the lost primary.'),
       to: text('Name of its successor.'),
-      reason: text('PodDeleted, PodFinished, Died, NodeLost, Unready or CrashLoop.'),
+      reason: text(
+        'PodDeleted, PodFinished, Died (its app has ended), Ended (its app was ended by its agent, or by a restart of its node), NodeLost, Unready or CrashLoop.',
+      ),
       seconds: {
         description:
           "Seconds from the operator's detection of the loss to the accepted write that put the successor on stage.",
@@ -145,6 +153,18 @@ const failover = (description: string) =>
     { slot: true, from: true, to: true, reason: true, seconds: true, at: true },
     { description },
   )
+
+export const completion = object<Completion>(
+  {
+    pod: text('Name of the pod.'),
+    at: time('When it ended, RFC 3339.'),
+  },
+  { pod: true, at: true },
+  {
+    description:
+      'Only with restartPolicy OnFailure: the pod whose containers have all ended with success. No other pod continues, and the saved memory is deleted.',
+  },
+)
 
 export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
   object<BackupPodSetStatus>(
@@ -198,6 +218,7 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         { pod: true, from: true, to: true, at: true },
         { description: 'The last conversion of a pod.' },
       ),
+      completion,
       lastFailover: failover('The last takeover from a lost primary, by a backup or a new pod.'),
       failovers: list(
         `The last ${limits.failovers} failovers, newest first. They survive a restart of the operator if the state store does.`,

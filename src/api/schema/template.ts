@@ -190,7 +190,7 @@ function podSchema(): Schema {
   return {
     ...pod,
     description:
-      'Spec of every pod of the set. restartPolicy must be Always; nodeName, ephemeralContainers and activeDeadlineSeconds are refused.',
+      'Spec of every pod of the set. restartPolicy must be Always, or OnFailure where one primary has no backups; nodeName, ephemeralContainers and activeDeadlineSeconds are refused.',
     properties: {
       ...pod.properties,
       containers: containers('containers'),
@@ -208,7 +208,7 @@ function podSchema(): Schema {
       ephemeralContainers: refusedObjects('they can only be added to a running pod, by kubectl debug.'),
       restartPolicy: described(
         'restartPolicy',
-        'Always, which is also the default. Other values are refused.',
+        'Always, which is also the default, or OnFailure for one primary without backups, with checkpoint and one container without livenessProbe: once that has ended with success, nothing continues. Never is refused.',
       ),
       schedulerName: described(
         'schedulerName',
@@ -240,7 +240,7 @@ export const templateSchema = (): SchemaOf<PodTemplate> => ({
     absent('NamespaceRefused'),
     absent('FinalizersRefused'),
     absent('OwnerReferencesRefused'),
-    ruleFor('RestartPolicyNotAlways', "!has(self.spec.restartPolicy) || self.spec.restartPolicy == 'Always'"),
+    ruleFor('RestartPolicyNotAlways', "!has(self.spec.restartPolicy) || self.spec.restartPolicy != 'Never'"),
     ruleFor('ContainersMissing', 'size(self.spec.containers) > 0', { reason: 'FieldValueRequired' }),
     ruleFor(
       'ReadinessGateReserved',

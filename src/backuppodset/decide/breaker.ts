@@ -52,7 +52,7 @@ function timesInARow(entries: readonly LastFailover[]): number {
   return times
 }
 
-const isFailure = (reason: string): boolean => ['CrashLoop', 'Unready', 'Died'].includes(reason)
+const isFailure = (reason: string): boolean => ['CrashLoop', 'Unready', 'Died', 'Ended'].includes(reason)
 
 /** With memory: true if no generation was saved between the two, so that the same memory was restored once more. */
 function isRepeated({ at, seconds, stateAge }: LastFailover, before: LastFailover): boolean {
@@ -67,7 +67,9 @@ export function msUntilReplaced(s: Snapshot, slot: number | undefined, reason: L
   const memory = s.memory?.slots.get(pause.slot)
   const [newest] = [...(memory?.copies ?? [])].sort(newestOf({ epoch: memory?.lease.epoch ?? 0 }))
   const isAnother =
-    reason === 'Died' && newest !== undefined && s.now - (s.monotonicNow - takenAt(newest, s)) > pause.at
+    (reason === 'Died' || reason === 'Ended') &&
+    newest !== undefined &&
+    s.now - (s.monotonicNow - takenAt(newest, s)) > pause.at
   return isAnother ? 0 : pause.until - s.now
 }
 

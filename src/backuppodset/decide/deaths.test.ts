@@ -30,8 +30,19 @@ describe('an app that was restarted where it is', () => {
     expect(plan(soon).requeueAfterMs).toBe(14_500)
     const late = makeMemorySnapshot(wish, [restarted, h0], [slot], { monotonicNow: 15_500 })
     expect(actions(late).filter(({ type }) => type !== 'create')).toMatchObject([
-      { type: 'promote', pod: { name: 'h0' }, role: { replaces: { name: 'p0', reason: 'Died' } } },
+      { type: 'promote', pod: { name: 'h0' }, role: { replaces: { name: 'p0', reason: 'Ended' } } },
     ])
+  })
+
+  it('MP-29: has not ended by itself if its agent has ended it', () => {
+    const slot = makeSlot(lease, [makeCopy(lease, h0, 'Frozen')])
+    const reasonOf = (over: object) => {
+      const dead = makePrimary('p0', 0, { ready: false }, { died: true, ...over })
+      const [promotion] = ofType(makeMemorySnapshot(wish, [dead, h0], [slot]), 'promote')
+      return promotion?.role.replaces?.reason
+    }
+    expect(reasonOf({})).toBe('Died')
+    expect(reasonOf({ ended: true })).toBe('Ended')
   })
 
   it.each([

@@ -3,6 +3,7 @@ import { mayBeginAnew, usedHeirOf } from '../../slot/decide/grant.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import type { LossReason } from '../../slot/decide/snapshot.ts'
+import { mayComplete } from '../completion.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { failureOf } from './losses.ts'
 import type { PrimarySets } from './primary-sets.ts'
@@ -22,15 +23,26 @@ export function failures(s: Snapshot, { slots }: MemoryView, cast: PrimarySets):
     // A pod that began a new incarnation of the slot may die before its Lease names it.
     const isNamed = slot === undefined || slot.lease.holder.uid === pod.uid
     if (!isNamed && !(pod.stage?.died && pod.epoch > slot.lease.epoch)) return []
-    const died = { pod, reason: 'Died', mayServe: false } as const
-    if (usedHeirOf(slot) !== undefined) return [died]
-    const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     const isUntold = isUntoldDeath(s, slot, pod)
+    const reason = isUntold || pod.stage?.ended ? 'Ended' : 'Died'
+    const died = { pod, reason, mayServe: false } as const
+    if (usedHeirOf(slot) !== undefined) return [died]
+    if (untilEndTold(s, pod) > 0) return []
+    const isEmpty = pod.stage?.understudy === true && pod.stage.failed !== undefined
     if (pod.stage?.died || isEmpty || (isUntold && slot?.remains !== true)) return [died]
     if (isFencedOff(s, slot)) return [{ pod, reason: 'NodeLost', mayServe: false }]
-    const reason = failing(s, slot, pod)
-    return reason === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason, mayServe: true }]
+    const why = failing(s, slot, pod)
+    return why === undefined || isOutOfReach(s, slot) ? [] : [{ pod, reason: why, mayServe: true }]
   })
+}
+
+/**
+ * Returns the ms for which a death does not count yet, because the app may have ended with success: the kubelet tells it a second
+ * or so after the agent.
+ */
+export function untilEndTold(s: Snapshot, { endUntold, unreadySince }: PodView): number {
+  if (endUntold === undefined || unreadySince === undefined || !mayComplete(s.set)) return 0
+  return unreadySince + endUntold - s.now
 }
 
 /** Returns the slots whose primaries another pod is to replace, and no agent can stop. */
@@ -51,7 +63,7 @@ export const unwanted = (
 
 /** Returns why a primary is to be replaced that may still serve. */
 const failing = (s: Snapshot, slot: SlotMemory | undefined, pod: PodView): LossReason | undefined =>
-  isUntoldDeath(s, slot, pod) ? 'Died' : failureOf(s, pod)
+  isUntoldDeath(s, slot, pod) ? 'Ended' : failureOf(s, pod)
 
 /** How long to wait for an agent that is away to report a death, ms. A running agent reports it at once. */
 const tellingMs = 15_000
@@ -87,9 +99,11 @@ export const isReplaced = (
 
 /** Returns the ms until a death that no agent reports counts as reported; undefined if there is none to wait for. */
 export function untilDeath(s: Snapshot): number | undefined {
+  const untold = s.pods.map(pod => untilEndTold(s, pod)).filter(ms => ms > 0)
   const left = [...(s.memory?.slots.values() ?? [])].flatMap(({ replacedSince }) => {
     const ms = replacedSince === undefined ? 0 : replacedSince + tellingMs - s.monotonicNow
     return ms > 0 ? [ms] : []
   })
-  return left.length === 0 ? undefined : Math.min(...left)
+  const all = [...left, ...untold]
+  return all.length === 0 ? undefined : Math.min(...all)
 }

@@ -6,6 +6,8 @@ import { untilGrantsEnd } from '../../slot/decide/grant.ts'
 import type { Plan, Tier } from '../plan.ts'
 import type { Snapshot } from '../snapshot.ts'
 import { untilPauseEnds } from './breaker.ts'
+import { untilCloned } from './clones.ts'
+import { withCompletion } from './completed.ts'
 import { converge } from './converge.ts'
 import { untilDeath } from './deaths.ts'
 import { untilTried } from './last-resort.ts'
@@ -31,7 +33,9 @@ import { untilDeparture } from './vacancies.ts'
  */
 export function decide(observed: Snapshot, random: Random, policies: Policies = builtIn): Plan {
   if (observed.set.paused) return paused(observed)
-  const s = withSuspension(withErrands(observed))
+  // The memory goes only once the status says that the work is done: an operator that ends here must not let it begin again.
+  if (observed.isHeld) return { ...paused(observed), requeueAfterMs: heldMs }
+  const s = withSuspension(withErrands(withCompletion(observed)))
   const tiers: Tier[] = [
     {
       tier: 'claims',
@@ -68,6 +72,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
       untilGrantsEnd(s),
       untilVerdict(s),
       untilTried(s),
+      untilCloned(s),
       untilRetirement(s),
       untilUnpublished(s),
       untilForgotten(s),
@@ -76,6 +81,9 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     ),
   }
 }
+
+/** Until the next look whether the status says that the work is done, ms. */
+const heldMs = 1_000
 
 /** No pod is created, converted or deleted. But fences are maintained, so that no primary stays stopped or loses its voters. */
 function paused(s: Snapshot): Plan {

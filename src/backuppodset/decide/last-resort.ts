@@ -1,10 +1,12 @@
 /** The last resort for a slot that no backup can take: a new pod, more patience, or an empty start. */
+import { isCloning, isUnserved } from '../../api/clone-of.ts'
 import { mayBeginAnew } from '../../slot/decide/grant.ts'
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import { isGone, usableOf } from '../../slot/decide/knowledge.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
 import { msUntilSourceSays } from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { uncopiedMs } from './clones.ts'
 import { revisionFor } from './revisions.ts'
 
 /** True if a pod can be made whose template fits the memory. */
@@ -36,15 +38,25 @@ export function lastResort(
   return left !== undefined && left <= 0 ? 'make' : 'awaited'
 }
 
-/** True if the set limits how long memory may be kept without being restored anywhere, and that time is over. */
+/** True if the time is over for which memory may be kept without being restored anywhere. */
 const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
   const left = msUntilWornOut(s, slot)
   return left !== undefined && left <= 0
 }
 
-function msUntilWornOut({ set, monotonicNow }: Snapshot, { vacantSince }: SlotMemory): number | undefined {
+/** The set limits that time. A copy with which no pod has served is lost without harm, if no node that may have it answers for long. */
+function msUntilWornOut(
+  { set, monotonicNow }: Snapshot,
+  { lease, vacantSince, uncopiedSince }: SlotMemory,
+): number | undefined {
+  // There is nothing to give up yet: another node copies it if this one does not (`clones`).
+  if (isCloning(lease) || vacantSince === undefined) return undefined
   const afterMs = set.memory?.giveUpAfterMs
-  return afterMs === undefined || vacantSince === undefined ? undefined : vacantSince + afterMs - monotonicNow
+  const ends = [
+    ...(afterMs === undefined ? [] : [vacantSince + afterMs]),
+    ...(isUnserved(lease) && uncopiedSince !== undefined ? [uncopiedSince + uncopiedMs] : []),
+  ]
+  return ends.length === 0 ? undefined : Math.min(...ends) - monotonicNow
 }
 
 /**
@@ -84,7 +96,7 @@ export function untilTried(s: Snapshot): number | undefined {
   const times = slots.flatMap(slot =>
     [
       usableOf(slot).length === 0 ? askedAgainMs : msUntilMade(s, slot, hot),
-      slot.lease.atLeast === undefined ? undefined : askedAgainMs,
+      slot.lease.atLeast !== undefined || isUnserved(slot.lease) ? askedAgainMs : undefined,
       msUntilWornOut(s, slot),
       msUntilSourceSays(s, slot),
     ].filter(ms => ms !== undefined && ms > 0),

@@ -164,3 +164,47 @@ it('D7.holders: nodes of cold backups and others get a copy only where the templ
   expect(holders('n-c0', 'a')).toEqual(['b', 'c'])
   expect(holders('n-c0', 'a', 'b', 'c')).toEqual([])
 })
+
+describe('MP-28: the source of a clone', () => {
+  const p0 = makePrimary('p0', 0, { epoch: 2, node: 'b' })
+  const cloneOf = { name: 'other-0', incarnation: '00000001', epoch: 3, generation: 7, node: 'a' }
+  const lease = makeLease(p0, { cloneOf, holders: ['a'], kept: ['a'] })
+  /** The Lease as it is after the pass. */
+  const leaseOf = (
+    copies: readonly Copy[],
+    { nodes = ['a', 'b'], over = {}, refused = false }: Partial<World> = {},
+  ) => {
+    const slots = [makeSlot(lease, copies, over)]
+    const s = makeMemorySnapshot({ replicas: 1, hotBackups: 0 }, [p0], slots, {}, nodes)
+    const word = { reason: 'MemoryNotAllowed', message: '' }
+    const asked = refused && s.memory ? { ...s, memory: { ...s.memory, refused: word } } : s
+    return ofType(asked, 'writeSlot')[0]?.lease ?? lease
+  }
+  interface World {
+    readonly nodes: readonly string[]
+    readonly over: Partial<SlotMemory>
+    readonly refused: boolean
+  }
+  const served = { ...cloneOf, served: true }
+
+  it('is forgotten once its primary is on stage, and another node has the memory', () => {
+    expect(leaseOf([coldCopy(lease, 'a')])).not.toHaveProperty('cloneOf')
+    // All that there is may be on the node of the primary.
+    expect(leaseOf([coldCopy(lease, 'b')])).toMatchObject({ cloneOf: served })
+    expect(leaseOf([])).toMatchObject({ cloneOf: served })
+    // The other node may be lost.
+    expect(leaseOf([{ ...coldCopy(lease, 'a'), stale: true }])).toMatchObject({ cloneOf: served })
+  })
+
+  it('is remembered while no memory may be kept: that says nothing of other nodes', () => {
+    expect(leaseOf([coldCopy(lease, 'a')], { refused: true })).toMatchObject({ cloneOf: served })
+  })
+
+  it('is forgotten if no other node could have it, once its own has', () => {
+    const nodes = ['b']
+    expect(leaseOf([], { nodes })).toMatchObject({ cloneOf: served })
+    const said = { namespace: 'default', name: lease.name, incarnation: lease.incarnation }
+    const source = { ...said, role: 'source' as const, generation: 1 }
+    expect(leaseOf([], { nodes, over: { source } })).not.toHaveProperty('cloneOf')
+  })
+})

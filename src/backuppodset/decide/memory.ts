@@ -9,6 +9,7 @@ import { vacantLeases } from '../../slot/decide/vacant-leases.ts'
 import type { Action, Tier } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import type { Backups } from './candidates.ts'
+import { clones } from './clones.ts'
 import { together } from './converge.ts'
 import { beganAnew, failures, unwanted, waitsToBegin } from './deaths.ts'
 import { turnOf } from './handover-turns.ts'
@@ -19,7 +20,7 @@ import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
 import { type PrimarySets, roleGiver } from './primary-sets.ts'
 import { refill } from './refill.ts'
 import { relaysOf } from './relay.ts'
-import { isRetained, leave, marksOf, reclaim } from './retention.ts'
+import { drop, isRetained, leave, marksOf, reclaim } from './retention.ts'
 import type { Policies } from './select.ts'
 import { retireSuperseded } from './superseded.ts'
 import { type Suspension, suspensionOf } from './suspension.ts'
@@ -116,6 +117,8 @@ interface PrimaryPlan {
   readonly leaving: readonly PodView[]
   /** Primaries that have their slot and stay. */
   readonly settled: readonly PodView[]
+  /** Roles of new slots that begin with the memory of another pod: each has a Lease first, and then a successor. */
+  readonly cloning: readonly Role[]
   /** Only for a set that is to be suspended. */
   readonly suspension: Suspension | undefined
 }
@@ -143,14 +146,17 @@ function planPrimaries(
   const healthy = cast.primaries.filter(pod => !taken.replaced.has(pod))
   const settled = healthy.filter(pod => !cast.slotless.includes(pod) && !goes(removed(leaving), pod))
   const { waiting, vacant, retained } = unheld
-  const filled = cast.primaries.length + waiting.length + vacant.length + retained.length
+  const filled =
+    cast.primaries.length + waiting.length + vacant.length + retained.length + unheld.abandoned.length
+  const { newLives } = taken
+  const without = primariesWithoutMemory(s, memory, tools, cast, { healthy, leaving, newLives, filled })
   const actions = [
     ...taken.actions,
     ...unfinishedPromotions(s, memory, healthy, leaving),
-    ...primariesWithoutMemory(s, memory, tools, cast, { healthy, leaving, newLives: taken.newLives, filled }),
+    ...without.actions,
     ...rewakes(settled.filter(pod => !pod.stage?.promoting)),
   ]
-  return { actions, taken, unheld, healthy, leaving, settled, suspension }
+  return { actions, taken, unheld, healthy, leaving, settled, cloning: without.cloning, suspension }
 }
 
 /** Returns the writes of Leases that no other tier waits for. */
@@ -159,7 +165,7 @@ function leaseWrites(
   memory: MemoryView,
   random: Random,
   cast: PrimarySets,
-  { taken, unheld, healthy, leaving, settled, suspension }: PrimaryPlan,
+  { taken, unheld, healthy, leaving, settled, cloning, suspension }: PrimaryPlan,
   { hot, understudies, relays }: Pick<Players, 'understudies' | 'relays'> & Pick<Backups, 'hot'>,
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
@@ -190,6 +196,8 @@ function leaseWrites(
     }),
     ...reclaim([...unheld.retained, ...calledBack(memory, cast, leaving)]),
     ...leave(s, unheld.needless),
+    ...drop(s, unheld.abandoned),
+    ...clones(s, memory, random, { fresh: cloning, again: taken.uncloned }),
   ]
 }
 
@@ -238,7 +246,10 @@ const unfinishedPromotions = (
     return isUnfinished && slot !== undefined ? [unfinished(slot, pod, s)] : []
   })
 
-/** Gives slots to primaries that have none, deletes surplus primaries, and makes pods for new incarnations. */
+/**
+ * Gives slots to primaries that have none, deletes surplus primaries, and makes pods for new incarnations. All new roles of a pass
+ * come from here, so no two pods get one slot.
+ */
 function primariesWithoutMemory(
   s: Snapshot,
   memory: MemoryView,
@@ -251,7 +262,7 @@ function primariesWithoutMemory(
     /** Slots that have a primary or will have one again. */
     readonly filled: number
   },
-): Action[] {
+): Pick<PrimaryPlan, 'actions' | 'cloning'> {
   const slotless = cast.slotless.filter(pod => of.healthy.includes(pod))
   const surplus = removed(of.leaving, s.set.suspended ? 'Suspended' : 'Surplus')
   const nextRole = roleGiver(
@@ -266,11 +277,12 @@ function primariesWithoutMemory(
     .filter(pod => !pod.waking && !goes(surplus, pod))
     .map((pod): Action => ({ type: 'convert', pod, to: 'primary', role: nextRole(), wake: false }))
   const fresh = Array.from({ length: Math.max(0, s.set.replicas - of.filled) }, nextRole)
+  const isCloned = s.set.cloneFrom !== undefined
   // Only a new pod runs the app by itself: backups hold the place for memory, cold ones too once they are woken.
-  const made = [...of.newLives, ...fresh].map(role =>
+  const made = [...of.newLives, ...(isCloned ? [] : fresh)].map(role =>
     tools.creating('primary', s.set.strategy.unallocatedToReplicas, () => role),
   )
-  return [...given, ...surplus, ...made]
+  return { actions: [...given, ...surplus, ...made], cloning: isCloned ? fresh : [] }
 }
 
 /**

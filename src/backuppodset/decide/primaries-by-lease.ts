@@ -1,3 +1,4 @@
+import { isCloning } from '../../api/clone-of.ts'
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { partition } from './partition.ts'
@@ -12,7 +13,9 @@ export function primariesByLease(
 ): PrimarySets {
   const isSucceeded = (pod: PodView) => {
     const lease = slots.get(pod.slot ?? -1)?.lease
-    return lease !== undefined && lease.holder.uid !== pod.uid && pod.epoch < lease.epoch
+    if (lease === undefined || lease.holder.uid === pod.uid) return false
+    // Such a slot has no primary yet, whatever a pod says.
+    return isCloning(lease) || pod.epoch < lease.epoch
   }
   const [succeeded, others] = partition(
     s.pods.filter(pod => pod.kind === 'primary' && !untimely.includes(pod)),

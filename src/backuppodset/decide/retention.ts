@@ -1,3 +1,4 @@
+import { isCloning } from '../../api/clone-of.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { SlotActionOf } from '../../slot/decide/actions.ts'
 import { mayBeginAnew } from '../../slot/decide/grant.ts'
@@ -14,9 +15,15 @@ import type { PodView, Snapshot } from '../snapshot.ts'
  */
 export const isRetained = ({ lease }: SlotMemory): boolean => lease.retainedSince !== undefined
 
-/** True if no node has ever had memory of this incarnation. Unlike memory that is gone, that is no loss. */
+/**
+ * True if no node has ever had memory of this incarnation. Unlike memory that is gone, that is no loss. A slot that waits for its copy
+ * has none: the pod that it copies runs on.
+ */
 export const isNeverSaved = (slot: SlotMemory | undefined): boolean =>
-  slot === undefined || (isGone(slot) && slot.lease.kept?.length === 0 && !slot.sourceKeeps)
+  slot === undefined ||
+  (isCloning(slot.lease)
+    ? slot.copies.length === 0
+    : isGone(slot) && slot.lease.kept?.length === 0 && !slot.sourceKeeps)
 
 /**
  * Guard against clock jumps, ms. Retention ends by the wall clock of the operator that wrote the mark, but each leader
@@ -61,6 +68,8 @@ export const marksOf = (s: Snapshot, leaving: readonly PodView[]): Action[] =>
 /** Marks or forgets slots that no primary holds and for which the set has no place. */
 export const leave = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
   slots.flatMap((slot): Action[] => {
+    // Its work is done: nothing continues with its memory.
+    if (s.completed !== undefined) return [forget(s, slot)]
     // Nothing ends by time alone. A slot whose memory is gone stays, too: the status says so, and it starts from an empty state when the set resumes.
     if (s.set.suspended && !isRetained(slot) && !isNeverSaved(slot))
       return mayBeginAnew(slot) ? [suspend(s, slot)] : []
@@ -86,8 +95,13 @@ export const reclaim = (slots: readonly SlotMemory[]): Action[] =>
     return assign(slot, lease, { type: suspended ? 'resumes' : 'ends', note })
   })
 
+/** Deletes the Leases of slots in which no app has run, and whose memory is not wanted any more. */
+export const drop = (s: Snapshot, slots: readonly SlotMemory[]): Action[] =>
+  slots.map(slot => forget(s, slot, 'spec.cloneFrom does not name its source any more'))
+
+/** A copy of memory with which no app has run is no loss: its source has it. */
 const mayRetain = (s: Snapshot, slot: SlotMemory): boolean =>
-  (s.set.memory?.retainMs ?? 0) > 0 && !isGone(slot)
+  (s.set.memory?.retainMs ?? 0) > 0 && !isGone(slot) && !isCloning(slot.lease)
 
 function mark(s: Snapshot, slot: SlotMemory): Action {
   const retainMs = s.set.memory?.retainMs ?? 0
@@ -139,17 +153,31 @@ const assign = (
   ...(retention && { retention }),
 })
 
-function forget(s: Snapshot, slot: SlotMemory): Action {
+/** @param because absent: the set has no place for the slot. */
+function forget(s: Snapshot, slot: SlotMemory, because?: string): Action {
   const { lease, uid, resourceVersion } = slot
+  if (isCloning(lease)) {
+    const why = because ?? 'the set has no place for it any more'
+    const note = `slot ${lease.slot} does not begin with the memory of ${lease.holder.name}: ${why}`
+    return {
+      ...{ type: 'deleteSlot', slot: lease.slot, lease: { uid, resourceVersion } },
+      told: { type: 'Normal', note },
+    }
+  }
   const why = isGone(slot)
     ? 'no node has its memory'
-    : isRetained(slot)
-      ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is now deleted`
-      : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
+    : s.completed !== undefined
+      ? `its work is done, so its memory${generationOf(slot)} is deleted`
+      : isRetained(slot)
+        ? `its memory${generationOf(slot)} was kept for checkpoint.retain and is now deleted`
+        : `checkpoint.retain is 0, so its memory${generationOf(slot)} is deleted`
   const note = `the set has no place for slot ${lease.slot} (${lease.holder.name}) any more: ${why}`
   return {
     ...{ type: 'deleteSlot', slot: lease.slot, lease: { uid, resourceVersion }, ...endOf(s.memory, slot) },
-    told: { type: isGone(slot) || isRetained(slot) ? 'Normal' : 'Warning', note },
+    told: {
+      type: isGone(slot) || isRetained(slot) || s.completed !== undefined ? 'Normal' : 'Warning',
+      note,
+    },
   }
 }
 

@@ -6,6 +6,7 @@ import { savedOn, whyNoReceiver } from '../../slot/decide/handover.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory, Word } from '../../slot/decide/memory-view.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { untilEndTold } from './deaths.ts'
 import { handoverOverAt } from './losses.ts'
 import { movesOf } from './moves.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
@@ -56,9 +57,16 @@ const savingWord: Word = {
   message: 'it is being stopped, and saved up to its last instruction',
 }
 
+/** If it has ended with success, its work is done, and no memory is to be kept. */
+const untoldWord: Word = {
+  reason: reasons.suspending,
+  message: 'its app has ended, and the kubelet is about to tell whether with success',
+}
+
 /** Returns what is to be done about one primary; a reason: it runs on, and nothing is lost. */
 function stepOf(s: Snapshot, memory: MemoryView, pod: PodView, isMoving: boolean): Step {
   const slot = memory.slots.get(pod.slot ?? -1)
+  if (slot?.lease.retainedSince === undefined && untilEndTold(s, pod) > 0) return untoldWord
   // It cannot start, for example, and there is no memory to lose.
   if (!pod.served && !pod.waking && !pod.stage?.promoting && isNeverSaved(slot)) return 'leaves'
   if (slot === undefined || slot.lease.holder.uid !== pod.uid)

@@ -1,5 +1,6 @@
 /** The successors of lost primaries, with the memory of their slots. */
 
+import { isCloning, isOfSource, isUnserved } from '../../api/clone-of.ts'
 import type { Role, SlotActionOf } from '../../slot/decide/actions.ts'
 import { latecomerOf, msUntilEnded, msUntilGivenUp, msUntilLatecomerEnded } from '../../slot/decide/ending.ts'
 import { usedHeirOf } from '../../slot/decide/grant.ts'
@@ -26,6 +27,8 @@ export interface Takeovers {
   readonly replaced: ReadonlySet<PodView>
   /** Roles in a new incarnation, each for a new pod. */
   readonly newLives: readonly Role[]
+  /** Slots whose memory is lost while only their source has it: they begin with that again. */
+  readonly uncloned: readonly SlotMemory[]
   /** Slots that wait for a pod made for them, or for their memory. */
   readonly expecting: ReadonlySet<number>
   /** Slots in which a pod is to be terminated before another one is called. */
@@ -102,6 +105,7 @@ export function takeovers(
 function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly PodView[]) {
   const actions: Action[] = []
   const newLives: Role[] = []
+  const uncloned: SlotMemory[] = []
   const expecting = new Set<number>()
   const ending = new Set<number>()
   /**
@@ -115,7 +119,7 @@ function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly 
     return isEnded
   }
   return {
-    ...{ actions, newLives, expecting, ending, call },
+    ...{ actions, newLives, uncloned, expecting, ending, call },
     callAfterLatecomer: (slot: SlotMemory, successor: SlotActionOf<'promote'>) => {
       const latecomer = latecomerOf(s, slot)
       if (latecomer === undefined) return call(slot, successor, 0)
@@ -124,7 +128,8 @@ function fillingOf(s: Snapshot, memory: MemoryView, tools: Tools, hot: readonly 
     },
     makeFor: (slot: SlotMemory, role: Role) => {
       const next = lastResort(s, slot, hot)
-      if (next === 'anew')
+      if (next === 'anew' && s.set.cloneFrom !== undefined && isOfSource(slot.lease)) uncloned.push(slot)
+      else if (next === 'anew')
         newLives.push({ ...role, startsEmpty: isGone(slot) ? 'Gone' : 'GivenUp', ...endOf(memory, slot) })
       else expecting.add(slot.lease.slot)
       if (next === 'make') actions.push(madeFor(s, tools, slot))
@@ -141,9 +146,10 @@ function madeFor(s: Snapshot, tools: Tools, slot: SlotMemory): Action {
     ...made,
     ...(revision && { revision }),
     // A pod that was deleted had to leave its node.
-    successorOf: s.set.isNumbered
-      ? { slot: number, near: awayFrom(slot), avoid: slot.lease.node }
-      : { slot: number, near: nodesWith(slot) },
+    successorOf:
+      s.set.isNumbered && !isCloning(slot.lease)
+        ? { slot: number, near: awayFrom(slot), avoid: slot.lease.node }
+        : { slot: number, near: nodesWith(slot) },
   }
 }
 
@@ -155,11 +161,17 @@ const lostPrimary = (s: Snapshot, pod: PodView, slot: number, reason: LossReason
   return pod.lastEnd === undefined ? lost : { ...lost, why: pod.lastEnd }
 }
 
-/** The end of the primary of a suspended slot was intended: its return is no failover. */
-const lossIn = (s: Snapshot, slot: SlotMemory): LostPrimary =>
-  slot.lease.suspended
+/**
+ * Undefined: nothing was lost, since the slot begins with the memory of another pod. The end of the primary of a suspended slot was
+ * intended: its return is no failover.
+ */
+const lossIn = (s: Snapshot, slot: SlotMemory): LostPrimary | undefined => {
+  const { suspended, slot: number } = slot.lease
+  if (isUnserved(slot.lease)) return s.lost.get(number)
+  return suspended
     ? { ...lostHolder(s, slot), reason: 'Replaced' }
-    : (s.lost.get(slot.lease.slot) ?? lostHolder(s, slot))
+    : (s.lost.get(number) ?? lostHolder(s, slot))
+}
 
 /** The primary disappeared while no operator watched. */
 const lostHolder = (s: Snapshot, { lease }: SlotMemory): LostPrimary => ({

@@ -4,6 +4,7 @@ import { isGone } from '../../slot/decide/knowledge.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { optionsOf } from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
+import { isAbandoned } from './clones.ts'
 import { partition } from './partition.ts'
 import type { PrimarySets } from './primary-sets.ts'
 import { isRetained } from './retention.ts'
@@ -18,6 +19,8 @@ export interface Vacancies {
   readonly retained: readonly SlotMemory[]
   /** The set has become smaller: no pod will hold them. */
   readonly needless: readonly SlotMemory[]
+  /** They wait for memory of a pod that the set does not name any more. They keep their place until their Leases are gone. */
+  readonly abandoned: readonly SlotMemory[]
 }
 
 /**
@@ -26,17 +29,22 @@ export interface Vacancies {
  */
 export function vacancies(
   s: Snapshot,
-  { slots }: MemoryView,
+  memory: MemoryView,
   cast: PrimarySets,
   backups: readonly PodView[],
 ): Vacancies {
+  const { slots } = memory
   const held = new Set(cast.primaries.map(pod => pod.slot))
   const rank = (slot: SlotMemory) =>
     Math.min(isGone(slot) ? 10 : 9, ...optionsOf(slot, backups).map(option => option.rank)) +
     (isGoing(s, slot) ? 0 : 0.5) +
     (isRetained(slot) ? (slot.lease.suspended ? 20 : 40) : 0)
-  const [lost, left] = partition(
+  const [abandoned, unheld] = partition(
     [...slots.values()].filter(({ lease }) => !held.has(lease.slot)),
+    slot => isAbandoned(s, memory, slot),
+  )
+  const [lost, left] = partition(
+    unheld,
     // A suspended slot whose memory is gone starts from an empty state in its place, which an event tells.
     slot => isRetained(slot) && isGone(slot) && !slot.lease.suspended,
   )
@@ -52,6 +60,7 @@ export function vacancies(
   return {
     ...{ waiting: [...waiting, ...staying], vacant, retained: marked.slice(0, roomLeft) },
     needless: [...needless, ...marked.slice(roomLeft), ...lost],
+    abandoned,
   }
 }
 

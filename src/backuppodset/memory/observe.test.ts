@@ -1,6 +1,7 @@
 // Long because it is a list of situations for one function, with the fixtures that they share.
 
 import { describe, expect, it } from 'vitest'
+import { cloneHolder } from '../../api/clone-of.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
@@ -54,6 +55,7 @@ interface World {
   readonly memory?: Partial<typeof set.memory>
   readonly template?: object
   readonly claims?: readonly Claim[]
+  readonly spec?: Partial<typeof set>
 }
 
 async function viewed(
@@ -70,6 +72,7 @@ async function viewed(
     memory,
     template,
     claims = [],
+    spec,
   }: World = {},
 ) {
   const clock = createFakeClock()
@@ -96,7 +99,7 @@ async function viewed(
   await clock.advance(silentMs)
   const told = createSince(clock)
   const asked = {
-    ...set,
+    ...{ ...set, ...spec },
     memory: { ...set.memory, ...memory },
     template: { ...set.template, spec: { ...set.template.spec, ...template } },
   }
@@ -508,6 +511,55 @@ describe('D7.holders: memory lies where its template may run', () => {
   it('nothing is told where all copies are there', async () => {
     const view = await viewed(lease, told, { nodes, template, memory: { copies: 1 } })
     expect(view.caveats).toEqual([])
+  })
+})
+
+describe('MP-28: a slot that waits for its copy', () => {
+  const cloneOf = { name: 'other-0', incarnation: '00000001', epoch: 1, generation: 3, node: 'n1' }
+  const lease = makeLease(makePrimary('other-x', 0), {
+    ...{ holder: { name: 'other-x', uid: cloneHolder('u') }, node: 'n1', kept: ['n1'], cloneOf },
+  })
+  const since = async (report: Said, of = lease, silentMs = 0) => {
+    const said = { n1: { role: 'source', ...report } } as const
+    const world = { status: { slotsKnown: true }, laterMs: 5_000, silentMs }
+    return (await observed(of, said, world))?.uncopiedSince
+  }
+
+  it('knows for how long its node has said that it cannot make it', async () => {
+    expect(await since({ ...nothing, reason: 'StoreFull' })).toBe(createFakeClock().monotonic())
+    expect(await since(nothing)).toBeUndefined()
+    // Then the agent says that nothing is refused to it.
+    for (const reason of ['PolicyUnknown', 'DiskUnread', 'Unproven'])
+      expect(await since({ ...nothing, reason })).toBeUndefined()
+    expect(await since({ generation: 1, reason: 'StoreFull' })).toBeUndefined()
+    // A copy that it cannot use is none.
+    expect(await since({ generation: 1, usable: 'not', reason: 'NodeNotReady' })).toBeDefined()
+  })
+
+  it('knows for how long no node that may have its copy answers, once a pod was called and until one has served', async () => {
+    const called = { ...lease, holder: { name: 'h0', uid: 'h0' } }
+    const served = { ...called, cloneOf: { ...cloneOf, served: true as const } }
+    expect(await since({ ...nothing, reason: 'StoreFull' }, called)).toBeUndefined()
+    expect(await since({ generation: 1 }, called)).toBeUndefined()
+    expect(await since({ generation: 1 }, called, 31_000)).toBeDefined()
+    expect(await since({ ...nothing, reason: 'StoreFull' }, called, 31_000)).toBeDefined()
+    expect(await since({ generation: 1 }, served, 31_000)).toBeUndefined()
+  })
+
+  it('looks for its source only while a slot may need that, and counts the time only while one may begin', async () => {
+    const looks = async (of: NumberedSlotLease, over: Partial<typeof set> = {}) => {
+      const { cloneSource, cloningSince } = await viewed(of, {}, { spec: { cloneFrom: 'other-x', ...over } })
+      return [cloneSource !== undefined, cloningSince !== undefined]
+    }
+    const { cloneOf: _, ...begun } = { ...lease, holder: { name: 'p0', uid: 'p0' } }
+    expect(await looks(lease)).toEqual([true, true])
+    expect(await looks(lease, { paused: true })).toEqual([true, false])
+    expect(await looks(lease, { suspended: true })).toEqual([true, false])
+    expect(await looks(lease, { cloneFrom: undefined })).toEqual([false, false])
+    expect(await looks(begun)).toEqual([false, false])
+    expect(await looks(begun, { replicas: 2 })).toEqual([true, true])
+    // Its source was removed from the Lease: it has not begun.
+    expect(await looks({ ...begun, holder: lease.holder })).toEqual([true, true])
   })
 })
 

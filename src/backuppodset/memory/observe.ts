@@ -1,10 +1,13 @@
+import { isOfSource } from '../../api/clone-of.ts'
 import { memoryNotAllowed } from '../../api/memory-permission.ts'
+import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { isOutOfService } from '../../api/out-of-service.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { Lease, Node, Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { timelyMs } from '../../slot/decide/deadlines.ts'
+import { mayRunOn, mayStartOn, nodeFacts } from '../../slot/decide/may-run-on.ts'
 import type { MemoryView, NodeView, SlotMemory, Word } from '../../slot/decide/memory-view.ts'
 import { nodeView } from '../../slot/observe/node-view.ts'
 import { observeSlot, type SlotDeps } from '../../slot/observe/observe-slot.ts'
@@ -16,8 +19,8 @@ import { diskCaveats } from '../../slot/report/disk.ts'
 import { holderCaveats } from '../../slot/report/holders.ts'
 import type { ClaimReader } from './claim-reader.ts'
 import { type Claim, claimCaveats, claimInTheWay } from './claims.ts'
+import { cloneSourceOf } from './clone-source.ts'
 import { environmentCaveats } from './environment.ts'
-import { mayRunOn, mayStartOn, nodeFacts } from './may-run-on.ts'
 import { isPermitted, type Permitted } from './permission.ts'
 
 type SetWithMemory = ParsedSet & { readonly memory: NonNullable<ParsedSet['memory']> }
@@ -65,6 +68,7 @@ export function observeMemory(
   }
   const slots = ours.map(each => observeSlot(each, pass)).sort((a, b) => a.lease.slot - b.lease.slot)
   const nodes = nodesFor(set, deps)
+  const own = ours.map(({ lease }) => lease)
   return {
     slots: new Map(slots.map(slot => [slot.lease.slot, slot])),
     copies: set.memory.copies,
@@ -75,9 +79,25 @@ export function observeMemory(
     heldMs: deps.storm.heldForMs(),
     nodes,
     foreign: foreignSlotsOf(deps.leases, set),
+    ...cloningOf(set, own, nodes, { ...deps, since }),
     refused,
     refusedForLong,
     caveats: caveatsOf(set, slots, nodes, claims),
+  }
+}
+
+/** Returns what new slots begin with, while one may need it: a set whose slots have all begun looks for nothing. */
+function cloningOf(
+  set: SetWithMemory,
+  own: readonly NumberedSlotLease[],
+  nodes: ReadonlyMap<string, NodeView>,
+  { since, ...deps }: Omit<MemoryDeps, 'since'> & { readonly since: ReturnType<Since['pass']> },
+): Pick<MemoryView, 'cloneSource' | 'cloningSince'> {
+  const begun = own.filter(lease => !isOfSource(lease)).length
+  if (set.cloneFrom === undefined || (begun === own.length && begun >= set.replicas)) return {}
+  return {
+    cloneSource: cloneSourceOf({ ...set, own, nodes }, set.cloneFrom, deps),
+    cloningSince: since(`cloning/${begun}`, !set.paused && !set.suspended),
   }
 }
 

@@ -1,6 +1,7 @@
 import { annotations, deletionCostAnnotation, labels } from '../../api/labels.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { candidateOf, type Wakening } from '../../slot/observe/candidate.ts'
+import { endUntoldMs } from '../completion.ts'
 import type { PodView } from '../snapshot.ts'
 
 /**
@@ -13,6 +14,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
   const lastEnd = lastEndOf(pod)
   const preference = preferenceOf(pod)
   const stuck = stuckBy(pod)
+  const endUntold = endUntoldMs(pod)
   return {
     ...candidate,
     crashLooping: [
@@ -21,6 +23,7 @@ export function viewOf(pod: Pod, wakening: Wakening | undefined): PodView | unde
     ].some(({ state }) => state?.waiting?.reason === 'CrashLoopBackOff'),
     ...(!candidate.ready && lastEnd !== undefined && { lastEnd }),
     ...(!candidate.ready && stuck !== undefined && { stuck }),
+    ...(endUntold !== undefined && { endUntold }),
     templateHash: pod.metadata.labels?.[labels.templateHash],
     ...deletionCostOf(pod),
     ...(preference === undefined ? {} : { preference }),

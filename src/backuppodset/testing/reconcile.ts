@@ -8,7 +8,7 @@ import type { ReconcileContext } from '../../kube/reconcile.ts'
 import type { Lease, Pod } from '../../kube/resources.ts'
 import { createStore, type Store } from '../../kube/store.ts'
 import { fakeApi } from '../../kube/testing/fake-api.ts'
-import { createReports } from '../../slot/observe/reports.ts'
+import { createReports, reportIndexes } from '../../slot/observe/reports.ts'
 import { createRetirementDelay } from '../memory/retirement-delay.ts'
 import { podIndexes } from '../pod-indexes.ts'
 import type { ReconcileDeps } from '../reconcile.ts'
@@ -53,7 +53,7 @@ export function makeReconcileDeps({
 /** Returns the dependencies of passes on memory: these Leases, and no reports. */
 export const makeMemoryDeps = (leases: Store<Lease>, clock: Clock): NonNullable<ReconcileDeps['memory']> => ({
   leases,
-  reports: createReports(createStore<NodeReport>(), clock),
+  reports: createReports(createStore<NodeReport>({ indexes: reportIndexes }), clock),
   nodeOf: nothing,
   clock,
   isDeleted: () => false,

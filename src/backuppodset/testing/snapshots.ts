@@ -22,6 +22,7 @@ export function makeSet(over: Partial<ParsedSet> = {}): ParsedSet {
     gatePosition: 'First',
     paused: false,
     suspended: false,
+    cloneFrom: undefined,
     antiAffinity: 'Preferred',
     updateStrategy: 'RollingUpdate',
     allowStateLoss: false,

@@ -50,6 +50,8 @@ function ofOne(object: MigratingPod, now: number): Finding {
       )
     case 'Creating':
       return note(what, `Creating: ${reason}: ${message}`)
+    case 'Completed':
+      return ok(what, `Completed: ${message}`)
     case 'Suspending':
     case 'Suspended':
       return note(what, `${status.state}: ${suspended.reason}: ${suspended.message}`)

@@ -34,8 +34,8 @@ function ofSet(set: BackupPodSet): Finding[] {
       const cure = cureOf(condition)
       const text = `${reason}${message === '' ? '' : `: ${message}`}`
       // In progress, or intended: nothing is broken.
-      if (type === 'Progressing' || type === 'Paused' || reason === reasons.suspended)
-        return note(what, text, cure)
+      const isMeant = reason === reasons.suspended || reason === reasons.completed
+      if (type === 'Progressing' || type === 'Paused' || isMeant) return note(what, text, cure)
       return broken(what, text, cure ?? 'do as the message says')
     })
   // As it should be, but still worth knowing.

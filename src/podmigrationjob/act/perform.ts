@@ -2,13 +2,15 @@
 
 import { migrations } from '../../api/migration.ts'
 import type { MigrationControllerArgs } from '../../api/migration-controller-args.ts'
+import { jobConditions } from '../../api/pod-migration-job.ts'
 import { isKubeError, messageOf } from '../../kube/errors.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import type { Action, JobView } from '../decide/view.ts'
-import { statusAfter } from '../decide/word.ts'
+import { failed, statusAfter, type Word } from '../decide/word.ts'
 import { deleteOptionsOf, evict, finalCodes, shorten, withdraw } from './evict.ts'
 import type { Performer } from './performer.ts'
 import { NoReservation } from './placed.ts'
+import { preempt } from './preempt.ts'
 import {
   adopt,
   createReservation,
@@ -74,6 +76,15 @@ async function write(
     case 'adopt':
       await orFail(adopt(api, action, deleteOptionsOf(action.view, args), signal), action, performer, signal)
       return
+    case 'preempt':
+      await orFail(
+        preempt(api, action, deleteOptionsOf(action.view, args), signal),
+        action,
+        performer,
+        signal,
+        refusedPreemption,
+      )
+      return
     case 'shorten':
       await shorten(api, action, deleteOptionsOf(action.view, args), signal)
       return
@@ -115,17 +126,23 @@ async function orFail(
   { view }: Pick<Action, 'view'>,
   { writer, clock }: Performer,
   signal: AbortSignal,
+  refused: (message: string) => Word = message => noReservation('FailedCreateReservation', message),
 ): Promise<void> {
   try {
     await act
   } catch (error) {
     const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
     if (!isFinal) throw error
-    const reason = error instanceof NoReservation ? error.reason : 'FailedCreateReservation'
-    const word = noReservation(reason, messageOf(error))
+    const message = messageOf(error)
+    const word = error instanceof NoReservation ? noReservation(error.reason, message) : refused(message)
     await writer.write(view, statusAfter(view, word, clock.now()), signal)
   }
 }
+
+const refusedPreemption = (message: string): Word => ({
+  ...failed('Unschedulable', `the operator may not create a job for a pod that gives way: ${message}`),
+  condition: { type: jobConditions.preemption, status: 'False' },
+})
 
 const unless =
   (...codes: Parameters<typeof isKubeError>[1][]) =>

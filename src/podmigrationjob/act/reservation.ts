@@ -12,6 +12,7 @@ import {
 import { finalCodes } from './evict.ts'
 import type { Performer } from './performer.ts'
 import { NoReservation } from './placed.ts'
+import { nominate, openGate } from './preempt.ts'
 import { createReservedPod } from './reserve.ts'
 
 const changed = (error: unknown): void => {
@@ -36,15 +37,23 @@ export async function performReservation(
   signal: AbortSignal,
 ): Promise<undefined> {
   const { view } = action
+  const orFail = (act: Promise<void>) =>
+    act.catch(async (error: unknown) => {
+      const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
+      if (!isFinal) throw error
+      const reason = error instanceof NoReservation ? error.reason : 'FailedCreateReservation'
+      const status = statusAfter(view, failedReservation(reason, messageOf(error)), clock.now())
+      await writeReservation(api, { view, status }, signal)
+    })
   switch (action.type) {
     case 'createPod':
-      await createReservedPod(api, action, signal).catch(async (error: unknown) => {
-        const isFinal = isKubeError(error) ? finalCodes.includes(error.code) : error instanceof NoReservation
-        if (!isFinal) throw error
-        const reason = error instanceof NoReservation ? error.reason : 'FailedCreateReservation'
-        const status = statusAfter(view, failedReservation(reason, messageOf(error)), clock.now())
-        await writeReservation(api, { view, status }, signal)
-      })
+      await orFail(createReservedPod(api, action, signal))
+      return
+    case 'nominate':
+      await orFail(nominate(api, action, signal).catch(changed))
+      return
+    case 'openGate':
+      await orFail(openGate(api, action, signal).catch(changed))
       return
     case 'deletePod': {
       const { uid, resourceVersion } = action.pod

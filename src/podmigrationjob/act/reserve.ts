@@ -5,6 +5,7 @@ import {
   jobConditions,
   lowestDeletionCost,
   reservationLabel,
+  roomGate,
 } from '../../api/pod-migration-job.ts'
 import { reservations } from '../../api/reservation.ts'
 import type { Api } from '../../kube/api-types.ts'
@@ -12,7 +13,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import { controllerOf, ownerReference } from '../../kube/owner.ts'
 import { apiVersionOf, type Pod, pods, type ReplicaSet, replicaSets } from '../../kube/resources.ts'
 import type { ReservationAction } from '../decide/reservation.ts'
-import { reservationNameOf } from '../decide/reservation-first.ts'
+import { reservationNameOf } from '../decide/reservation-name.ts'
 import type { Action } from '../decide/view.ts'
 import { failed, type Word } from '../decide/word.ts'
 import { elsewhere, NoReservation, placed } from './placed.ts'
@@ -111,7 +112,7 @@ export async function referTo(
 /** Creates the pod that holds the room: of the template of its ReplicaSet, and as no pod of that yet. */
 export async function createReservedPod(
   api: Pick<Api, 'get' | 'create'>,
-  { view }: Extract<ReservationAction, { type: 'createPod' }>,
+  { view, isGated }: Extract<ReservationAction, { type: 'createPod' }>,
   signal: AbortSignal,
 ): Promise<void> {
   if (!view.parsed.ok) return
@@ -141,13 +142,17 @@ export async function createReservedPod(
       // A Reservation that is deleted takes its pod with it. It is no controller: the pod has no workload yet.
       ownerReferences: [{ ...ownerReference(view.resource, view), controller: false }],
     },
-    spec: placed(spec ?? { containers: [] }, placement),
+    spec: { ...placed(spec ?? { containers: [] }, placement), ...(isGated && gated(spec)) },
   }
   await api.create(pods, body, { namespace, signal }).catch((error: unknown) => {
     // The cache is behind, or another pod has the name: the next pass sees which.
     if (!isKubeError(error, 'AlreadyExists')) throw error
   })
 }
+
+const gated = (spec: Pod['spec']) => ({
+  schedulingGates: [...(spec?.schedulingGates ?? []), { name: roomGate }],
+})
 
 const changed = (error: unknown) => {
   // The next pass sees what has changed.

@@ -29,9 +29,9 @@ export function createWriter(api: Pick<Api, 'get' | 'patch'>): Writer {
   const open = new Map<string, { readonly resource: Resource<PodMigrationJob>; readonly name: string }>()
   const note = (job: PodMigrationJob) => written.set(job.metadata.uid, job)
   return {
-    async write({ resource, name, uid, resourceVersion }, status, signal) {
+    async write({ resource, name, uid, resourceVersion, status: previous }, status, signal) {
       // With the version that the decision is about: a job that has changed since is decided about again.
-      const body = { metadata: { uid, resourceVersion }, status }
+      const body = { metadata: { uid, resourceVersion }, status: { ...without(previous, status), ...status } }
       open.set(uid, { resource, name })
       try {
         note(await api.patch(resource, { name }, { type: 'merge', body }, { subresource: 'status', signal }))
@@ -70,6 +70,10 @@ export function createWriter(api: Pick<Api, 'get' | 'patch'>): Writer {
     },
   }
 }
+
+/** A merge keeps each field that it does not name. */
+const without = (previous: PodMigrationJobStatus, status: PodMigrationJobStatus) =>
+  Object.fromEntries(Object.keys(previous).flatMap(field => (field in status ? [] : [[field, null]])))
 
 /** True while anything has not ended: then the world around it is followed. */
 export const isAnyOpen = (jobs: readonly KnownJob[], reservations: readonly KnownReservation[]): boolean =>

@@ -206,3 +206,43 @@ it('PJ22: the flow control lets so many begin, and refuses none', () => {
   expect(admitted.map(({ name }) => name)).toEqual(['job-a', 'job-b'])
   expect(verdicts.get('job-c')).toMatchObject({ type: 'waits', reason: 'FlowControl' })
 })
+
+describe('PJ26: the places of a pod are lent to those that give way to its replacement', () => {
+  const owner = (name: string) =>
+    ({ type: 'workload', kind: 'Deployment', key: `Deployment/default/${name}` }) as const
+  const source = podWith('source', { owner: owner('a'), disruptionBudgets: ['pdb'] })
+  const victim = podWith('victim', { owner: owner('b'), disruptionBudgets: ['pdb'] })
+  const sibling = podWith('sibling', { owner: owner('b') })
+  const verdict = (args: object, lentBy: string | undefined, running = [source]) => {
+    const world = worldOf([source, victim, sibling], { budgets: [budgetWith('pdb')] })
+    const waiting = [waitingFor(victim, { mode: 'ReservationFirst', lentBy })]
+    const jobs = { waiting, running: running.map(runningFor) }
+    return arbitrate(jobs, world, argsWith({ ...args })).verdicts.get('job-victim')
+  }
+
+  it.each([
+    ['GlobalBudget', { maxMigratingGlobally: 1 }],
+    ['NamespaceBudget', { maxMigratingPerNamespace: 1 }],
+    ['NodeBudget', { maxMigratingPerNode: 1 }],
+    ['DisruptionBudget', {}],
+  ])('%s', (reason, args) => {
+    expect(verdict(args, undefined)).toMatchObject({ type: 'waits', reason })
+    expect(verdict(args, source.uid)).toMatchObject({ type: 'admitted' })
+    const two = verdict({ maxMigratingGlobally: 1 }, source.uid, [source, sibling])
+    expect(two).toMatchObject({ type: 'waits', reason: 'GlobalBudget' })
+  })
+
+  it('a pod of the same workload that is under way does not count as missing', () => {
+    const args = { maxMigratingPerWorkload: '100%', maxUnavailablePerWorkload: 1 }
+    const plain = { ...victim, disruptionBudgets: [] }
+    const world = worldOf([plain, sibling])
+    const asked = (lentBy?: string) =>
+      arbitrate(
+        { waiting: [waitingFor(plain, { lentBy })], running: [runningFor(sibling)] },
+        world,
+        argsWith(args),
+      ).verdicts.get('job-victim')
+    expect(asked()).toMatchObject({ reason: 'UnavailableBudget' })
+    expect(asked(sibling.uid)).toMatchObject({ type: 'admitted' })
+  })
+})

@@ -96,7 +96,7 @@ function candidateOf(job: WaitingJob, world: World, args: MigrationControllerArg
 }
 
 function obstacleTo(
-  { mode, skipGates }: WaitingJob,
+  { mode, skipGates, lentBy }: WaitingJob,
   pod: PodFacts,
   { workloads }: World,
   budgets: Budgets,
@@ -109,5 +109,8 @@ function obstacleTo(
   const isRolling = owner.type === 'workload' && workloads.get(owner.key)?.isRolling === true
   if (isRolling && !skipGates.has('RollingOut'))
     return { reason: 'RollingOut', message: `waits until ${owner.key} has rolled out its change` }
-  return budgets.obstacleTo(pod, { isKeptServing: mode === 'Live' })
+  return budgets.obstacleTo(pod, {
+    isKeptServing: mode === 'Live',
+    ...(lentBy !== undefined && { without: new Set([lentBy]) }),
+  })
 }

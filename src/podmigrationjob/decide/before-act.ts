@@ -2,13 +2,15 @@
 import type { ParsedArgs } from '../../api/migration-controller-args.ts'
 import type { ParsedJob } from '../../api/parse-pod-migration-job.ts'
 import { refusalOf } from './eligible.ts'
-import type { JobView } from './view.ts'
+import type { Gate, JobView } from './view.ts'
 import { failed, type Word } from './word.ts'
 import type { World } from './world.ts'
 
 /** The rules as they are now. */
 export interface Rules {
-  readonly world: Pick<World, 'workloads'>
+  readonly world: Pick<World, 'workloads' | 'pods'>
+  /** Gates of the pods of Reservations, by the key of the Reservation. */
+  readonly gates?: ReadonlyMap<string, Gate>
   readonly config: ParsedArgs
 }
 

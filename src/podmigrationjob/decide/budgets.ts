@@ -9,6 +9,20 @@ export interface Obstacle {
   readonly message: string
 }
 
+interface Question {
+  readonly isKeptServing: boolean
+  /** Uids of pods whose places do not count. */
+  readonly without?: ReadonlySet<string>
+}
+
+/** All pods of a group but the one in question and these. */
+interface Others {
+  readonly uid: string
+  readonly without: ReadonlySet<string>
+}
+
+const nobody: ReadonlySet<string> = new Set()
+
 interface Group {
   /** Uids of the pods that are under way. */
   readonly uids: Set<string>
@@ -22,7 +36,6 @@ export class Budgets {
   readonly #world: Pick<World, 'workloads' | 'disruptionBudgets'>
   readonly #args: MigrationControllerArgs
   readonly #groups = new Map<string, Group>()
-  readonly #disruptions = new Map<string, number>()
 
   constructor(world: Pick<World, 'workloads' | 'disruptionBudgets'>, args: MigrationControllerArgs) {
     this.#world = world
@@ -43,7 +56,7 @@ export class Budgets {
       if (facts?.healthy.has(uid) === true) group.healthy += 1
       if (facts?.unhealthy.has(uid) !== true) group.extra += 1
     }
-    for (const key of disruptionBudgets) this.#disruptions.set(key, this.#disrupted(key) + 1)
+    for (const key of disruptionBudgets) this.#group(`budget/${key}`).uids.add(uid)
   }
 
   /** Pods of the workload that are under way. */
@@ -56,14 +69,15 @@ export class Budgets {
   }
 
   /** Returns why the pod has to wait; undefined if all budgets have a place for it. */
-  obstacleTo(pod: PodFacts, { isKeptServing }: { readonly isKeptServing: boolean }): Obstacle | undefined {
+  obstacleTo(pod: PodFacts, { isKeptServing, without = nobody }: Question): Obstacle | undefined {
+    const others = { uid: pod.uid, without }
     const { maxMigratingGlobally, maxMigratingPerNode, maxMigratingPerNamespace } = this.#args
     return (
-      this.#full('GlobalBudget', 'all', pod, maxMigratingGlobally, 'pods in all') ??
+      this.#full('GlobalBudget', 'all', others, maxMigratingGlobally, 'pods in all') ??
       this.#full(
         'NamespaceBudget',
         `namespace/${pod.namespace}`,
-        pod,
+        others,
         maxMigratingPerNamespace,
         `pods of namespace ${pod.namespace}`,
       ) ??
@@ -72,38 +86,47 @@ export class Budgets {
         : this.#full(
             'NodeBudget',
             `node/${pod.node}`,
-            pod,
+            others,
             maxMigratingPerNode,
             `pods of node ${pod.node}`,
           )) ??
-      this.#ofWorkload(pod, isKeptServing)
+      this.#ofWorkload(pod, { isKeptServing, without })
     )
   }
 
-  #ofWorkload(pod: PodFacts, isKeptServing: boolean): Obstacle | undefined {
-    const { owner } = pod
+  #ofWorkload(pod: PodFacts, { isKeptServing, without }: Required<Question>): Obstacle | undefined {
+    const { owner, uid } = pod
+    const others = { uid, without }
     const key = owner.type === 'workload' ? owner.key : undefined
     const facts = key === undefined ? undefined : this.#world.workloads.get(key)
-    if (key === undefined || facts === undefined) return isKeptServing ? undefined : this.#disruption(pod)
+    if (key === undefined || facts === undefined)
+      return isKeptServing ? undefined : this.#disruption(pod, others)
     const { maxMigratingPerWorkload, rounding } = this.#args
     const most = threshold(facts.desired, maxMigratingPerWorkload, rounding)
     const obstacle = this.#exceeds(
-      ...(['WorkloadBudget', this.#others(`workload/${key}`, pod.uid), most, `pods of ${key}`] as const),
+      ...(['WorkloadBudget', this.#others(`workload/${key}`, others), most, `pods of ${key}`] as const),
     )
     if (obstacle !== undefined || isKeptServing) return obstacle
     // A disruption budget says what the workload can spare, so the threshold is for workloads without one.
-    return pod.disruptionBudgets.length > 0 ? this.#disruption(pod) : this.#unavailable(key, pod)
+    return pod.disruptionBudgets.length > 0 ? this.#disruption(pod, others) : this.#unavailable(key, others)
   }
 
   /** Counts each pod once: not ready, missing, under way, and this one. */
-  #unavailable(key: string, pod: PodFacts): Obstacle | undefined {
+  #unavailable(key: string, { uid, without }: Others): Obstacle | undefined {
     const facts = this.#world.workloads.get(key)
     if (facts === undefined) return undefined
     const { maxUnavailablePerWorkload, rounding } = this.#args
     const { uids, healthy, extra } = this.#group(`workload/${key}`)
-    const isCounted = uids.has(pod.uid)
-    const bad = facts.unhealthy.size + extra + (isCounted || facts.unhealthy.has(pod.uid) ? 0 : 1)
-    const left = facts.healthy.size - healthy - (!isCounted && facts.healthy.has(pod.uid) ? 1 : 0)
+    const spared = [...without].filter(each => each !== uid)
+    const count = (is: (each: string) => boolean) => spared.filter(is).length
+    const isCounted = uids.has(uid)
+    const bad =
+      facts.unhealthy.size -
+      count(each => facts.unhealthy.has(each)) +
+      (extra - count(each => uids.has(each) && !facts.unhealthy.has(each))) +
+      (isCounted || facts.unhealthy.has(uid) ? 0 : 1)
+    const leaving = healthy - count(each => uids.has(each) && facts.healthy.has(each))
+    const left = facts.healthy.size - leaving - (!isCounted && facts.healthy.has(uid) ? 1 : 0)
     const unavailable = Math.max(bad, facts.desired - left)
     const most = threshold(facts.desired, maxUnavailablePerWorkload, rounding)
     return unavailable <= most
@@ -114,7 +137,7 @@ export class Budgets {
         }
   }
 
-  #disruption(pod: PodFacts): Obstacle | undefined {
+  #disruption(pod: PodFacts, others: Others): Obstacle | undefined {
     const refuse = (message: string): Obstacle => ({
       reason: 'DisruptionBudget',
       message: `waits: ${message}`,
@@ -128,7 +151,7 @@ export class Budgets {
       return refuse(`the state of PodDisruptionBudget ${first} is not known yet`)
     if (!pod.isReady && (budget.sparesUnready || budget.currentHealthy >= budget.desiredHealthy))
       return undefined
-    return this.#disrupted(first) + 1 <= budget.allowed
+    return this.#others(`budget/${first}`, others) + 1 <= budget.allowed
       ? undefined
       : refuse(`PodDisruptionBudget ${budget.name} allows no further disruption`)
   }
@@ -136,11 +159,11 @@ export class Budgets {
   #full(
     reason: string,
     group: string,
-    { uid }: Pick<PodFacts, 'uid'>,
+    others: Others,
     most: number | undefined,
     what: string,
   ): Obstacle | undefined {
-    return most === undefined ? undefined : this.#exceeds(reason, this.#others(group, uid), most, what)
+    return most === undefined ? undefined : this.#exceeds(reason, this.#others(group, others), most, what)
   }
 
   #exceeds(reason: string, others: number, most: number, what: string): Obstacle | undefined {
@@ -149,13 +172,13 @@ export class Budgets {
       : { reason, message: `waits: at most ${most} ${what} may be under way` }
   }
 
-  #others(group: string, uid: string): number {
+  #others(group: string, { uid, without }: Others): number {
     const uids = this.#groups.get(group)?.uids
-    return uids === undefined ? 0 : uids.size - (uids.has(uid) ? 1 : 0)
-  }
-
-  #disrupted(key: string): number {
-    return this.#disruptions.get(key) ?? 0
+    if (uids === undefined) return 0
+    return [...without].reduce(
+      (count, each) => count - (each !== uid && uids.has(each) ? 1 : 0),
+      uids.size - (uids.has(uid) ? 1 : 0),
+    )
   }
 
   #group(name: string): Group {

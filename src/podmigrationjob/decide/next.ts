@@ -10,6 +10,7 @@ import {
 import { isEqual } from '../../kube/equal.ts'
 import { arbitrate, disruptionBudgetsOf, placeOf, type Verdict } from './arbitrate.ts'
 import { evictDirectly } from './evict-directly.ts'
+import { type Gates, gatesOf, gatesToCreate } from './gate.ts'
 import { callOff, live } from './live.ts'
 import {
   decideReservations,
@@ -19,8 +20,20 @@ import {
 } from './reservation.ts'
 import { giveUp, reservationFirst } from './reservation-first.ts'
 import type { Action, JobView } from './view.ts'
-import { failed, statusAfter, type Word, waits } from './word.ts'
+import { aborted, failed, statusAfter, type Word, waits } from './word.ts'
 import type { RunningJob, WaitingJob, World } from './world.ts'
+
+/** No pod gives way to a job that does not wait for it any more; one that is paused pauses those for it. */
+function forItsPreemptor(view: JobView): JobView {
+  const { parsed, preemptor } = view
+  if (preemptor === undefined || !parsed.ok) return view
+  const { isAborted, isPaused } = parsed.job
+  const job = {
+    ...parsed.job,
+    ...{ isAborted: isAborted || preemptor.isOver, isPaused: isPaused || preemptor.isPaused },
+  }
+  return { ...view, parsed: { ...parsed, job } }
+}
 
 /** Statuses that one pass writes, and jobs that it deletes: the reason for which thousands wait may change at once. */
 export const mostWrites = 100
@@ -34,6 +47,8 @@ export interface Plan {
   readonly actions: readonly Action[]
   readonly deletions: readonly JobView[]
   readonly reservations: ReservationPlan
+  /** How often pods that give way were looked for, or would have been. */
+  readonly looks: number
   /** Jobs that begin with this plan. */
   readonly admitted: number
   /** Reasons for which jobs wait, and how many do. */
@@ -50,11 +65,17 @@ export interface Surroundings {
   readonly now: number
   /** How many jobs the flow control lets begin now. */
   readonly tokens: number
+  /** False: pods that give way were looked for a moment ago, and the search is long. */
+  readonly mayLook?: boolean
 }
 
-export function decide(views: readonly JobView[], surroundings: Surroundings): Plan {
+export function decide(given: readonly JobView[], { mayLook = true, ...around }: Surroundings): Plan {
+  const views = given.map(forItsPreemptor)
+  const running = views.flatMap(view => (isRunning(view) ? runningJob(view) : []))
+  const { gates, looks } = gatesOf(views, { ...around, running, mayLook })
+  const surroundings = { ...around, gates }
   const { config, now } = surroundings
-  const { verdicts, order } = judged(views, surroundings)
+  const { verdicts, order } = judged(views, running, surroundings)
   const place = (view: JobView) => order.get(view.key) ?? Number.POSITIVE_INFINITY
   const words = views.flatMap(view =>
     isFinishedJob(view) ? [] : [{ view, word: wordOf(view, verdicts.get(view.key), surroundings) }],
@@ -69,26 +90,29 @@ export function decide(views: readonly JobView[], surroundings: Surroundings): P
     ...words.flatMap(({ word }) => (word.action === undefined ? [] : [word.action])),
     ...views.filter(isFinishedJob).flatMap(view => callOff(view, view.live) ?? giveUp(view) ?? []),
   ]
-  const reservations = reservationPlan(actions, surroundings)
+  const reservations = reservationPlan(views, actions, surroundings)
   return {
     statuses: changes.slice(0, mostWrites),
-    ...{ actions, reservations },
+    ...{ actions, reservations, looks },
     deletions: deletions.slice(0, mostWrites),
     admitted: changes
       .slice(0, mostWrites)
       .filter(({ view, status }) => isWaiting(view) && status.phase === 'Running').length,
     waiting: countBy(words.flatMap(({ word }) => (word.phase === 'Pending' ? [word.reason] : []))),
     againAfterMs: soonest(views, words, {
-      ...{ config, now, isMore: changes.length > mostWrites || deletions.length > mostWrites },
+      ...{ config, now, isMore: looks > 0 || changes.length > mostWrites || deletions.length > mostWrites },
       expiresAfterMs: reservations.againAfterMs,
     }),
   }
 }
 
+type Gated = Surroundings & Pick<Gates, 'gates'>
+
 /** A reservation gets no pod before its job refers to it, nor while it is given up. */
 function reservationPlan(
+  views: readonly JobView[],
   actions: readonly Action[],
-  { reservations = [], config, now }: Surroundings,
+  { reservations = [], config, gates, now }: Gated,
 ): ReservationPlan {
   const held = actions.flatMap(action =>
     action.type === 'referTo' || action.type === 'deleteReservation'
@@ -96,7 +120,8 @@ function reservationPlan(
       : [],
   )
   const isHeld = !config.ok || !config.args.isEnabled || config.args.dryRun
-  return decideReservations(reservations, { held: new Set(held), isHeld, now })
+  const gated = gatesToCreate(views)
+  return decideReservations(reservations, { held: new Set(held), isHeld, gated, gates, now })
 }
 
 const isWaiting = ({ status: { phase } }: JobView): boolean => phase === undefined || phase === 'Pending'
@@ -109,23 +134,30 @@ interface Judged {
   readonly order: ReadonlyMap<string, number>
 }
 
-function judged(views: readonly JobView[], { world, config, tokens }: Surroundings): Judged {
+function judged(
+  views: readonly JobView[],
+  running: readonly RunningJob[],
+  { world, config, tokens }: Surroundings,
+): Judged {
   if (!config.ok || !config.args.isEnabled) return { verdicts: new Map(), order: new Map() }
   const waiting = views.flatMap(view => {
     const { parsed } = view
     const isJudged = isWaiting(view) && parsed.ok && !parsed.job.isPaused && !parsed.job.isAborted
     return isJudged ? [waitingJob(view, parsed.job)] : []
   })
-  const running = views.flatMap(view => (isRunning(view) ? runningJob(view) : []))
   const { verdicts, admitted } = arbitrate({ waiting, running }, world, config.args, tokens)
   return { verdicts, order: new Map(admitted.map(({ key }, index) => [key, index])) }
 }
 
 const isRunning = ({ status }: JobView): boolean => status.phase === 'Running'
 
-const waitingJob = ({ status, key, name, createdAt, seenForMs }: JobView, job: ParsedJob): WaitingJob => ({
+const waitingJob = (
+  { status, key, name, createdAt, seenForMs, preemptor }: JobView,
+  job: ParsedJob,
+): WaitingJob => ({
   ...{ key, name, createdAt, seenForMs, mode: job.mode, skipGates: job.skipGates, priority: job.priority },
   pod: { ...job.pod, uid: job.pod.uid ?? status.source?.uid },
+  lentBy: preemptor?.source,
 })
 
 /** A job without a source was not admitted by any operator: a status that others have written. */
@@ -140,7 +172,7 @@ function runningJob({ key, name, createdAt, status, parsed, pod }: JobView): rea
   return [{ key, name, createdAt, place: { uid, namespace, node, workload }, disruptionBudgets }]
 }
 
-function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Surroundings): Word {
+function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Gated): Word {
   const { config, now } = surroundings
   const { parsed, status } = view
   // The configuration may have the mode that the job lacks.
@@ -148,7 +180,7 @@ function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Surro
     return waits('InvalidConfiguration', config.message)
   if (!parsed.ok) return failed(parsed.code, parsed.message)
   const { job } = parsed
-  if (!isRunning(view)) return toBegin(job, verdict, config)
+  if (!isRunning(view)) return toBegin(view, job, verdict, config)
   if (status.source === undefined)
     return waits('Arbitrating', 'the job is judged again: its status names no pod')
   const isTimedOut = now - Date.parse(status.startTime ?? '') >= job.ttlMs
@@ -164,13 +196,8 @@ function wordOf(view: JobView, verdict: Verdict | undefined, surroundings: Surro
   }
 }
 
-function toBegin(job: ParsedJob, verdict: Verdict | undefined, config: ParsedArgs): Word {
-  if (job.isAborted)
-    return {
-      phase: 'Aborted',
-      reason: 'Aborted',
-      message: 'the user has aborted the job before it had begun',
-    }
+function toBegin(view: JobView, job: ParsedJob, verdict: Verdict | undefined, config: ParsedArgs): Word {
+  if (job.isAborted) return aborted(view, ' before it had begun')
   if (!config.ok) return waits('InvalidConfiguration', config.message)
   if (!config.args.isEnabled) return waits('Disabled', 'the configuration has enabled: false')
   if (job.isPaused) return waits('Paused', 'the job is paused')

@@ -209,6 +209,21 @@ describe('ReservationFirst', () => {
     expect([plan.status?.reason, plan.actions]).toEqual(['Creating', ['referTo']])
   })
 
+  it('a workload that keeps both pods, as one that is scaled up meanwhile, ends the job, and the other pod gets its deletion cost back', () => {
+    const status = {
+      ...running,
+      startTime: at(-400_000),
+      conditions: evicting,
+      podRef: { namespace: 'default', name, uid: 'r' },
+    }
+    const kept = (deletionCost: string | undefined) =>
+      planOf({}, { pod: { ...pod, deletionCost }, status, reservation: present({ isAdopted: true }) })
+    const lowered = kept(lowestDeletionCost)
+    expect([lowered.status?.phase, lowered.actions]).toEqual(['Running', ['restoreDeletionCost']])
+    const { status: end, actions } = kept(undefined)
+    expect([end?.phase, end?.reason, actions]).toEqual(['Failed', 'Timeout', []])
+  })
+
   it('a job whose pod had no node says whether it has one', () => {
     const condition = (view: Partial<JobView>) =>
       planOf({}, view).status?.conditions?.find(({ type }) => type === 'PodScheduled')

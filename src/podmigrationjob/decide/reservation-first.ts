@@ -9,11 +9,10 @@ import { reservations } from '../../api/reservation.ts'
 import { adopted, isTrue, toAdopt } from './adoption.ts'
 import { settlesMs } from './arbitrate.ts'
 import { beforeAct, type Rules, refusedSince } from './before-act.ts'
+import { preemptionEnded, preemptionReport, unscheduled } from './preemption.ts'
+import { reservationNameOf } from './reservation-name.ts'
 import type { Action, JobView, PresentReservation } from './view.ts'
-import { conditionOf, failed, type Word } from './word.ts'
-
-/** The name is the same after each restart, so that no job has two reservations. */
-export const reservationNameOf = ({ uid }: Pick<JobView, 'uid'>): string => `reservation-${uid}`
+import { aborted, conditionOf, failed, type Word } from './word.ts'
 
 /** The operator creates it for this job. */
 export const isOwnReservation = (view: Pick<JobView, 'uid'>, { reservationRef }: ParsedJob): boolean =>
@@ -21,7 +20,8 @@ export const isOwnReservation = (view: Pick<JobView, 'uid'>, { reservationRef }:
   (reservationRef.group === reservations.group && reservationRef.name === reservationNameOf(view))
 
 export function reservationFirst(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
-  return withItsNode(view, toReplace(view, job, isTimedOut, rules))
+  const word = withItsNode(view, toReplace(view, job, isTimedOut, rules))
+  return { ...word, more: { ...preemptionReport(view), ...word.more } }
 }
 
 function toReplace(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules): Word {
@@ -34,7 +34,9 @@ function toReplace(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Ru
     })
   if (facts.type === 'present' && uid !== undefined && isTheWorkloads(view, facts)) {
     const { isBound, pod } = facts
-    return adopted(view, job, isTimedOut, { ...rules, uid, node: pod?.node, isBound })
+    const word = adopted(view, job, isTimedOut, { ...rules, uid, node: pod?.node, isBound })
+    // The workload keeps both pods, such as one that was scaled up in that moment.
+    return word.phase === 'Failed' ? restored(view, word) : word
   }
   return withItsCost(view, withoutAdoption(view, job, isTimedOut, rules))
 }
@@ -70,24 +72,28 @@ function withoutAdoption(view: JobView, job: ParsedJob, isTimedOut: boolean, rul
   }
 }
 
-/** A pod that stays has the deletion cost of before again when the job ends: else its ReplicaSet would delete it first from then on. */
+/** A job whose pod the workload has adopted once is over only when the other pod goes, or the ttl is over. */
 function withItsCost(view: JobView, word: Word): Word {
-  const { pod, status, reservation } = view
+  const { status, reservation } = view
   const isEnd = word.phase === 'Failed' || word.phase === 'Aborted'
   const wasAdopted = reservation.type !== 'absent' && status.podRef !== undefined
+  return !isEnd || wasAdopted ? word : restored(view, word)
+}
+
+/** A pod that stays has the deletion cost of before again when the job ends: else its ReplicaSet would delete it first from then on. */
+function restored(view: JobView, end: Word): Word {
+  const { pod, status } = view
   const isLowered =
     conditionOf(status, jobConditions.eviction) !== undefined &&
     pod?.deletionCost === lowestDeletionCost &&
+    !pod.isTerminating &&
     status.source?.deletionCost !== lowestDeletionCost
-  if (!isEnd || !isLowered || wasAdopted) return word
-  const action = {
-    type: 'restoreDeletionCost',
-    view,
-    pod,
-    cost: status.source?.deletionCost,
-    end: word,
-  } as const
-  return { ...releasing(word.message), action }
+  if (!isLowered) return end
+  const action = { type: 'restoreDeletionCost', view, pod, cost: status.source?.deletionCost, end } as const
+  return {
+    ...{ phase: 'Running', reason: 'Releasing', action },
+    message: `the pod gets its deletion cost of before again: ${end.message}`,
+  }
 }
 
 /**
@@ -144,8 +150,7 @@ function endOf(view: JobView, job: ParsedJob, isTimedOut: boolean, rules: Rules)
   const { pod, status } = view
   if (pod === undefined || pod.isTerminating)
     return failed('MissingPod', 'the pod is gone, or is being deleted, and the job has not caused that')
-  if (job.isAborted)
-    return { phase: 'Aborted', reason: 'Aborted', message: 'the user has aborted the job; the pod stays' }
+  if (job.isAborted) return aborted(view, '; the pod stays')
   if (!isTimedOut) return refusedSince(view, job, rules)
   const scheduled = conditionOf(status, jobConditions.reservationScheduled)
   return scheduled?.reason === 'Unschedulable' && scheduled.status === 'False'
@@ -166,6 +171,7 @@ function reserved(
   { facts, ...rules }: Rules & { readonly facts: PresentReservation },
 ): Word {
   const { name, uid, failure, isOwned, isTaken, pod: replacement } = facts
+  const { status } = view
   const node = replacement?.node
   const more = { reservation: { name, uid }, ...(node !== undefined && { nodeName: node }) }
   const end = endOf(view, job, isTimedOut, rules) ?? unusable(view, facts)
@@ -187,25 +193,24 @@ function reserved(
       message: `another job uses Reservation ${name}`,
     }
   if (replacement === undefined || node === undefined) {
-    const unschedulable = replacement?.unschedulable
-    return {
-      ...{ phase: 'Running', also: [created], more },
-      reason: unschedulable === undefined ? 'Scheduling' : 'Unschedulable',
-      message: unschedulable ?? `pod ${name} waits for the scheduler`,
-      condition: { type: jobConditions.reservationScheduled, status: 'False' },
-    }
+    const word = unscheduled(view, job, { ...rules, facts })
+    const failure = word.phase === 'Failed' ? giveUp(view) : undefined
+    return failure === undefined
+      ? { ...word, also: [created, ...(word.also ?? [])], more: { ...more, ...word.more } }
+      : { ...releasing(word.message), more, action: failure }
   }
   const scheduled = isTrue(jobConditions.reservationScheduled, 'Scheduled', `pod ${name} is on node ${node}`)
+  const before = [created, scheduled, ...preemptionEnded(status, node)]
   if (!replacement.isReady)
     return {
-      ...{ phase: 'Running', reason: 'WaitForBoundPodReady', also: [created, scheduled], more },
+      ...{ phase: 'Running', reason: 'WaitForBoundPodReady', also: before, more },
       message: `pod ${name} is on node ${node}, and not ready yet`,
       condition: { type: jobConditions.boundPodReady, status: 'False' },
     }
   const ready = isTrue(jobConditions.boundPodReady, 'Ready', `pod ${name} is ready`)
   const held = beforeAct(view, job, rules)
   const word = held === undefined ? toAdopt(view, facts, replacement) : held
-  return { ...word, also: [created, scheduled, ready, ...(word.also ?? [])], more: { ...more, ...word.more } }
+  return { ...word, also: [...before, ready, ...(word.also ?? [])], more: { ...more, ...word.more } }
 }
 
 /** Returns how the job ends because its Reservation holds no room that it can use. */

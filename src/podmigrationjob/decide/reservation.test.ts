@@ -18,12 +18,16 @@ function viewWith(over: Partial<ReservationView> = {}, spec: object = {}): Reser
   return {
     ...{ resource: reservations, key: 'g/room', name: 'room', uid: 'room-uid', resourceVersion: '3' },
     ...{ generation: 1, parsed, status: {}, pod: undefined, absentForMs: 60_000 },
+    isOfJob: false,
     ...over,
   }
 }
 
 const planOf = (view: ReservationView, hold: Partial<Hold> = {}) => {
-  const plan = decideReservations([view], { held: new Set(), isHeld: false, now, ...hold })
+  const plan = decideReservations([view], {
+    ...{ held: new Set(), isHeld: false, gated: new Map(), gates: new Map(), now },
+    ...hold,
+  })
   const [written] = plan.statuses
   const ready = written?.status.conditions?.find(({ type }) => type === 'Ready')
   return { phase: written?.status.phase, reason: ready?.reason, acts: plan.actions.map(({ type }) => type) }
@@ -34,6 +38,18 @@ describe('a Reservation', () => {
     expect(planOf(viewWith())).toEqual({ phase: 'Pending', reason: 'Creating', acts: ['createPod'] })
     expect(planOf(viewWith(), { held: new Set(['g/room']) }).acts).toEqual([])
     expect(planOf(viewWith(), { isHeld: true }).acts).toEqual([])
+  })
+
+  it('PJ26: of a job that does not run gets no pod: whether that needs a gate is a matter of the job', () => {
+    const ofJob = viewWith({ isOfJob: true })
+    const created = (gated: boolean) =>
+      decideReservations([ofJob], {
+        ...{ held: new Set(), isHeld: false, gates: new Map(), now },
+        gated: new Map([['g/room', gated]]),
+      }).actions
+    expect(planOf(ofJob).acts).toEqual([])
+    expect(created(true)).toMatchObject([{ type: 'createPod', isGated: true }])
+    expect(created(false)).toMatchObject([{ type: 'createPod', isGated: false }])
   })
 
   it.each([

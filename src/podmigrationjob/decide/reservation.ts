@@ -11,7 +11,7 @@ import { isEqual } from '../../kube/equal.ts'
 import { cutTo } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resources.ts'
 import { settlesMs } from './arbitrate.ts'
-import type { ReservedPod } from './view.ts'
+import type { Gate, ReservedPod } from './view.ts'
 
 export interface ReservationView {
   /** Koordinator's kind or ours. */
@@ -28,6 +28,8 @@ export interface ReservationView {
   readonly pod: ReservedPod | 'foreign' | undefined
   /** For how long the caches have shown no such pod, ms. */
   readonly absentForMs: number
+  /** The operator has created it for a job. */
+  readonly isOfJob: boolean
 }
 
 export const reservationKeyOf = ({ group }: Pick<Resource<Reservation>, 'group'>, name: string): string =>
@@ -35,7 +37,15 @@ export const reservationKeyOf = ({ group }: Pick<Resource<Reservation>, 'group'>
 
 /** An act for a Reservation. Its own existence announces it. */
 export type ReservationAction =
-  | { readonly type: 'createPod'; readonly view: ReservationView }
+  | { readonly type: 'createPod'; readonly view: ReservationView; readonly isGated: boolean }
+  | {
+      readonly type: 'nominate'
+      readonly view: ReservationView
+      readonly pod: ReservedPod
+      /** Undefined: for none any more. */
+      readonly node: string | undefined
+    }
+  | { readonly type: 'openGate'; readonly view: ReservationView; readonly pod: ReservedPod }
   | { readonly type: 'deletePod'; readonly view: ReservationView; readonly pod: ReservedPod }
 
 export interface ReservationPlan {
@@ -50,6 +60,10 @@ export interface Hold {
   readonly held: ReadonlySet<string>
   /** No reservation gets a pod now. */
   readonly isHeld: boolean
+  /** Of Reservations that the operator has created for jobs that run: whether their pods get a gate, by their keys. */
+  readonly gated: ReadonlyMap<string, boolean>
+  /** Gates of the pods of Reservations, by the key of the Reservation. */
+  readonly gates: ReadonlyMap<string, Gate>
   /** Wall clock, ms since the epoch. */
   readonly now: number
 }
@@ -94,7 +108,7 @@ export const failedReservation = (reason: string, message: string): Word => ({
   ...{ phase: 'Failed', reason, message, isScheduled: false, isReady: false },
 })
 
-function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
+function wordOf(view: ReservationView, { held, isHeld, gates, gated, now }: Hold): Word {
   const { parsed, pod, status, key } = view
   if (isOver(view)) return ended(view)
   if (!parsed.ok) return failedReservation('InvalidReservation', parsed.message)
@@ -115,9 +129,13 @@ function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
     if (status.podRef !== undefined)
       return waits('PodMissing', 'the operator looks whether the pod that held the room is gone')
     const word = waits('Creating', `pod ${parsed.reservation.owner.namespace}/${view.name} is created`)
-    return isHeld || held.has(key) ? word : { ...word, action: { type: 'createPod', view } }
+    // Whether the pod needs a gate is a matter of its job.
+    return isHeld || held.has(key) || (view.isOfJob && !gated.has(key))
+      ? word
+      : { ...word, action: { type: 'createPod', view, isGated: gated.get(key) === true } }
   }
   if (pod.isTerminating) return failedReservation('PodDeleted', 'the pod that held the room is being deleted')
+  if (pod.isGated) return behindGate(view, pod, gates.get(key))
   if (pod.node === undefined)
     return pod.unschedulable === undefined
       ? waits('Scheduling', 'the pod waits for the scheduler')
@@ -127,6 +145,33 @@ function wordOf(view: ReservationView, { held, isHeld, now }: Hold): Word {
     ...{ isScheduled: true, isReady: true },
   }
 }
+
+function behindGate(
+  view: ReservationView,
+  pod: ReservedPod,
+  gate: Gate = { type: 'closed', why: 'noRoom' },
+): Word {
+  if (gate.type === 'open')
+    return {
+      ...waits('Scheduling', 'the pod waits for the scheduler'),
+      action: { type: 'openGate', view, pod },
+    }
+  const word =
+    gate.type === 'closed'
+      ? waits('Unschedulable', closedFor[gate.why])
+      : waits('Scheduling', `the pod waits for room on node ${gate.node}`)
+  const isFor = gate.type === 'room' || (gate.type === 'giveWay' && gate.isAnnounced)
+  const node = isFor ? gate.node : undefined
+  // The scheduler keeps the room of a nominated pod, so a nomination that is not true any more goes, too.
+  return pod.nominated === node ? word : { ...word, action: { type: 'nominate', view, pod, node } }
+}
+
+/** Why a pod stays behind its gate. */
+export const closedFor = {
+  noRoom: 'no node has room, and no pods of a lower priority can give way and have room elsewhere',
+  unjudged:
+    'the operator cannot judge where the pod may run, because of volumes, ports, or its distance to other pods: leave preemptionOptions out, and the scheduler decides',
+} as const
 
 const waits = (reason: string, message: string): Word => ({
   ...{ phase: 'Pending', reason, message, isScheduled: false, isReady: false },

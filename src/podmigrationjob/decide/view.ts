@@ -3,7 +3,7 @@ import type { Migration } from '../../api/migration.ts'
 import type { ParsedJobOrRefused } from '../../api/parse-pod-migration-job.ts'
 import type { ParsedReservation } from '../../api/parse-reservation.ts'
 import type { JobPhase, PodMigrationJob, PodMigrationJobStatus } from '../../api/pod-migration-job.ts'
-import type { Reservation } from '../../api/reservation.ts'
+import type { ObjectReference, Reservation, ReservationStatus } from '../../api/reservation.ts'
 import type { Resource } from '../../kube/resources.ts'
 import type { PodFacts } from './world.ts'
 
@@ -32,6 +32,27 @@ export interface JobView {
   readonly eviction: EvictionRequest
   readonly live: LiveFacts
   readonly reservation: ReservationFacts
+  /** The jobs that the operator has created for the pods that give way to the replacement. */
+  readonly preemptions: readonly PreemptionFacts[]
+  /** The job for which the operator has created this one; undefined: a user has created it. */
+  readonly preemptor: Preemptor | undefined
+}
+
+export interface Preemptor {
+  /** It does not wait for this pod, or not any more. */
+  readonly isOver: boolean
+  readonly isPaused: boolean
+  /** Uid of the pod that it replaces. */
+  readonly source: string | undefined
+}
+
+/** A job for a pod that gives way. */
+export interface PreemptionFacts {
+  readonly job: string
+  readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string | undefined }
+  readonly status: PodMigrationJobStatus
+  /** Undefined: it has none yet, or none any more. */
+  readonly reservation: Pick<ReservationStatus, 'phase' | 'nodeName'> | undefined
 }
 
 /** `none`: the pod is not asked to go, or the API server has refused. `unanswered`: it may have been accepted. */
@@ -52,6 +73,21 @@ export type LiveFacts =
       readonly target: NonNullable<Migration['status']>['target']
     }
 
+/** Whether the scheduler may see the pod of a Reservation that has a gate. */
+export type Gate =
+  | { readonly type: 'open' }
+  /** The node has room, and the pod is not nominated for it yet. */
+  | { readonly type: 'room'; readonly node: string }
+  /** These pods leave the node. */
+  | {
+      readonly type: 'giveWay'
+      readonly node: string
+      readonly pods: readonly PodFacts[]
+      /** The status of the job names node and pods. */
+      readonly isAnnounced: boolean
+    }
+  | { readonly type: 'closed'; readonly why: 'noRoom' | 'unjudged' }
+
 /** The pod that holds the room of a Reservation. */
 export interface ReservedPod {
   readonly uid: string
@@ -59,6 +95,10 @@ export interface ReservedPod {
   readonly node: string | undefined
   /** Why no node takes it, in the scheduler's words. */
   readonly unschedulable: string | undefined
+  /** The scheduler does not see it yet. */
+  readonly isGated: boolean
+  /** The node for which it is nominated while it has none. */
+  readonly nominated: string | undefined
   readonly isReady: boolean
   readonly isTerminating: boolean
   /** The workload has it as one of its pods. */
@@ -108,6 +148,13 @@ export type Action =
       readonly name: string
     }
   | { readonly type: 'createReservation'; readonly view: JobView; readonly pod: PodFacts }
+  /** A job for a pod that gives way to the replacement. */
+  | {
+      readonly type: 'preempt'
+      readonly view: JobView
+      readonly victim: ObjectReference
+      readonly ttlMs: number
+    }
   /** The grace period of a pod that its ReplicaSet deletes. */
   | { readonly type: 'shorten'; readonly view: JobView; readonly pod: PodFacts }
   /** The reference in the spec of the job. */

@@ -13,6 +13,8 @@ export interface Word {
   /** Conditions with reasons of their own. */
   readonly also?: readonly Pick<Condition, 'type' | 'status' | 'reason' | 'message'>[]
   readonly more?: Partial<PodMigrationJobStatus>
+  /** A field that is not true any more. */
+  readonly forget?: keyof PodMigrationJobStatus
   readonly action?: Action
 }
 
@@ -22,6 +24,12 @@ export const conditionOf = (
 ): Condition | undefined => conditions.find(condition => condition.type === type)
 
 export const failed = (reason: string, message: string): Word => ({ phase: 'Failed', reason, message })
+
+/** How a job ends that is called off. */
+export const aborted = ({ preemptor }: Pick<JobView, 'preemptor'>, what: string): Word =>
+  preemptor?.isOver === true
+    ? { phase: 'Aborted', reason: 'PreemptionOver', message: 'the pod need not give way any more' }
+    : { phase: 'Aborted', reason: 'Aborted', message: `the user has aborted the job${what}` }
 
 export const waits = (reason: string, message: string): Word => ({
   ...{ phase: 'Pending', reason, message },
@@ -47,13 +55,14 @@ function sourceOf({ status, pod }: JobView, begins: boolean): PodMigrationJobSta
 /** Returns the status that follows the word. A word that repeats the status gives an equal one. */
 export function statusAfter(view: JobView, word: Word, now: number): PodMigrationJobStatus {
   const { status, generation } = view
-  const { phase, reason, message, condition, also = [], more } = word
+  const { phase, reason, message, condition, also = [], more, forget } = word
   const changes = [...also, ...(condition ? [{ ...condition, reason, message }] : [])]
   const at = new Date(now).toISOString()
   const begins = phase === 'Running' && status.phase !== 'Running'
   const source = sourceOf(view, begins)
+  const kept = Object.fromEntries(Object.entries(status).filter(([field]) => field !== forget))
   return {
-    ...status,
+    ...kept,
     ...(source && { source }),
     phase,
     // The API server would refuse a status with a longer text, such as the answer of a webhook.

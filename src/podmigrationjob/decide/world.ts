@@ -1,5 +1,8 @@
 /** Jobs, and the world around them, as the rules of arbitration see both. */
 import type { JobMode, SkipGate } from '../../api/pod-migration-job.ts'
+import type { LabelSelector } from '../../kube/label-selector.ts'
+import type { Pod } from '../../kube/resources.ts'
+import type { NodeFacts } from '../../slot/decide/may-run-on.ts'
 
 /** Koordinator's classes of quality of service, the most demanding first. */
 export const qosClasses = ['SYSTEM', 'LSE', 'LSR', 'LS', 'BE'] as const
@@ -20,6 +23,8 @@ export interface WaitingJob extends JobFacts {
   readonly pod: { readonly namespace: string; readonly name: string; readonly uid: string | undefined }
   readonly skipGates: ReadonlySet<SkipGate>
   readonly priority: number
+  /** Uid of a pod whose places are lent to this one: it stays as long as this one gives way to its replacement. */
+  readonly lentBy?: string | undefined
   /** For how long this process has seen the job, ms: a cache may be older than the job. */
   readonly seenForMs: number
 }
@@ -38,6 +43,15 @@ export interface RunningJob extends JobFacts {
   readonly place: Place
   /** Keys of the disruption budgets from which the removal of the pod has still to be taken. */
   readonly disruptionBudgets: readonly string[]
+}
+
+/** Thousandths by the name of the resource. */
+export type Amounts = Readonly<Record<string, number>>
+
+export interface NodeRoom extends NodeFacts {
+  readonly allocatable: Amounts
+  /** It is ready, and not cordoned. */
+  readonly isSchedulable: boolean
 }
 
 export interface PodFacts {
@@ -70,6 +84,20 @@ export interface PodFacts {
   readonly isSystemCritical: boolean
   /** Keys of the PodDisruptionBudgets that select it. */
   readonly disruptionBudgets: readonly string[]
+  /** The node for which it is nominated while it has none. */
+  readonly nominated: string | undefined
+  /** The scheduler removes it for a pod of a higher priority. */
+  readonly isPreempted: boolean
+  /** Its share of a node; nothing if it has ended. */
+  readonly requests: Amounts
+  /** Its class of priority lets the scheduler remove others for it. */
+  readonly preempts: boolean
+  /** Selectors of pods in its namespace: it may not run on their nodes. */
+  readonly apart: readonly LabelSelector[]
+  /** More than requests, labels, names, taints and pods on the same node decide where it may run. */
+  readonly isUnjudged: boolean
+  /** The fields of its spec that say where it may run. */
+  readonly placement: Pick<NonNullable<Pod['spec']>, 'nodeSelector' | 'affinity' | 'tolerations'>
 }
 
 export interface WorkloadFacts {
@@ -99,6 +127,8 @@ export interface World {
   readonly pods: ReadonlyMap<string, PodFacts>
   readonly workloads: ReadonlyMap<string, WorkloadFacts>
   readonly disruptionBudgets: ReadonlyMap<string, DisruptionBudget>
+  /** By name. */
+  readonly nodes: ReadonlyMap<string, NodeRoom>
   readonly history: History
 }
 

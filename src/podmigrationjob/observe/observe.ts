@@ -11,8 +11,10 @@ import { migrationNameOf } from '../decide/live.ts'
 import type { ReservationView } from '../decide/reservation.ts'
 import type { EvictionRequest, JobView, LiveFacts } from '../decide/view.ts'
 import type { History, World } from '../decide/world.ts'
+import { nodeRoomOf, type RoomOf } from './claims.ts'
 import type { KnownJob, KnownReservation } from './known.ts'
 import { disruptionBudgetsIn, podFacts, workloadFacts } from './pod-facts.ts'
+import { relationsOf } from './preemptions.ts'
 import { reservationFactsOf, reservationViewOf, usersOf } from './reservations.ts'
 import type { WorldStores } from './world-caches.ts'
 
@@ -23,6 +25,7 @@ export interface ObserveDeps {
   readonly since: Pick<Since, 'pass'>
   readonly clock: Pick<Clock, 'monotonic'>
   readonly requests: { of(uid: string): EvictionRequest }
+  readonly roomOf: RoomOf
 }
 
 export interface Observed {
@@ -39,20 +42,24 @@ export function observe(
   deps: ObserveDeps,
 ): Observed {
   const stores = { ...deps.world, sets: deps.sets }
-  const pods = podFacts(stores)
+  const since = deps.since.pass()
+  const heldForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
+  const reserved = reservations.map(known => reservationViewOf(known, deps.world.pods, heldForMs))
+  // A tenant's pod with such a gate costs nothing.
+  const isGated = reserved.some(({ pod }) => pod !== undefined && pod !== 'foreign' && pod.isGated)
+  const pods = podFacts(stores, isGated ? deps.roomOf : undefined)
   const world: World = {
     pods,
     workloads: workloadFacts(pods, stores),
     disruptionBudgets: disruptionBudgetsIn(deps.world.disruptionBudgets.list()),
+    nodes: new Map(deps.world.nodes.list().map(node => [node.metadata.name, nodeRoomOf(node)])),
     history: historyOf(jobs),
   }
-  const since = deps.since.pass()
-  const heldForMs = (key: string) => deps.clock.monotonic() - (since(key, true) ?? deps.clock.monotonic())
-  const reserved = reservations.map(known => reservationViewOf(known, deps.world.pods, heldForMs))
   const present = jobs.filter(({ job }) => job.metadata.deletionTimestamp === undefined)
   const parsed = present.map(known => ({ known, parsed: parsedJob(known, defaults) }))
   const among = { reservations: new Map(reserved.map(view => [view.key, view])), users: usersOf(parsed) }
-  const views = parsed.map(each => viewOf(each, world, { ...deps, ...among }, heldForMs))
+  const relations = relationsOf(parsed, among.reservations)
+  const views = parsed.map(each => viewOf(each, world, { ...deps, ...among, relations }, heldForMs))
   return { views, reservations: reserved, world }
 }
 
@@ -63,7 +70,8 @@ const parsedJob = ({ resource, job }: KnownJob, defaults: Parameters<typeof pars
 function viewOf(
   { known, parsed }: { readonly known: KnownJob; readonly parsed: JobView['parsed'] },
   world: World,
-  deps: Pick<ObserveDeps, 'migrations' | 'requests'> & Parameters<typeof reservationFactsOf>[1],
+  deps: Pick<ObserveDeps, 'migrations' | 'requests'> &
+    Parameters<typeof reservationFactsOf>[1] & { readonly relations: ReturnType<typeof relationsOf> },
   heldForMs: (key: string) => number,
 ): JobView {
   const { resource, job } = known
@@ -88,6 +96,7 @@ function viewOf(
     eviction: deps.requests.of(uid),
     live: liveFacts(migration, uid, () => heldForMs(`${uid}/absent`)),
     reservation: reservationFactsOf({ known, parsed }, deps, () => heldForMs(`${uid}/unreserved`)),
+    ...deps.relations(job.metadata),
   }
 }
 

@@ -6,6 +6,7 @@ import { kindLabelOf } from '../../api/pod-kind.ts'
 import {
   evictionCostAnnotation,
   koordinatorQosLabel,
+  roomGate,
   softEvictionAnnotation,
 } from '../../api/pod-migration-job.ts'
 import { isSelected } from '../../kube/label-selector.ts'
@@ -22,6 +23,7 @@ import {
   qosClasses,
   type WorkloadFacts,
 } from '../decide/world.ts'
+import { nothing, type RoomOf } from './claims.ts'
 
 /** The kubelet puts this on the API server's image of a pod that it runs from a file. */
 export const mirrorAnnotation = 'kubernetes.io/config.mirror'
@@ -49,6 +51,13 @@ function qosOf({ metadata, status }: Pod): QosClass {
 
 /** Characters. Those of jobs are shorter. */
 export const longestSoftEviction = 4_096
+
+/** The scheduler writes this condition before it deletes the pod for another one. */
+const isPreempted = ({ status }: Pod): boolean =>
+  status?.conditions?.some(
+    ({ type, status: is, reason }) =>
+      type === 'DisruptionTarget' && is === 'True' && reason === 'PreemptionByScheduler',
+  ) === true
 
 const isOver = ({ status }: Pod): boolean => status?.phase === 'Succeeded' || status?.phase === 'Failed'
 
@@ -78,8 +87,15 @@ function ownerOf(pod: Pod, { replicaSets }: Pick<WorkloadStores, 'replicaSets'>)
   return workload(controllerOf(replicaSet) ?? controller)
 }
 
-/** Facts of all pods that have not finished successfully, by `namespace/name`. */
-export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> {
+/** True of a pod that the scheduler does not see before a node has room. */
+export const isGated = ({ spec }: Pod): boolean =>
+  spec?.schedulingGates?.some(({ name }) => name === roomGate) === true
+
+/**
+ * Facts of all pods that have not finished successfully, by `namespace/name`.
+ * @param roomOf counts what a pod takes. Absent: nothing needs it, and the cluster may have a hundred thousand pods.
+ */
+export function podFacts(stores: WorkloadStores, roomOf: RoomOf = nothing): ReadonlyMap<string, PodFacts> {
   const budgets = budgetsByNamespace(stores.disruptionBudgets.list())
   return new Map(
     stores.pods.list().map(pod => {
@@ -105,6 +121,11 @@ export function podFacts(stores: WorkloadStores): ReadonlyMap<string, PodFacts> 
         disruptionBudgets: (budgets.get(namespace) ?? [])
           .filter(({ selected }) => selected(labels))
           .map(({ key }) => key),
+        nominated: nodeName === undefined ? pod.status?.nominatedNodeName || undefined : undefined,
+        isPreempted: isPreempted(pod),
+        ...(isOver(pod) ? nothing() : roomOf(pod)),
+        preempts: pod.spec?.preemptionPolicy !== 'Never',
+        placement: pod.spec ?? {},
       }
       return [`${namespace}/${name}`, facts] as const
     }),

@@ -8,9 +8,11 @@ import { isReady } from '../../kube/ready.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { type ReservationView, reservationKeyOf } from '../decide/reservation.ts'
-import { isOwnReservation, reservationNameOf } from '../decide/reservation-first.ts'
+import { isOwnReservation } from '../decide/reservation-first.ts'
+import { reservationNameOf } from '../decide/reservation-name.ts'
 import type { ReservationFacts, ReservedPod } from '../decide/view.ts'
 import type { KnownJob, KnownReservation } from './known.ts'
+import { isGated } from './pod-facts.ts'
 
 interface KnownView extends ReservationView {
   /** Uids of its owners: of the job for which the operator has created it. */
@@ -31,20 +33,24 @@ export function reservationViewOf(
     status: reservation.status ?? {},
     pod: pod && podOf(pod, uid),
     absentForMs: pod === undefined ? heldForMs(`${uid}/no-pod`) : 0,
+    isOfJob: ownerReferences.some(job => name === reservationNameOf(job)),
     owners: ownerReferences.map(owner => owner.uid),
   }
 }
 
-function podOf({ metadata, spec, status }: Pod, reservation: string): ReservedPod | 'foreign' {
+function podOf(pod: Pod, reservation: string): ReservedPod | 'foreign' {
+  const { metadata, spec, status } = pod
   const { uid, resourceVersion, labels, deletionTimestamp, ownerReferences = [] } = metadata
   if (labels?.[reservationLabel] !== reservation) return 'foreign'
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled')
   const node = spec?.nodeName
   const isTerminating = deletionTimestamp !== undefined
+  const isBehindGate = isGated(pod)
   return {
-    ...{ uid, resourceVersion, node, isTerminating },
+    ...{ uid, resourceVersion, node, isTerminating, isGated: isBehindGate },
+    nominated: node === undefined ? status?.nominatedNodeName || undefined : undefined,
     unschedulable:
-      node === undefined && scheduled?.status === 'False'
+      node === undefined && !isBehindGate && scheduled?.status === 'False'
         ? (scheduled.message ?? 'no node takes it')
         : undefined,
     isReady: isReady({ ...(status && { status }) }) && !isTerminating,

@@ -14,6 +14,8 @@ import {
   configMaps,
   type Deployment,
   deployments,
+  type Node,
+  nodes,
   type Pod,
   type PodDisruptionBudget,
   podDisruptionBudgets,
@@ -24,6 +26,7 @@ import {
   statefulSets,
 } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
+import { claimOf, withoutBallast } from './claims.ts'
 import { longestSoftEviction, mirrorAnnotation } from './pod-facts.ts'
 
 export interface WorldStores {
@@ -33,6 +36,7 @@ export interface WorldStores {
   readonly statefulSets: Store<StatefulSet>
   readonly disruptionBudgets: Store<PodDisruptionBudget>
   readonly configMaps: Store<ConfigMap>
+  readonly nodes: Store<Node>
 }
 
 export interface WorldCaches {
@@ -66,6 +70,7 @@ export function openWorld(options: WorldCachesOptions, signal: AbortSignal): Wor
     statefulSets: set.cache(statefulSets, { transform: withoutTemplate }),
     disruptionBudgets: set.cache(podDisruptionBudgets),
     configMaps: set.cache(configMaps, { query: { namespace, fieldSelector } }),
+    nodes: set.cache(nodes, { transform: withoutBallast }),
   }
   const all: readonly Cache<KubeObject>[] = Object.values(caches)
   return {
@@ -85,27 +90,31 @@ const keptAnnotations: readonly string[] = [
   ...[evictionCostAnnotation, deletionCostAnnotation, softEvictionAnnotation, mirrorAnnotation],
 ]
 
+const keptConditions: readonly string[] = ['Ready', 'PodScheduled', 'DisruptionTarget']
+
 /** Drops what no rule reads: the cluster may have a hundred thousand pods. */
 export function withoutSpec({ metadata, spec, status }: Pod): Pod {
   const { managedFields: _, annotations = {}, ...rest } = metadata
   const kept = Object.entries(annotations).filter(
     ([name, text]) => keptAnnotations.includes(name) && text.length <= longestSoftEviction,
   )
-  const { nodeName, priority, priorityClassName, volumes = [] } = spec ?? {}
-  const { phase, qosClass, conditions = [] } = status ?? {}
+  const { nodeName, priority, priorityClassName, preemptionPolicy, volumes = [] } = spec ?? {}
+  const { phase, qosClass, nominatedNodeName, conditions = [] } = status ?? {}
   return {
     metadata: { ...rest, annotations: Object.fromEntries(kept) },
     spec: {
-      containers: [],
+      ...claimOf(spec ?? { containers: [] }),
       ...(nodeName !== undefined && { nodeName }),
       ...(priority !== undefined && { priority }),
       ...(priorityClassName !== undefined && { priorityClassName }),
+      ...(preemptionPolicy === 'Never' && { preemptionPolicy }),
       volumes: volumes.flatMap(kindOfVolume),
     },
     status: {
       ...(phase !== undefined && { phase }),
       ...(qosClass !== undefined && { qosClass }),
-      conditions: conditions.filter(({ type }) => type === 'Ready' || type === 'PodScheduled'),
+      ...(nominatedNodeName !== undefined && { nominatedNodeName }),
+      conditions: conditions.filter(({ type }) => keptConditions.includes(type)),
     },
   }
 }

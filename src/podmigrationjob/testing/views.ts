@@ -15,7 +15,7 @@ export const presentWith = (
   owner: { namespace: 'default', name: 'web-h', uid: undefined },
   pod: {
     ...{ uid: 'r', resourceVersion: '9', node: 'n2', unschedulable: undefined },
-    ...{ isReady: true, isTerminating: false, isAdopted: false },
+    ...{ isReady: true, isTerminating: false, isAdopted: false, isGated: false, nominated: undefined },
     ...over,
   },
   ...more,
@@ -34,6 +34,7 @@ export function viewWith(spec: object = {}, over: Partial<JobView> = {}): JobVie
     eviction: 'none',
     live: { type: 'absent', seenForMs: 60_000 },
     reservation: { type: 'absent', seenForMs: 60_000 },
+    ...{ preemptions: [], preemptor: undefined },
     ...over,
   }
 }

@@ -2,6 +2,7 @@
 import { type MigrationControllerArgs, parseArgs } from '../../api/migration-controller-args.ts'
 import type {
   DisruptionBudget,
+  NodeRoom,
   PodFacts,
   RunningJob,
   WaitingJob,
@@ -22,6 +23,8 @@ export const podWith = (name: string, over: Partial<PodFacts> = {}): PodFacts =>
   ...{ qos: 'LS', priority: 0, evictionCost: 0, deletionCost: undefined, softEvictionBy: undefined },
   owner: { type: 'workload', key: 'StatefulSet/default/web', kind: 'StatefulSet' },
   ...{ hasLocalStorage: false, hasClaim: false, isSystemCritical: false, disruptionBudgets: [] },
+  ...{ nominated: undefined, isPreempted: false, requests: {}, placement: {} },
+  ...{ preempts: true, apart: [], isUnjudged: false },
   ...over,
 })
 
@@ -47,11 +50,13 @@ export function worldOf(
     desired = {},
     rolling = [],
     budgets = [],
+    nodes = [],
     history = {},
   }: {
     readonly desired?: Readonly<Record<string, number>>
     readonly rolling?: readonly string[]
     readonly budgets?: readonly DisruptionBudget[]
+    readonly nodes?: readonly NodeRoom[]
     readonly history?: Partial<World['history']>
   } = {},
 ): World {
@@ -74,6 +79,7 @@ export function worldOf(
     pods: new Map(pods.map(pod => [`${pod.namespace}/${pod.name}`, pod])),
     workloads,
     disruptionBudgets: new Map(budgets.map(budget => [budget.name, budget])),
+    nodes: new Map(nodes.map(node => [node.name, node])),
     history: { failures: new Map(), descheduled: new Map(), ...history },
   }
 }

@@ -109,7 +109,7 @@ export type SlotAction =
       readonly ends?: NumberedSlotLease
       /** The set no longer has a place for the slot, or has one again; or it is suspended, or resumes. */
       readonly retention?: {
-        readonly type: 'begins' | 'ends' | 'suspends' | 'resumes'
+        readonly type: 'begins' | 'ends' | 'suspends' | 'resumes' | 'clones'
         readonly note: string
       }
     }

@@ -1,6 +1,6 @@
 import type { Grant } from '../../api/grant.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../../api/numbered-slot.ts'
-import { type Signer, type SlotLease, tookOver } from '../../api/slot-lease.ts'
+import type { Signer } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { Random } from '../../kube/random.ts'
 import type { SlotActionOf } from './actions.ts'
@@ -14,6 +14,7 @@ import { endOf, isKeptOf, keptNow } from './knowledge.ts'
 import { misfit } from './machine-fit.ts'
 import type { MemoryView, NodeView, SlotMemory } from './memory-view.ts'
 import type { Owner } from './owner.ts'
+import { pastOf } from './past.ts'
 import { signersAfter, signersNow } from './signers.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
@@ -127,7 +128,7 @@ export function assignments(
       givenUpFor: goesOn && players.isGivenUp(present) ? present.lease.givenUpFor : undefined,
       ...(isRefused && { unsaved: true }),
       ...(handovers !== undefined && { handovers }),
-      ...handedOverIn(goesOn ? present : undefined),
+      ...pastOf(goesOn ? present : undefined, isRefused, cover?.holders),
       ...{ ...(seal !== undefined && { seal }), ...(signers !== undefined && { signers }) },
       ...{ ...(fence && { fence }), ...(grant && { grant }) },
     }
@@ -275,11 +276,5 @@ function grantOf(
   )
 }
 
-const draw = (random: Random, bytes: number): string => Buffer.from(random.bytes(bytes)).toString('hex')
-
-/** @param present the slot, if its incarnation stays */
-function handedOverIn(present: SlotMemory | undefined): Pick<SlotLease, 'handedOverBy'> {
-  if (present === undefined) return { handedOverBy: tookOver }
-  const { handedOverBy } = present.lease
-  return handedOverBy === undefined ? {} : { handedOverBy }
-}
+export const draw = (random: Random, bytes: number): string =>
+  Buffer.from(random.bytes(bytes)).toString('hex')

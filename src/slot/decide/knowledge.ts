@@ -4,6 +4,7 @@
  * that could have memory of the slot has reported, and still reports, that it has none. A silent agent, or an agent
  * that has only just started, means none of these: the operator waits.
  */
+import { isCloning } from '../../api/clone-of.ts'
 import type { NodeReportStatus, SlotReport } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { isSameSlot, type SlotKey } from '../../api/slot-key.ts'
@@ -61,6 +62,9 @@ export function unaskedOf(
   { isVacant, isDeath, isLong }: Vacancy,
 ): readonly Unasked[] {
   const { node: source } = lease
+  // No report can say yet that there is none: the node may not have read the Lease.
+  if (isCloning(lease) && answers.every(({ report }) => report === undefined || !isKept(report)))
+    return [{ node: lease.cloneOf.node, why: 'copies the memory of another slot' }]
   // The primary has saved what another node has of its epoch, although its own node may have had no chance to report it.
   const isSaved = isDeath || isSavedElsewhere(lease, answers)
   const keepers = [...mayKeep(lease), ...(isSaved && source !== undefined ? [source] : [])]

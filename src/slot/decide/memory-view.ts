@@ -1,8 +1,10 @@
+import type { CloneOf } from '../../api/clone-of.ts'
 import type { Voter } from '../../api/fence.ts'
 import type { GrantHeir, GrantWord } from '../../api/grant.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
 import type { Machine } from './machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -24,6 +26,8 @@ export interface StageView {
   readonly errandOver?: boolean
   /** The app has ended and its memory is gone. An app that the kubelet starts in its place is another one. */
   readonly died: boolean
+  /** Its agent has ended that app, or has not seen how it ended. */
+  readonly ended?: true
   /** How often the kubelet has restarted those of its containers whose memory is saved. */
   readonly restarts: number
   /** The ids of its running containers, in the form of `containerIdsOf`. */
@@ -127,6 +131,11 @@ export interface SlotMemory {
    * reported since that they have ended.
    */
   readonly fetching?: readonly string[]
+  /**
+   * Monotonic ms since which this process has seen that the first memory of a clone does not come: the node that is to copy it says
+   * why it has none to use; or once a pod was called, all nodes that may have it are silent.
+   */
+  readonly uncopiedSince?: number | undefined
   /** Absent: its Lease has no voters. */
   readonly votes?: Votes | undefined
   readonly grants?: GrantState
@@ -211,6 +220,8 @@ export interface NodeView {
   readonly closed?: boolean
   /** Fingerprint of the key with which its agent signs; undefined if it does not sign, or is not known. */
   readonly signer?: string | undefined
+  /** Its agent can copy memory of one slot for another. */
+  readonly clones?: boolean
   /** The machine as far as memory depends on it; undefined if not reported yet. */
   readonly machine?: Machine | undefined
   readonly vote?: NodeVote | undefined
@@ -236,7 +247,27 @@ export interface Word {
   readonly message: string
 }
 
+/** The slot that has the memory with which new slots begin. */
+type SourceSlot = Pick<SlotKey, 'name' | 'incarnation'>
+
+/** Why there is no memory with which new slots could begin. */
+export type NoSource = Word & { readonly slot?: SourceSlot }
+
+/** Memory with which new slots begin. */
+export interface CloneSource {
+  readonly slot: SourceSlot
+  readonly pod: string
+  readonly podUid: string
+  readonly restoreHash: string | undefined
+  /** At least one: each on a node that can copy it, best first. */
+  readonly copies: readonly CloneOf[]
+}
+
 export interface MemoryView {
+  /** Only for a set with `cloneFrom`, while a slot of it may need that. */
+  readonly cloneSource?: CloneSource | NoSource | undefined
+  /** Monotonic ms since which this process has seen that slots are to begin with other memory, and none has begun; undefined: none is to. */
+  readonly cloningSince?: number | undefined
   /** By slot; a slot without Lease has no memory. */
   readonly slots: ReadonlyMap<number, SlotMemory>
   readonly copies: number

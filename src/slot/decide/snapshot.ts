@@ -59,6 +59,8 @@ export type LossReason =
   | 'PodDeleted'
   | 'PodFinished'
   | 'Died'
+  /** Its app has ended, and not by itself as far as is known: its agent ended it, or its node was restarted. */
+  | 'Ended'
   /** Its node is silent, and its voters have made sure that it does not serve. */
   | 'NodeLost'
   | 'Unready'

@@ -18,6 +18,7 @@ export function nodeView(report: NodeReport, reports: Reports): NodeView {
       : failing && `${failing.name}: ${failing.message}${failing.cure ? `; ${failing.cure}` : ''}`,
     machine: report.status,
     signer: report.status?.signs === true ? report.status.fingerprint : undefined,
+    clones: report.status?.clones === true,
     vote: voteIn(report),
     diskTrouble: report.status?.disk?.reason,
   }

@@ -1,3 +1,5 @@
+import { isCloning, isUnserved } from '../../api/clone-of.ts'
+import { diskUnreadReason, policyUnknownReason, unprovenReason } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { servingRecordOf } from '../../api/serving-record.ts'
@@ -75,6 +77,11 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   const copies = copiesOf(lease, here, isAsked, deps)
   const { answers, isSaved } = answersOf(lease, here, { vacantAt, incarnation }, pass)
   const atSource = answers.find(({ node }) => node === lease.node)
+  const unasked = unaskedOf(lease, answers, {
+    isVacant: isAsked,
+    isDeath: stage?.died === true,
+    isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
+  })
   return {
     lease,
     uid,
@@ -102,13 +109,33 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     votes: votesOf(lease, pass.told, deps, since),
     grants: grantsOf(lease, pass.told, { ...pass, reports: deps.reports }),
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
-    unasked: unaskedOf(lease, answers, {
-      isVacant: isAsked,
-      isDeath: stage?.died === true,
-      isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
-    }),
+    unasked,
+    uncopiedSince: uncopiedSince(lease, incarnation, { source, places: [...copies, ...unasked] }, pass),
   }
 }
+
+/** @param incarnation of the slot, for the key of `since`. @param places all nodes that have, or may have, its memory. */
+function uncopiedSince(
+  lease: NumberedSlotLease,
+  incarnation: string,
+  {
+    source,
+    places,
+  }: { readonly source: Told | undefined; readonly places: readonly { readonly node: string }[] },
+  { deps, since }: SlotPass,
+): number | undefined {
+  const isMissing = isCloning(lease)
+    ? source !== undefined && isRefusal(source.slot)
+    : isUnserved(lease) && places.length > 0 && places.every(({ node }) => !isFresh(node, deps))
+  return since(`uncopied/${incarnation}/${lease.epoch}`, isMissing)
+}
+
+/** Reasons that end by themselves while the node is well. */
+const passingReasons: readonly string[] = [policyUnknownReason, diskUnreadReason, unprovenReason]
+
+/** True if the agent says why it has no memory of the slot that could be used. */
+const isRefusal = ({ usable, reason }: Told['slot']): boolean =>
+  usable === undefined && reason !== undefined && !passingReasons.includes(reason)
 
 /**
  * Returns the report of the dead primary's node as it is going to be, by the record of the death: the agent writes that some

@@ -28,6 +28,7 @@ export const restoreFailed = 'RestoreFailed'
 /** Returns what the conditions of a pod say. Agents write them, so no part of them is taken for granted. */
 export function stageOf(pod: Pod): StageView {
   const { serving: isSaid, death, resuming } = servingOf(pod)
+  const record = servingRecordOf(pod)
   const replaced = isSaid && isUnderstudy(pod) ? replacedIn(pod) : 'No'
   const serving = isSaid && replaced === 'No'
   // A restart of any other container costs no memory that is kept.
@@ -44,6 +45,7 @@ export function stageOf(pod: Pod): StageView {
     }),
     ...(pod.metadata.annotations?.[confinedAnnotation] && { confined: true }),
     died: death !== undefined,
+    ...(death !== undefined && record.byItself === false && { ended: true }),
     restarts: containers.reduce((sum, { restartCount }) => sum + restartCount, 0),
     containers: containerIdsOf(pod),
     replaced,
@@ -58,7 +60,7 @@ export function stageOf(pod: Pod): StageView {
     ip: pod.status?.podIP,
     handoverRequested: Boolean(pod.metadata.annotations?.[annotations.handoverRequested]),
     restoreHash: pod.metadata.labels?.[labels.restoreHash],
-    memory: servingRecordOf(pod).memory,
+    memory: record.memory,
   }
 }
 

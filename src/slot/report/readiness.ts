@@ -1,5 +1,6 @@
 /** The condition CheckpointReady of a set that keeps memory. */
 
+import { isCloning } from '../../api/clone-of.ts'
 import { reasons } from '../../api/reasons.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import { isGone, usableOf } from '../decide/knowledge.ts'
@@ -80,10 +81,15 @@ function waitingSlot({ slots, giveUpAfterMs }: MemoryView): Word | undefined {
     each => each.vacantSince !== undefined && !isGone(each) && usableOf(each).length === 0,
   )
   if (slot === undefined) return undefined
+  if (isCloning(slot.lease)) {
+    const message = `slot ${slot.lease.slot} has no memory yet: the condition Cloned says how far its copy of the memory of ${slot.lease.holder.name} is`
+    return { reason: reasons.cloning, message }
+  }
+  const how = slot.lease.cloneOf === undefined ? 'empty' : 'with the memory of its source again'
   const after =
     giveUpAfterMs === undefined
-      ? 'it starts empty only if checkpoint.giveUpAfterSeconds is set'
-      : `it starts empty after ${giveUpAfterMs / 1000} s`
+      ? `it starts ${how} only if checkpoint.giveUpAfterSeconds is set`
+      : `it starts ${how} after ${giveUpAfterMs / 1000} s`
   const where = [
     ...slot.copies.map(
       ({ node, stale, report }) =>

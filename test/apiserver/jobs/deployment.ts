@@ -2,8 +2,16 @@ import { randomBytes } from 'node:crypto'
 import { deployments, replicaSets } from '../../../src/kube/resources.ts'
 import type { JobsWorld } from './world.ts'
 
-/** Makes a Deployment with its ReplicaSet and pods, as their controllers would make them. */
-export async function deploymentIn(world: JobsWorld, replicas: number, more: object = {}) {
+/**
+ * Makes a Deployment with its ReplicaSet and pods, as their controllers would make them.
+ * @param more spec of all its pods. @param own spec of the pods that are made here.
+ */
+export async function deploymentIn(
+  world: Pick<JobsWorld, 'api' | 'namespace' | 'makePod'>,
+  replicas: number,
+  more: object = {},
+  own: object = {},
+) {
   const { api, namespace } = world
   const name = `d${randomBytes(4).toString('hex')}`
   const labels = { app: name, 'pod-template-hash': 'h' }
@@ -41,7 +49,7 @@ export async function deploymentIn(world: JobsWorld, replicas: number, more: obj
   ]
   const made = await Promise.all(
     Array.from({ length: replicas }, (_, index) =>
-      world.makePod({ name: `${name}-h-${index}`, labels, ownerReferences }, more),
+      world.makePod({ name: `${name}-h-${index}`, labels, ownerReferences }, { ...more, ...own }),
     ),
   )
   return { name, set, pods: made }

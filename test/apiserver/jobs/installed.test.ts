@@ -16,7 +16,8 @@ import { eventually } from '../../support/eventually.ts'
 import { project } from '../../unit/deploy/manifests.ts'
 import { type FakeKubelet, startFakeKubelet } from '../lib/fake-kubelet.ts'
 import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
-import { crds } from './world.ts'
+import { createCrowd } from './crowd.ts'
+import { crds, objectsIn } from './world.ts'
 
 let cluster: ControlPlane
 let scratch = ''
@@ -39,7 +40,7 @@ beforeAll(async () => {
   const overlay = join(scratch, 'overlay')
   await mkdir(overlay)
   const deploy = relative(overlay, join(project, 'deploy'))
-  const components = ['pod-migration-jobs', 'job-reservations', 'job-deletions'].map(
+  const components = ['pod-migration-jobs', 'job-reservations', 'job-preemptions', 'job-deletions'].map(
     each => `${deploy}/${each}`,
   )
   const content = `resources: [${deploy}/base]\ncomponents: [${components.join(', ')}]\n`
@@ -109,6 +110,10 @@ it('invalid values are refused, with what to change', async () => {
   await refused('{mode: EvictionDirectly, podRef: {namespace: shop, name: a}}').toThrow(/EvictDirectly/)
   await refused('{podRef: {name: a}}').toThrow(/namespace/)
   await refused('{podRef: {namespace: shop, name: a}, ttl: soon}').toThrow(/ttl/)
+  await refused('{podRef: {namespace: shop, name: a}, ttl: 48h}').toThrow(/ttl is from 1s to 24h/)
+  await refused(
+    '{mode: Live, podRef: {namespace: shop, name: a}, reservationOptions: {preemptionOptions: {}}}',
+  ).toThrow(/preemptionOptions are for the mode ReservationFirst/)
   await refused('{podRef: {namespace: shop, name: a}, skipGates: [LocalStorage]}').toThrow(/skipReason/)
 })
 
@@ -220,6 +225,99 @@ it('the token takes no pod of a Reservation away from its ReplicaSet, and delete
     thief.delete(pods, { namespace: 'shop', name: 'seven' }, { ...options, dryRun: true })
   await expect(deletes({})).rejects.toThrow(/does not delete a pod that a ReplicaSet has/)
   await deletes({ uid: (await api.get(pods, { namespace: 'shop', name: 'seven' })).metadata.uid })
+})
+
+it('PJ26: of the status of a pod the token writes only the node of a Reservation, and of its spec it removes only its own gate', async () => {
+  const labels = { 'backup.example.com/reservation': '00000000-0000-0000-0000-000000000000' }
+  const spec = {
+    containers: [{ name: 'app', image: 'app' }],
+    schedulingGates: [{ name: 'backup.example.com/room' }, { name: 'other/gate' }],
+  }
+  const nominates = (name: string, status: object, metadata: object = {}) =>
+    thief.patch(
+      ...([pods, { namespace: 'shop', name }, { type: 'merge', body: { metadata, status } }] as const),
+      { subresource: 'status', dryRun: true },
+    )
+  await api.create(pods, { metadata: { name: 'eight', labels }, spec }, { namespace: 'shop' })
+  await nominates('eight', { nominatedNodeName: 'n1' })
+  await expect(nominates('eight', { phase: 'Running' })).rejects.toThrow(/writes only nominatedNodeName/)
+  const ready = { conditions: [{ type: 'Ready', status: 'True' }] }
+  await expect(nominates('eight', ready)).rejects.toThrow(/writes only nominatedNodeName/)
+  await expect(nominates('eight', { podIP: '10.0.0.1' })).rejects.toThrow(/writes only nominatedNodeName/)
+  await expect(nominates('eight', {}, { labels: { app: 'a' } })).rejects.toThrow(
+    /writes only nominatedNodeName/,
+  )
+  const plain = { metadata: { name: 'nine' }, spec }
+  await api.create(pods, plain, { namespace: 'shop' })
+  await expect(nominates('nine', { nominatedNodeName: 'n1' })).rejects.toThrow(
+    /only for a pod of a Reservation/,
+  )
+  const opens = (name: string, more: object) =>
+    thief.patch(...([pods, { namespace: 'shop', name }, { type: 'merge', body: { spec: more } }] as const), {
+      dryRun: true,
+    })
+  const left = { schedulingGates: [{ name: 'other/gate' }] }
+  await opens('eight', left)
+  const refused = /only its own scheduling gate/
+  await expect(opens('eight', { schedulingGates: null })).rejects.toThrow(refused)
+  await expect(opens('eight', { ...left, nodeSelector: { zone: 'b' } })).rejects.toThrow(refused)
+  await expect(opens('eight', { containers: [{ name: 'app', image: 'other' }] })).rejects.toThrow(refused)
+  await expect(opens('nine', left)).rejects.toThrow(/only pods of BackupPodSets/)
+})
+
+it('PJ26: the rights of the components are enough for a pod that gives way to a replacement', async () => {
+  const { makePod: make } = objectsIn(api, 'shop')
+  await using crowd = await createCrowd({ api, namespace: 'shop', makePod: make })
+  const [source] = crowd.urgent.pods
+  const body = {
+    ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
+    metadata: { name: 'preempts' },
+    spec: {
+      ...{ mode: 'ReservationFirst', reservationOptions: { preemptionOptions: {} } },
+      podRef: { namespace: 'shop', name: source?.metadata.name ?? '' },
+    },
+  }
+  const { uid } = (await api.create(podMigrationJobs, body)).metadata
+  const statusOf = async (name: string) => (await api.get(podMigrationJobs, { name })).status
+  const victim = await eventually(async () => {
+    const [first] = (await statusOf('preempts'))?.preemptedPodsRef ?? []
+    if (first === undefined) throw new Error('no pod gives way yet')
+    return first
+  })
+  await eventually(async () =>
+    expect((await statusOf(`preempt-${uid}-${victim.uid}`))?.reason).toBe('Evicting'),
+  )
+  await api.delete(pods, { namespace: 'shop', name: victim.name }, { gracePeriodSeconds: 0 })
+  await eventually(async () =>
+    expect(await statusOf('preempts')).toMatchObject({ reason: 'Evicting', nodeName: crowd.full }),
+  )
+})
+
+it('PJ26: the token creates only jobs that keep all rules, for pods that give way to another job', async () => {
+  const uid = '00000000-0000-0000-0000-00000000000a'
+  const apiVersion = 'backup.example.com/v1alpha1'
+  const owner = { apiVersion, kind: 'PodMigrationJob', name: 'a', uid, controller: true }
+  const podRef = { namespace: 'shop', name: 'ten', uid: 'p' }
+  const create = (spec: object, metadata: object = {}) =>
+    thief.create(
+      podMigrationJobs,
+      {
+        ...{ apiVersion, kind: 'PodMigrationJob' },
+        metadata: { name: `preempt-${uid}-p`, ownerReferences: [owner], ...metadata },
+        spec: { mode: 'ReservationFirst', podRef, ...spec },
+      },
+      { dryRun: true },
+    )
+  await create({ deleteOptions: { gracePeriodSeconds: 7 } })
+  const foreign = /only jobs for pods that give way/
+  await expect(create({}, { ownerReferences: [] })).rejects.toThrow(foreign)
+  await expect(create({}, { name: 'mine' })).rejects.toThrow(foreign)
+  await expect(create({ podRef: { ...podRef, uid: 'q' } })).rejects.toThrow(foreign)
+  const gentle = /neither reservationOptions nor skipGates/
+  await expect(create({ mode: 'EvictDirectly' })).rejects.toThrow(gentle)
+  await expect(create({ reservationOptions: { preemptionOptions: {} } })).rejects.toThrow(gentle)
+  await expect(create({ skipGates: ['BarePod'], skipReason: 'a' })).rejects.toThrow(gentle)
+  await expect(create({ podRef: { ...podRef, namespace: 'kube-system' } })).rejects.toThrow(/kube-\*/)
 })
 
 it('PJ10: of a job the token writes only the reference to its own Reservation, and it creates no other Reservation', async () => {

@@ -80,7 +80,7 @@ export async function createJobsWorld() {
   }
 }
 
-function objectsIn(api: Api, namespace: string) {
+export function objectsIn(api: Api, namespace: string) {
   let count = 0
   const next = (prefix: string) => {
     count += 1

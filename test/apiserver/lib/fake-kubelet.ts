@@ -155,9 +155,12 @@ export function startFakeKubelet(
       return
     }
     if (pod.spec?.nodeName === undefined) {
+      // As for the scheduler, a pod with a gate is not there yet, and a nominated pod goes to its node.
+      if ((pod.spec?.schedulingGates ?? []).length > 0) return
       const path = `/api/v1/namespaces/${namespace}/pods/${name}/binding`
       const others = store.list().filter(other => other.metadata.uid !== uid)
-      const target = { apiVersion: 'v1', kind: 'Node', name: pinnedTo(pod) ?? place(pod, others) }
+      const chosen = pod.status?.nominatedNodeName ?? pinnedTo(pod) ?? place(pod, others)
+      const target = { apiVersion: 'v1', kind: 'Node', name: chosen }
       await api.request('POST', path, {
         body: { apiVersion: 'v1', kind: 'Binding', metadata: { name }, target },
       })

@@ -39,6 +39,11 @@ export const rejectedHttpSources: readonly [string, object, RegExp][] = [
     pulling({}, { suspend: true }),
     /set suspend to false, or scale replicas to 0/,
   ],
+  [
+    'a state over HTTP that is to begin with the memory of another pod',
+    pulling({}, { cloneFrom: { pod: 'web-x' } }),
+    /add spec\.checkpoint with source criu .*or remove cloneFrom/,
+  ],
   ['port 0', pulling({ port: 0 }), /http\.port.*greater than or equal to 1/],
   ['a path that is none', pulling({ path: 'state' }), /http\.path.*should match/],
   ['a path with another header in it', pulling({ path: '/a\r\nX: b' }), /http\.path.*should match/],

@@ -403,6 +403,18 @@ export const rejected: readonly [string, object, RegExp][] = [
     /spec\.checkpoint\.containers.*at least 1 items/,
   ],
   [
+    'a clone that is not saved itself',
+    set({ spec: { cloneFrom: { pod: 'web-x' } } }),
+    /add spec\.checkpoint with source criu .*or remove cloneFrom/,
+  ],
+  ['a clone of no pod', kept({}, { cloneFrom: {} }), /spec\.cloneFrom\.pod.*Required value/],
+  ['a clone of a pod without name', kept({}, { cloneFrom: { pod: '' } }), /cloneFrom\.pod.*at least 1 chars/],
+  [
+    'a clone whose hot backups are to be warm',
+    kept({}, { cloneFrom: { pod: 'web-x' }, hotBackup: { mode: 'Warm' } }),
+    /add spec\.checkpoint with source criu .*or remove cloneFrom/,
+  ],
+  [
     'checkpoints ten times a second',
     kept({}, { checkpoint: { interval: '100ms' } }),
     /spec\.checkpoint\.interval: .*set checkpoint\.interval to a duration from 200ms to 1h/,

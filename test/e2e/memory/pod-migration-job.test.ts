@@ -2,15 +2,16 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { type PodMigrationJobSpec, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
-import { deployments, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
+import { deployments, nodes, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
 import { addressOf, counter, holderOf, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { manifest, project } from '../../unit/deploy/manifests.ts'
+import { giveBerths, nodeAffinity, oneBerth } from '../lib/berths.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { coveredCounter } from '../lib/covered-counter.ts'
-import { counterTemplate, createWorld, system, type World } from '../lib/world.ts'
+import { counterTemplate, counterWith, createWorld, isReady, system, type World } from '../lib/world.ts'
 
-const files = ['pod-migration-jobs', 'job-reservations'].flatMap(component =>
+const files = ['pod-migration-jobs', 'job-reservations', 'job-preemptions'].flatMap(component =>
   ['rbac', 'admission'].map(name => `${project}/deploy/${component}/${name}.yaml`),
 )
 const policy = ['patch', 'validatingadmissionpolicy/understudy-operator-pods', '--type=json', '-p']
@@ -126,6 +127,83 @@ describe.skipIf(needsNodes())('PodMigrationJobs', () => {
         expect.objectContaining({ kind: 'ReplicaSet', controller: true }),
       ])
     })
+  })
+
+  it('PJ26 PJ31: a pod gives way only to a replacement of its own, with the grace period of the job, and no pod that waits takes its room', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    const [full, spare, third] = (await api.list(nodes, {})).items.map(({ metadata }) => metadata.name)
+    if (full === undefined || spare === undefined || third === undefined)
+      throw new Error('three nodes are needed')
+    const deploy = async (name: string, pod: object, container: object = {}) => {
+      const labels = { app: name }
+      const template = { ...counterWith({ resources: oneBerth, ...container }, pod), metadata: { labels } }
+      const body = { replicas: 1, selector: { matchLabels: labels }, template }
+      await api.create(
+        deployments,
+        { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name }, spec: body },
+        { namespace },
+      )
+      return eventually(async () => {
+        const [found] = (await api.list(pods, { namespace, labelSelector: `app=${name}` })).items
+        if (found === undefined || !isReady(found)) throw new Error(`no ready pod of ${name}`)
+        return found
+      })
+    }
+    const urgency = `urgent-${namespace}`
+    await kubectl('create', 'priorityclass', urgency, '--value=1000')
+    try {
+      await giveBerths(api, full, 1)
+      // Its end takes longer than the grace period of the job.
+      const lifecycle = { preStop: { sleep: { seconds: 25 } } }
+      const slow = { ...nodeAffinity('NotIn', third), terminationGracePeriodSeconds: 60 }
+      const victim = await deploy('batch', slow, { lifecycle })
+      expect(victim.spec?.nodeName).toBe(full)
+      await Promise.all([spare, third].map(name => giveBerths(api, name, 1)))
+      const source = await deploy('urgent', {
+        ...nodeAffinity('In', full, third),
+        priorityClassName: urgency,
+      })
+      expect(source.spec?.nodeName).toBe(third)
+      const contender = { ...counterWith({ resources: oneBerth }).spec, ...nodeAffinity('In', full) }
+      await api.create(pods, { metadata: { name: 'contender' }, spec: contender }, { namespace })
+      await create(
+        world,
+        'preempt',
+        {
+          ...{ mode: 'ReservationFirst', reservationOptions: { preemptionOptions: {} } },
+          deleteOptions: { gracePeriodSeconds: 7 },
+        },
+        source.metadata.name,
+      )
+      let least = 1
+      const graces = new Set<number | undefined>()
+      const job = await eventually(async () => {
+        const batch = (await api.list(pods, { namespace, labelSelector: 'app=batch' })).items
+        least = Math.min(
+          least,
+          batch.filter(pod => pod.metadata.deletionTimestamp === undefined && isReady(pod)).length,
+        )
+        const going = batch.find(({ metadata }) => metadata.uid === victim.metadata.uid)?.metadata
+        if (going?.deletionTimestamp !== undefined) graces.add(going.deletionGracePeriodSeconds)
+        const now = await api.get(podMigrationJobs, { name: `${namespace}-preempt` })
+        expect(now.status?.phase, JSON.stringify(now.status)).toBe('Succeed')
+        return now
+      }, 240_000)
+      // At any time a pod of the other workload was ready that nothing had asked to go.
+      expect(least).toBe(1)
+      expect([...graces]).toContain(7)
+      expect(job.status).toMatchObject({
+        ...{ nodeName: full, preemptionNodeName: full },
+        preemptedPodsRef: [{ name: victim.metadata.name, uid: victim.metadata.uid }],
+        preemptedPodsReservation: [{ phase: 'Succeeded', nodeName: spare }],
+      })
+      const waits = await api.get(pods, { namespace, name: 'contender' })
+      expect(waits.spec?.nodeName).toBeUndefined()
+    } finally {
+      await Promise.all([full, spare, third].map(name => giveBerths(api, name, null)))
+      await kubectl('delete', 'priorityclass', urgency)
+    }
   })
 
   it('PJ06 PJ17 PJ20: all pods of a Deployment leave one after another, as its disruption budget allows', async () => {

@@ -55,7 +55,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
   const nowNs = () => BigInt(Math.round(clock.monotonic() * 1e6))
   const report = createReportWriter({ api, node: machine.name, clock, nowNs, log })
   const { address, fingerprint } = machine
-  const about = { version: '1', address, fingerprint }
+  const about = { version: '1', address, fingerprint, clones: true }
   const status = createNodeStatus(about, { kernel: '6', criu: '4', architecture: 'x86_64' }, report)
   const { stores, reflectors } = openCaches(options, clock)
   status.publish()
@@ -64,7 +64,7 @@ export async function runModelAgent(options: AgentOptions): Promise<void> {
 
   // Time to install programs, connect to the sentinel, and read the copies on this node.
   await clock.sleep(random.next() * startMs, signal)
-  const store = createMemoryStore(volatile.shelf, clock, options.nextName)
+  const store = createMemoryStore(volatile.shelf, clock, options.nextName, machine.images)
   const sentinel = sentinelOf(options, clock)
   const leaseOf = ({ namespace, name }: SlotKey) => {
     const lease = stores.leases.get(`${namespace}/${name}`)

@@ -6,6 +6,7 @@ import { type Manifest, newestFirst, slotName } from '../../../src/checkpoint/ma
 import type { Stored } from '../../../src/checkpoint/stored.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
+import type { Machine } from './world.ts'
 
 /** Generations by `slotName`, the newest first. */
 export type Shelf = Map<string, Stored[]>
@@ -42,7 +43,13 @@ export function createShelfNews(): ShelfNews {
   }
 }
 
-export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => string): GenerationStore {
+/** @param images by directory: the saved memory. A copy of a generation for another slot has that of the original. */
+export function createMemoryStore(
+  shelf: Shelf,
+  clock: Clock,
+  nextName: () => string,
+  images: Machine['images'] = new Map(),
+): GenerationStore {
   const on = (slot: SlotKey) => shelf.get(slotName(slot)) ?? []
   const readers = new Map<string, number>()
   const waiting = new Set<() => void>()
@@ -97,6 +104,11 @@ export function createMemoryStore(shelf: Shelf, clock: Clock, nextName: () => st
           const newest = on(slot)[0]
           if (newest !== undefined && newestFirst(newest.manifest, complete) <= 0)
             throw new CheckpointError('Superseded', `generation ${generation}`)
+          const original = [...shelf.values()]
+            .flat()
+            .find(({ manifest: it }) => it.takenAt === complete.takenAt && it.slot.name !== slot.name)
+          const image = images.get(dir) ?? images.get(original?.dir ?? '')
+          if (image !== undefined) images.set(dir, image)
           const now = clock.monotonic()
           const stored: Stored = {
             dir,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
-import { jobRights, reservationRights, rights } from './rights.ts'
+import { jobRights, migratingJobRights, preemptionRights, reservationRights, rights } from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -14,6 +14,8 @@ const rolesIn = async (directory: string) =>
 const roles = await rolesIn('deploy/operator/rbac')
 const jobRoles = await rolesIn('deploy/pod-migration-jobs')
 const reservationRoles = await rolesIn('deploy/job-reservations')
+const migratingJobRoles = await rolesIn('deploy/migrating-jobs')
+const preemptionRoles = await rolesIn('deploy/job-preemptions')
 const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
 const titleOf = (role: Manifest): string => `${role.kind} ${role.metadata.name}`
 
@@ -37,6 +39,8 @@ describe('rights of the operator', () => {
     ['itself', ours, rights],
     ['PodMigrationJobs', forJobs, jobRights],
     ['ReservationFirst', reservationRoles, reservationRights],
+    ['Jobs whose pods move', migratingJobRoles, migratingJobRights],
+    ['preemption', preemptionRoles, preemptionRights],
   ] as const)('for %s: each role is in the table and each line of the table is a right', (_, own, table) => {
     const granted = Object.fromEntries(own.map(role => [titleOf(role), rightsOf(role).toSorted()]))
     const needed = Object.fromEntries(
@@ -46,9 +50,9 @@ describe('rights of the operator', () => {
   })
 
   test.each(
-    [...Object.values(rights), ...Object.values(jobRights), ...Object.values(reservationRights)].flatMap(
-      role => Object.entries(role),
-    ),
+    [rights, jobRights, reservationRights, migratingJobRights, preemptionRights]
+      .flatMap(table => Object.values(table))
+      .flatMap(role => Object.entries(role)),
   )('%s has its caller in the code', async (_, { file, code }) => {
     expect(code.test(await text(file)), `${code} in ${file}`).toBe(true)
   })
@@ -65,12 +69,13 @@ describe('rights of the agents', () => {
 })
 
 describe('all roles', () => {
-  test.each([...roles, ...jobRoles, ...reservationRoles].map(role => [titleOf(role), role] as const))(
-    '%s has no wildcard',
-    (_, role) => {
-      expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
-    },
-  )
+  test.each(
+    [...roles, ...jobRoles, ...reservationRoles, ...migratingJobRoles].map(
+      role => [titleOf(role), role] as const,
+    ),
+  )('%s has no wildcard', (_, role) => {
+    expect(rightsOf(role).filter(right => right.includes('*'))).toEqual([])
+  })
 
   test('the cluster-wide role gives no way to other people or to secrets', () => {
     const dangerous = [

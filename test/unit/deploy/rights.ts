@@ -325,6 +325,26 @@ export const jobRights: Readonly<Record<string, Readonly<Record<string, Caller>>
   },
 }
 
+/** The same for the rights in deploy/migrating-jobs. */
+export const migratingJobRights: typeof jobRights = {
+  'ClusterRole understudy-operator-migrating-jobs': {
+    ...mirrored('batch/jobs'),
+    'batch/jobs/status update': { file: 'src/migratingjob/controller.ts', code: /\.replace\(jobs/ },
+    'backup.example.com/migratingpods create': {
+      file: 'src/migratingjob/controller.ts',
+      code: /api\.create\(migratingPods/,
+    },
+    'backup.example.com/migratingpods update': {
+      file: 'src/migratingjob/controller.ts',
+      code: /api\.replace\(migratingPods/,
+    },
+    'backup.example.com/migratingpods delete': {
+      file: 'src/migratingjob/controller.ts',
+      code: /\.delete\(migratingPods/,
+    },
+  },
+}
+
 /** The same for the right in deploy/job-reservations. */
 export const reservationRights: typeof jobRights = {
   'ClusterRole understudy-operator-reservations': {
@@ -343,5 +363,16 @@ export const reservationRights: typeof jobRights = {
       ]),
     ),
     'apps/replicasets get': { file: 'src/podmigrationjob/act/reserve.ts', code: /\.get\(replicaSets/ },
+    '/pods/status patch': { file: 'src/podmigrationjob/act/preempt.ts', code: /nominatedNodeName/ },
+  },
+}
+
+/** The same for the right in deploy/job-preemptions. */
+export const preemptionRights: typeof jobRights = {
+  'ClusterRole understudy-operator-preemptions': {
+    'backup.example.com/podmigrationjobs create': {
+      file: 'src/podmigrationjob/act/preempt.ts',
+      code: /api\.create\(podMigrationJobs/,
+    },
   },
 }
