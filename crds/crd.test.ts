@@ -113,10 +113,11 @@ const sample = (name: string) => {
   return documents.map(it => it.toJS()).find(({ kind }) => kind === 'BackupPodSet')
 }
 
-it('samples/all-fields.yaml has all fields, and those of state over HTTP are in samples/http-state.yaml', () => {
+it('samples/all-fields.yaml has all fields but those of state over HTTP and of clones, which other samples have', () => {
   const all = sample('all-fields.yaml')
   const { source, http } = sample('http-state.yaml').spec.checkpoint
-  const given = { ...all.spec, checkpoint: { ...all.spec.checkpoint, source, http } }
+  const { cloneFrom } = sample('clone.yaml').spec
+  const given = { ...all.spec, cloneFrom, checkpoint: { ...all.spec.checkpoint, source, http } }
   const spec = (schema['properties'] as Record<string, Schema>)['spec'] as Schema
   for (const [path, node] of nodes(spec))
     if (node['properties'] !== undefined && !path.startsWith('.template')) {

@@ -114,6 +114,7 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
     expect((await readdir(join(rootfs, tools))).sort()).toEqual([
       'criu',
       'inspect',
+      'keep-listening',
       'nsrun',
       'rootfs',
       'sentinel',

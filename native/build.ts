@@ -10,6 +10,7 @@ import { type Bundle, criuBundle } from './criu-bundle.ts'
 /** The static programs of a node, named like their directories. */
 export const programNames = [
   'inspect',
+  'keep-listening',
   'nsrun',
   'rootfs',
   'sentinel',
@@ -36,7 +37,7 @@ export function buildProgram(
 
 /** Everything native that an agent installs on its node. */
 export interface NodeTools {
-  /** In the cache: `test-container`, `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `waker` and `criu/`. */
+  /** In the cache: `test-container`, `nsrun`, `rootfs`, `inspect`, `keep-listening`, `sentinel`, `sever`, `waker` and `criu/`. */
   readonly directory: string
   readonly criu: Bundle
 }

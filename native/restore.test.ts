@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { copyFile, cp, mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -181,6 +184,37 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     expect(await mountsAt(second, '/proc')).toHaveLength(1)
   })
 
+  test('clients that connect to a frozen clone, or while it is replaced, are answered by the next one', async () => {
+    await using primary = await container(counter, {})
+    await using second = await container(hold, {})
+    await eventually(() => ask(primary))
+    const images = await dump(primary)
+    const old = await restore(images, primary, second)
+    const early = ask(second, '/peek')
+    await eventually(() => expect(queuedIn(second)).toBe(1))
+
+    const keeper = spawn(join(tools, 'keep-listening'), [String(old.pid)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const ended = once(keeper, 'close')
+    const [told] = (await once(keeper.stdout, 'data')) as [Buffer]
+    expect(told.toString()).toBe('kept 1\n')
+    process.kill(old.pid, 'SIGKILL')
+    await eventually(() => expect(childrenOf(second.pid)).toEqual([]))
+    const between = ask(second, '/peek')
+    await eventually(() => expect(queuedIn(second)).toBe(2))
+
+    const next = await restore(images, primary, second)
+    const late = ask(second, '/peek')
+    await eventually(() => expect(queuedIn(second)).toBe(3))
+    keeper.stdin.end()
+    expect(await ended).toEqual([0, null])
+    expect(queuedIn(second)).toBe(3)
+    await thaw(next, second)
+    const { startedAt } = await ask(primary)
+    for (const each of [early, between, late]) expect(await each).toMatchObject({ startedAt })
+  })
+
   test('a process that could not have its own /proc does not come back', async () => {
     await using primary = await container(counter, {})
     await using second = await container(hold, {})
@@ -199,6 +233,15 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     expect(await ask(second)).toMatchObject({ startedAt: (await ask(primary)).startedAt })
   })
 })
+
+/** Returns how many connections wait to be accepted in the container's network. */
+const queuedIn = (target: Target): number =>
+  ['tcp', 'tcp6']
+    .flatMap(table => readFileSync(`/proc/${target.pid}/net/${table}`, 'utf8').split('\n').slice(1))
+    .map(line => line.trim().split(/\s+/))
+    // A listening socket (state 0A) tells the length of its queue as what it has to receive.
+    .filter(([, , , state]) => state === '0A')
+    .reduce((sum, [, , , , queues]) => sum + Number.parseInt(queues?.split(':')[1] ?? '0', 16), 0)
 
 async function mountsAt(target: Target, point: string): Promise<string[]> {
   const mounts = (await readFile(`/proc/${target.pid}/mountinfo`, 'utf8')).split('\n')

@@ -18,6 +18,7 @@ import { type CloneRecords, createCloneRecords } from './criu/clone-records.ts'
 import { createCopies } from './criu/copies.ts'
 import { createMemoryDriver } from './criu/driver.ts'
 import { createFiles } from './criu/files.ts'
+import { createKeepListening } from './criu/keep-listening.ts'
 import type { MemoryDriver } from './criu/memory-driver.ts'
 import { createTracking } from './criu/tracking.ts'
 import type { AgentOptions } from './options.ts'
@@ -160,6 +161,7 @@ async function tryEnter(
     records,
     files: createFiles({ sentinel, programs: programs.directory, fs }),
     copies,
+    keepListening: createKeepListening(programs.directory, log),
     criuVersion: programs.criuVersion,
   })
   /** Whether pages in transit are read from this directory. */

@@ -502,14 +502,17 @@ it('D6.restart-policy: one bad set, stored under an older CRD, is told what to c
   type Loose = {
     spec: { versions: { schema: { openAPIV3Schema: { properties: Record<string, Properties> } } }[] }
   }
-  type Properties = { properties: Record<string, Record<string, unknown>> }
+  type Properties = {
+    properties: Record<string, Record<string, unknown>>
+    'x-kubernetes-validations'?: unknown
+  }
   // The library's types spell x-kubernetes-validations otherwise than the API server.
   const loose: Loose = JSON.parse(JSON.stringify(crd))
   const [version] = loose.spec.versions
   if (!version) throw new Error('no version')
-  delete version.schema.openAPIV3Schema.properties['spec']?.properties['template']?.[
-    'x-kubernetes-validations'
-  ]
+  const spec = version.schema.openAPIV3Schema.properties['spec']
+  delete spec?.['x-kubernetes-validations']
+  delete spec?.properties['template']?.['x-kubernetes-validations']
   await api.replace(customResourceDefinitions, { name }, loose)
   try {
     const ref = await eventually(() =>

@@ -5,6 +5,7 @@ import type { SentinelClient } from '../sentinel/client.ts'
 import type { CloneRecords } from './clone-records.ts'
 import type { Copies } from './copies.ts'
 import type { Files } from './files.ts'
+import type { KeepListening } from './keep-listening.ts'
 import type { Tracking } from './tracking.ts'
 
 /** Dependencies of the driver's operations. */
@@ -21,6 +22,8 @@ export interface DriverDependencies {
   readonly files: Files
   /** Accounts for the room of the copies that restores work with; absent: unlimited. */
   readonly copies?: Copies
+  /** Absent: connections to a frozen clone end when another one takes its place. */
+  readonly keepListening?: KeepListening
   /** Version of the CRIU in `programs`. */
   readonly criuVersion: string
   /** Tells whether this node can restore large memory lazily; absent: the driver tries it. */

@@ -130,7 +130,8 @@ export interface MemoryDriver {
    */
   dump(pod: LocatedPod, directory: string, options: DumpOptions): Promise<DumpResult>
   /**
-   * Restores a generation in an understudy, stopped and not adopted: `hold` still has no app.
+   * Restores a generation in an understudy, stopped and not adopted: `hold` still has no app. Takes the place of a
+   * frozen clone.
    *
    * @throws AgentError CredentialsExceed, RestoreFailed, RestoreExpired, LayerFailed; nothing of the clone is left
    *   then.

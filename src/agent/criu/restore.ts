@@ -9,7 +9,7 @@ import { lowerLimits } from '../../checkpoint/images/limits.ts'
 import type { ContainerImage } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { orderHold } from '../container/hold.ts'
-import { assertSame, startTimeOf } from '../container/process.ts'
+import { assertSame, isSame, startTimeOf, treeOf } from '../container/process.ts'
 import { assertFits, assertWithinRights, imageFor } from './admission.ts'
 import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
@@ -36,15 +36,39 @@ export async function restore(
   from: Stored,
   options: RestoreOptions,
 ): Promise<Clone> {
+  assertFits(deps, pod, from.manifest)
+  await Promise.all(pod.containers.map(container => assertHolding(deps, container, options.signal)))
+  const listening = await keepListening(deps, pod, options.signal)
+  try {
+    await removeClone(deps, pod)
+    return await restoreInto(deps, pod, from, options)
+  } catch (error) {
+    if (listening === undefined || !isAgentError(error, 'RestoreFailed')) throw error
+    // Clients that meet a closed port are better than a pod without memory.
+    deps.log.warn(
+      { err: error, pod: pod.pod.name },
+      'restore failed; again without the sockets of the old clone',
+    )
+    await listening.end()
+    return await restoreInto(deps, pod, from, options)
+  } finally {
+    await listening?.end()
+  }
+}
+
+/** @param pod has no clone */
+async function restoreInto(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  from: Stored,
+  options: RestoreOptions,
+): Promise<Clone> {
   const { deadlineMs, signal } = options
   const { manifest, dir } = from
-  assertFits(deps, pod, manifest)
   const pairs = pod.containers.map(container => ({
     container,
     image: imageFor(container, manifest.containers),
   }))
-  await Promise.all(pairs.map(({ container }) => assertHolding(deps, container, signal)))
-  await removeClone(deps, pod)
   await mkdir(deps.workDirectory, { recursive: true, mode: 0o700 })
   // A new directory each time: page servers of the previous clone may read from another one until they end.
   const work = await mkdtemp(join(deps.workDirectory, `restore-${pod.pod.uid}-`))
@@ -107,6 +131,16 @@ export async function restore(
       deps.copies?.giveBack(work)
     }
   }
+}
+
+/** A primary may have died, and its clients may wait for the clone that is replaced. */
+async function keepListening(deps: DriverDependencies, pod: LocatedPod, signal: AbortSignal) {
+  const old = await deps.records.load(pod.pod.uid)
+  if (deps.keepListening === undefined || old === undefined) return undefined
+  const trees = await Promise.all(
+    old.containers.map(async ({ app }) => ((await isSame(deps.fs, app)) ? treeOf(deps.fs, app.pid) : [])),
+  )
+  return deps.keepListening(trees.flat(), signal)
 }
 
 /** Ends everything that an earlier restore left in the pod. */

@@ -9,7 +9,7 @@ import { unlessGone } from '../container/process.ts'
 /** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {
   /**
-   * Contains `nsrun`, `rootfs`, `inspect`, `sentinel`, `sever`, `test-container`, `tracker`, `waker`, `criu/`; the same
+   * Contains `nsrun`, `rootfs`, `inspect`, `keep-listening`, `sentinel`, `sever`, `test-container`, `tracker`, `waker`, `criu/`; the same
    * path on the host and in this container.
    */
   readonly directory: string

@@ -22,12 +22,14 @@ export async function bringBack(
   const { manifest } = stored
   const release = store.retain(manifest.slot, manifest.generation, manifest.epoch)
   const startedAt = clock.monotonic()
+  const old = place.clone
   try {
-    if (place.clone !== undefined) {
-      const old = place.clone
-      if (isOf(old, manifest.slot)) place.replace()
+    if (old !== undefined) {
+      const isSuccession = isOf(old, manifest.slot)
+      if (isSuccession) place.replace()
       else place.put(undefined)
-      await driver.discard(old)
+      // Clients that wait for the old clone of the same slot wait for the new one from then on.
+      if (!isSuccession || old.stage === 'Thawed') await driver.discard(old)
     }
     const clone = await driver.restore(place.located, stored, {
       deadlineMs: restoreDeadlineMs(manifest.bytes),
@@ -39,6 +41,7 @@ export async function bringBack(
     await restorableKinds.add(manifest.restoreHash)
     return clone
   } catch (error) {
+    if (old !== undefined) await driver.discard(old)
     place.put(undefined)
     if (isAgentError(error, 'UnderstudySpoiled')) place.spoil()
     throw error

@@ -18,6 +18,7 @@ import { createCloneRecords } from '../criu/clone-records.ts'
 import type { DriverDependencies } from '../criu/dependencies.ts'
 import { createMemoryDriver } from '../criu/driver.ts'
 import { createFiles } from '../criu/files.ts'
+import { createKeepListening } from '../criu/keep-listening.ts'
 import type { MemoryDriver } from '../criu/memory-driver.ts'
 import { kernelFacts } from '../preflight/preflight.ts'
 import { createSentinelClient, type SentinelClient } from '../sentinel/client.ts'
@@ -145,6 +146,7 @@ export async function startTestNode(node: ProcFs = hostFs): Promise<TestNode> {
       workDirectory: join(directory, 'work'),
       records: createCloneRecords(join(directory, 'clones')),
       files: createFiles({ sentinel: client, fs: host, programs: programs.directory }),
+      keepListening: createKeepListening(programs.directory, silent),
       criuVersion: programs.criuVersion,
     }
     return { sentinel: client, dependencies, driver: createMemoryDriver(dependencies) }

@@ -32,6 +32,18 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
     located.containers.every(({ name, containerId }) =>
       pod.containers.some(each => each.name === name && each.up && each.id === containerId),
     )
+  const endClone = async (uid: string) => {
+    await clock.sleep(2)
+    const pod = machine.pods.get(uid)
+    clones.delete(uid)
+    if (pod === undefined) return
+    for (const container of pod.containers) {
+      const { app } = container
+      if (!container.holds || app === undefined) continue
+      container.app = undefined
+      options.ended(pod, container.name, app)
+    }
+  }
   return {
     async locate(target): Promise<LocatedPod> {
       await clock.sleep(1)
@@ -84,6 +96,7 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
     },
     async restore(located, from, { signal }) {
       const pod = podOf(located.pod.uid)
+      if (clones.has(pod.uid)) await endClone(pod.uid)
       await clock.sleep(30 + random.next() * 300 + machine.slowRestoreMs, signal)
       if (!isOf(pod, located)) throw new AgentError('NotRunning')
       const image = machine.images.get(from.dir)
@@ -128,18 +141,7 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       const { pages: _, ...whole } = clone
       return whole
     },
-    async discard(clone) {
-      await clock.sleep(2)
-      const pod = machine.pods.get(clone.podUid)
-      clones.delete(clone.podUid)
-      if (pod === undefined) return
-      for (const container of pod.containers) {
-        const { app } = container
-        if (!container.holds || app === undefined) continue
-        container.app = undefined
-        options.ended(pod, container.name, app)
-      }
-    },
+    discard: clone => endClone(clone.podUid),
     async clonesOf({ pod }) {
       await clock.sleep(1)
       const clone = clones.get(pod.uid)
