@@ -2,13 +2,16 @@
  * The samples by use, each through the death of its program, seen by its clients. The playground has no registry, so images of the same
  * programs (`standIns`) take the place of the public ones; the rest of each sample is applied as it is.
  */
+
+import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { ensureImages } from '../../../images/build.ts'
-import { nodes, type Pod, pods, services } from '../../../src/kube/resources.ts'
+import { pidsOf } from '../../../playground/pids.ts'
+import { deployments, nodes, type Pod, pods, services } from '../../../src/kube/resources.ts'
 import { connectRedis } from '../../../zoo/redis.ts'
 import { addressOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import { needsNodes, playground } from '../lib/cluster.ts'
+import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { type Player, play } from '../lib/player.ts'
 import { answer, applySample, holder, killed, safe } from '../lib/samples.ts'
 import { createWorld, isReady, restartsOf, type TestSet, type World } from '../lib/world.ts'
@@ -114,6 +117,44 @@ describe.skipIf(needsNodes())('D19.samples: samples by use, whose program is kil
     expect(Math.max(...seen)).toBeGreaterThanOrEqual(220)
     expect(Math.min(...seen)).toBeGreaterThanOrEqual(200)
     expect(restartsOf(await replicaOf(world))).toBe(0)
+  }, 400_000)
+
+  it('the same master in a Deployment loses its keys, and its replica is emptied: why there is redis.yaml', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    const set = await applySample(world, 'redis.yaml', 'redis-master')
+    const { spec } = await set.get()
+    await kubectl('delete', '-n', namespace, 'bps/redis-master', '--wait')
+    const labels = { app: 'plain' }
+    await api.create(
+      deployments,
+      {
+        metadata: { name: 'redis-master', namespace },
+        spec: { selector: { matchLabels: labels }, template: { ...spec.template, metadata: { labels } } },
+      },
+      { namespace },
+    )
+    await eventually(async () => {
+      const ports = [{ port: 6379 }]
+      await api.create(
+        services,
+        { metadata: { name: 'redis-master' }, spec: { selector: labels, ports } },
+        { namespace },
+      )
+    }, patienceMs)
+    const masterOf = () =>
+      eventually(async () => {
+        const { items } = await api.list(pods, { namespace, labelSelector: 'app=plain' })
+        const pod = items.find(isReady)
+        if (pod === undefined) throw new Error('no master yet')
+        return pod
+      }, patienceMs)
+    const master = await masterOf()
+    const replica = addressOf(await replicaOf(world))
+    await addKeys(addressOf(master), 'early', 200)
+    await eventually(async () => expect(await size(replica)).toBe(200), patienceMs)
+    for (const pid of await pidsOf(master.metadata.uid, 'redis-server')) kill(pid, 'SIGKILL')
+    await eventually(async () => expect(await size(replica)).toBe(0), patienceMs)
   }, 400_000)
 
   it('game-server.yaml: a player over UDP at a node port keeps playing, and the other match does not notice', async () => {
