@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { benches } from './benches.ts'
-import { headlines, headlineTable, resultTable, shown, withBlock } from './figures.ts'
+import { headlineTable, resultTable, shown, withBlock } from './figures.ts'
+import { costs, failures, headlines } from './headlines.ts'
 import type { Case, Result } from './report.ts'
 
 const measured = (name: string, more: Partial<Case> = {}): Case => ({
@@ -21,9 +22,9 @@ const result = (name: string, cases: readonly Case[]): Result => ({
   cases,
 })
 
-/** Results with every case that the README shows. */
-const complete = (): Result[] =>
-  Object.entries(Object.groupBy(headlines, ({ bench }) => bench)).map(([bench, of = []]) => {
+/** Results with every case that a table shows. */
+const complete = (lines = headlines): Result[] =>
+  Object.entries(Object.groupBy(lines, ({ bench }) => bench)).map(([bench, of = []]) => {
     const named = new Set(
       of.flatMap(it => [it.case, ...(it.besideCase === undefined ? [] : [it.besideCase])]),
     )
@@ -72,6 +73,13 @@ describe('figures', () => {
     const [first, ...others] = complete()
     expect(() => headlineTable(others)).toThrow(`no case "`)
     expect(() => headlineTable([result(first?.name ?? '', []), ...others])).toThrow(first?.name)
+  })
+
+  it('of the page that helps to decide come from results, too', () => {
+    for (const lines of [costs, failures]) {
+      expect(headlineTable(complete(lines), lines).split('\n')).toHaveLength(lines.length + 2)
+      expect(() => headlineTable([], lines)).toThrow('no case "')
+    }
   })
 
   it('replace those that a page has, and nothing else', () => {

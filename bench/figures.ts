@@ -1,5 +1,9 @@
-/** `npm run generate` writes docs/figures.md and the figures of README.md from `bench/results`; `--check` compares them. */
+/**
+ * `npm run generate` writes docs/figures.md and the figures of README.md and docs/is-it-for-me.md from `bench/results`; `--check` compares
+ * them.
+ */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { costs, failures, type Headline, headlines } from './headlines.ts'
 import { waitedNote } from './machine.ts'
 import type { Case, Result, Unit } from './report.ts'
 
@@ -7,88 +11,7 @@ const root = new URL('../', import.meta.url)
 const resultsPath = new URL('bench/results/', root)
 const figuresPath = new URL('docs/figures.md', root)
 const readmePath = new URL('README.md', root)
-
-interface Headline {
-  /** The first cell of the row. */
-  readonly what: string
-  readonly bench: string
-  readonly case: string
-  /** The comparison in words; `besideCase` is the case of the same run that it names, if there is one. */
-  readonly beside: string
-  readonly besideCase?: string
-}
-
-/** The figures of README.md, also those in which a Deployment or a set without checkpoints is better. */
-export const headlines: readonly Headline[] = [
-  {
-    what: 'outage at the Service after `kill -9`, hot backup `Frozen`',
-    bench: 'failover-basic',
-    case: 'frozen service',
-    beside: 'Deployment, container restarted in place',
-    besideCase: 'Deployment, restart in place: service',
-  },
-  {
-    what: 'from the kill to the first answer out of the memory, `Frozen`',
-    bench: 'failover-basic',
-    case: 'frozen service, kill to first right answer',
-    beside: 'Deployment: the memory is lost',
-  },
-  {
-    what: 'outage at the Service, hot backup `Staged`',
-    bench: 'failover-basic',
-    case: 'staged service',
-    beside: 'Deployment, pod deleted and replaced',
-    besideCase: 'Deployment, pod deleted: service',
-  },
-  {
-    what: 'the same, no backup left: a new pod, with its memory',
-    bench: 'failover-basic',
-    case: 'fresh service',
-    beside: 'Deployment, pod deleted and replaced',
-    besideCase: 'Deployment, pod deleted: service',
-  },
-  {
-    what: 'age of the restored memory, saved every second',
-    bench: 'failover-basic',
-    case: 'frozen state age at the kill',
-    beside: 'Deployment: the memory is lost',
-  },
-  {
-    what: 'the same, redis with 500 busy connections',
-    bench: 'load-kills',
-    case: '500 connections, 2000/s: state age at the kill',
-    beside: 'one connection',
-    besideCase: '1 connection, 2000/s: state age at the kill',
-  },
-  {
-    what: 'a client waits for one checkpoint, redis of 1 GB with 1,000 writes/s',
-    bench: 'checkpoint',
-    case: 'redis 1GB freeze, seen by a client',
-    beside: "the kubelet's checkpoint API",
-    besideCase: 'redis 1GB by the kubelet: freeze, seen by a client',
-  },
-  {
-    what: 'requests of a saturated redis of 100 MB, a checkpoint every 10 s',
-    bench: 'cost',
-    case: 'throughput saturated interval 10',
-    beside: 'no checkpoints',
-    besideCase: 'throughput saturated without checkpoints',
-  },
-  {
-    what: 'one pod of each kind, the primary is lost: until all are in place again',
-    bench: 'paper',
-    case: 'E4 total',
-    beside: 'Deployment of the same pods',
-    besideCase: 'E4 Deployment',
-  },
-  {
-    what: 'a cold backup is woken, until it is Ready',
-    bench: 'wake',
-    case: 'message to Ready',
-    beside: "a gate like the paper's, which ends",
-    besideCase: 'message to Ready, a gate that ends',
-  },
-]
+const adoptionPath = new URL('docs/is-it-for-me.md', root)
 
 /** Returns a measured value with its unit, to three digits. */
 export function shown(value: number, unit: Unit): string {
@@ -141,11 +64,11 @@ export function resultTable({ origin, cases }: Result): string {
 }
 
 /**
- * Returns the table of README.md.
+ * Returns a table of single figures, by default that of README.md.
  * @throws Error if a result or a case is missing
  */
-export function headlineTable(results: readonly Result[]): string {
-  const rows = headlines.map(({ what, bench, beside, besideCase, ...headline }) => {
+export function headlineTable(results: readonly Result[], lines: readonly Headline[] = headlines): string {
+  const rows = lines.map(({ what, bench, beside, besideCase, ...headline }) => {
     const own = caseOf(results, bench, headline.case)
     const other = besideCase === undefined ? undefined : caseOf(results, bench, besideCase)
     const compared = other === undefined ? beside : `${beside}: ${brief(other)}${countOf(other, own)}`
@@ -192,11 +115,12 @@ function readResults(): readonly Result[] {
     .map(name => JSON.parse(readFileSync(new URL(name, resultsPath), 'utf8')) as Result)
 }
 
-/** Returns both pages as the results want them, with the text that they have now. */
+/** Returns all pages as the results want them, with the text that they have now. */
 function pages(): readonly { readonly path: URL; readonly now: string; readonly wanted: string }[] {
   const results = readResults()
   const figures = readFileSync(figuresPath, 'utf8')
   const readme = readFileSync(readmePath, 'utf8')
+  const adoption = readFileSync(adoptionPath, 'utf8')
   return [
     {
       path: figuresPath,
@@ -204,6 +128,15 @@ function pages(): readonly { readonly path: URL; readonly now: string; readonly 
       wanted: results.reduce((page, it) => withBlock(page, it.name, resultTable(it)), figures),
     },
     { path: readmePath, now: readme, wanted: withBlock(readme, 'figures', headlineTable(results)) },
+    {
+      path: adoptionPath,
+      now: adoption,
+      wanted: withBlock(
+        withBlock(adoption, 'costs', headlineTable(results, costs)),
+        'failures',
+        headlineTable(results, failures),
+      ),
+    },
   ]
 }
 

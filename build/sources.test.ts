@@ -56,14 +56,21 @@ test('D10.replay: lists of packages that are over are refused, of every suite', 
   expect([...code.matchAll(/Check-Valid-Until', '(\w+)'/g)].map(([, value]) => value)).toEqual(['true'])
 })
 
-test.each([
-  ['Ubuntu', 'ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n'],
-  ['macOS', undefined],
-])('%s is told what to build on', async (_, release) => {
-  if (release === undefined) await rm(join(etc, 'os-release'))
-  else await writeFile(join(etc, 'os-release'), release)
+test('Ubuntu takes the archives of Debian, if it has the keys of Debian, and never its own', async () => {
+  await writeFile(
+    join(etc, 'os-release'),
+    'NAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n',
+  )
   await writeFile(join(etc, 'apt/sources.list'), 'deb http://archive.example/ubuntu noble main universe\n')
-  await expect(debianArchives(etc)).rejects.toThrow(/build them on Debian .*Dockerfiles in deploy\/docker/)
+  const keyring = join(etc, 'debian.gpg')
+  await expect(debianArchives(etc, keyring)).rejects.toThrow(
+    /Ubuntu does not have Debian's keys .*: sudo apt-get install debian-archive-keyring/,
+  )
+  await writeFile(keyring, '')
+  expect(await debianArchives(etc, keyring)).toEqual({
+    main: { uri: 'http://deb.debian.org/debian', signedBy: keyring },
+    security: { uri: 'http://deb.debian.org/debian-security', signedBy: keyring },
+  })
 })
 
 test('a disabled stanza does not count, and without an archive the message says what to do', async () => {
@@ -72,6 +79,6 @@ test('a disabled stanza does not count, and without an archive the message says 
     'Enabled: no\nTypes: deb\nURIs: http://x.example\nSuites: bookworm\nComponents: main\n',
   )
   await expect(debianArchives(etc)).rejects.toThrow(
-    /build them on Debian .* or use|Dockerfiles in deploy\/docker/,
+    /no Debian archive in .*name one there, or build them with docker/,
   )
 })

@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { exists } from './cache.ts'
 
 /** A Debian archive as this machine reaches it. */
 export interface DebianArchive {
@@ -12,29 +13,46 @@ export interface DebianArchives {
   readonly security?: DebianArchive
 }
 
-const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg'
+/** A file of the package debian-archive-keyring, which Debian always has. */
+export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/** Debian's own archives, for machines of other distributions that have its keys. */
+const ofDebian = {
+  main: 'http://deb.debian.org/debian',
+  security: 'http://deb.debian.org/debian-security',
+} as const
 
 /**
- * Returns the Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too.
- * @throws if the machine has no Debian sources
+ * Returns the Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too. A machine of another
+ * distribution that has Debian's keys, such as Ubuntu with the package debian-archive-keyring, uses Debian's own archives.
+ * @throws if the machine has neither
  */
-export async function debianArchives(etc = '/etc'): Promise<DebianArchives> {
+export async function debianArchives(etc = '/etc', keyring = debianKeyring): Promise<DebianArchives> {
   // Other systems have no such file, or another ID in it: the archives of a derived distribution are not Debian's.
   const release = await readFile(join(etc, 'os-release'), 'utf8').catch(ignoreMissing(''))
   const isDebian = /^ID="?debian"?$/m.test(release)
+  if (release !== '' && !isDebian) {
+    const [main, security] = [ofDebian.main, ofDebian.security].map(uri => ({ uri, signedBy: keyring }))
+    if (main && security && (await exists(keyring))) return { main, security }
+    const name = /^NAME="?([^"\n]+)"?$/m.exec(release)?.[1] ?? 'this system'
+    throw new Error(
+      `images consist of Debian packages, and ${name} does not have Debian's keys to check them: ` +
+        'sudo apt-get install debian-archive-keyring',
+    )
+  }
   const codename = isDebian ? /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1] : undefined
   const archives = (await sourceFiles(join(etc, 'apt'))).flatMap(({ path, text }) =>
     path.endsWith('.sources') ? parseDeb822(text) : parseOneLine(text),
   )
   const find = (suite: string): DebianArchive | undefined => {
     const source = archives.find(it => it.suites.includes(suite) && it.components.includes('main'))
-    return source && { uri: source.uri, signedBy: source.signedBy ?? KEYRING }
+    return source && { uri: source.uri, signedBy: source.signedBy ?? debianKeyring }
   }
   const main = codename === undefined ? undefined : find(codename)
   if (main === undefined) {
     throw new Error(
-      `no Debian archive in ${etc}/apt: images consist of Debian packages, so build them on Debian ` +
-        `(12 or later) or in a Debian container; on other systems use the Dockerfiles in deploy/docker`,
+      `no Debian archive in ${etc}/apt: images consist of Debian packages, so name one there, or build them with ` +
+        `docker: docs/try-on-kind.md`,
     )
   }
   const security = find(`${codename}-security`)

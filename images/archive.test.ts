@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { chmod, lstat, mkdtemp, readdir, readFile, readlink, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { textFile } from '../build/entry.ts'
 import { run } from '../build/run.ts'
@@ -93,16 +94,39 @@ describe('packImage', () => {
     expect((await lstat(packed.path)).size).toBe(packed.size)
   })
 
-  test('what `docker load` reads names the same blobs', async () => {
+  test('what `docker load` reads leads to the whole image: its configuration, and each layer with the content that the configuration names', async () => {
     const packed = await packImage(join(scratch, 'docker.tar'), await sample('six'), {
       cacheDir: join(scratch, 'cache'),
     })
-    const files = (await run('tar', ['-tf', packed.path])).trim().split('\n')
-    const json = await run('tar', ['-xOf', packed.path, 'manifest.json'])
-    const [image] = JSON.parse(json) as { Config: string; RepoTags: string[]; Layers: string[] }[]
-    expect(image?.RepoTags).toEqual(['docker.io/understudy/sample:1'])
-    expect(image?.Layers).toHaveLength(2)
-    expect(files).toEqual(expect.arrayContaining([image?.Config, ...(image?.Layers ?? [])]))
+    const unpacked = await mkdtemp(join(scratch, 'docker-'))
+    await run('tar', ['-xf', packed.path, '-C', unpacked])
+    const parse = async (path: string): Promise<unknown> =>
+      JSON.parse(await readFile(join(unpacked, path), 'utf8'))
+    const images = (await parse('manifest.json')) as {
+      Config: string
+      RepoTags: string[]
+      Layers: string[]
+    }[]
+    expect(images).toHaveLength(1)
+    const [image] = images
+    if (image === undefined) throw new Error('no image')
+    expect(image.RepoTags).toEqual(['docker.io/understudy/sample:1'])
+    const { rootfs, ...config } = (await parse(image.Config)) as {
+      rootfs: { type: string; diff_ids: string[] }
+      os: string
+      architecture: string
+    }
+    expect(config).toMatchObject({ os: 'linux', architecture: expect.stringMatching(/^(amd64|arm64)$/) })
+    const contents = image.Layers.map(layer => gunzipSync(readFileSync(join(unpacked, layer))))
+    expect(rootfs).toEqual({
+      type: 'layers',
+      diff_ids: contents.map(content => `sha256:${createHash('sha256').update(content).digest('hex')}`),
+    })
+    // The same blobs as for containerd, and no others.
+    const blobs = await readdir(join(unpacked, 'blobs/sha256'))
+    const named = [image.Config, ...image.Layers].map(path => path.replace('blobs/sha256/', ''))
+    expect(blobs.sort()).toEqual([...named, packed.digest.replace('sha256:', '')].sort())
+    for (const blob of blobs) expect(sha256(join(unpacked, 'blobs/sha256', blob))).toBe(blob)
   })
 
   test('a source that cannot be read fails and leaves nothing behind', async () => {

@@ -18,6 +18,8 @@ export interface ImageConfig {
   readonly user?: string
   readonly workingDir?: string
   readonly exposedPorts?: readonly string[]
+  /** Directories for each of which the runtime makes a volume of the container. */
+  readonly volumes?: readonly string[]
   readonly stopSignal?: string
   readonly labels?: Readonly<Record<string, string>>
 }
@@ -93,6 +95,7 @@ function configuration(config: ImageConfig, layers: readonly Layer[]): unknown {
       ...(config.exposedPorts && {
         ExposedPorts: Object.fromEntries(config.exposedPorts.map(port => [port, {}])),
       }),
+      ...(config.volumes && { Volumes: Object.fromEntries(config.volumes.map(path => [path, {}])) }),
       Env: config.env ?? ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'],
       ...(config.entrypoint && { Entrypoint: config.entrypoint }),
       ...(config.cmd && { Cmd: config.cmd }),

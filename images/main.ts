@@ -1,9 +1,11 @@
 import { Command } from 'commander'
+import { imageProblems, thisMachine } from '../build/machine.ts'
 import { allImageNames, ensureImages, type ImageName, imageNames } from './build.ts'
 import { unpackImage } from './unpack.ts'
 
 interface Flags {
   readonly json?: true
+  readonly paths?: true
   readonly locked?: true
   readonly rootfs?: string
 }
@@ -13,15 +15,19 @@ const program = new Command('npm run image --')
   .argument('[name...]', `images to build: ${allImageNames.join(', ')} (default: ${imageNames.join(', ')})`)
   .option('--locked', "fail if Debian's archive has dropped a package of build/debian.lock.json")
   .option('--json', 'print the result as JSON')
+  .option('--paths', 'print only the paths of the archives, one a line')
   .option(
     '--rootfs <directory>',
     'also write the files of the one named image to a directory, as the Dockerfiles do',
   )
-  .action(async (names: string[], { json, rootfs, locked }: Flags) => {
+  .action(async (names: string[], { json, paths, rootfs, locked }: Flags) => {
     const unknown = names.filter(name => !(allImageNames as readonly string[]).includes(name))
     if (unknown.length > 0)
       program.error(`unknown image: ${unknown.join(', ')}; there are ${allImageNames.join(', ')}`)
     if (rootfs !== undefined && names.length !== 1) program.error('--rootfs needs exactly one image')
+    const problems = await imageProblems(await thisMachine())
+    if (problems.length > 0)
+      program.error(`this machine cannot build images yet:\n${problems.map(it => `- ${it}`).join('\n')}`)
     const aborted = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const) {
       process.once(signal, () => aborted.abort(new Error(`stopped by ${signal}`)))
@@ -43,6 +49,10 @@ const program = new Command('npm run image --')
       return
     }
     for (const image of Object.values(built)) {
+      if (paths) {
+        console.log(image.path)
+        continue
+      }
       const megabytes = (image.size / 1e6).toFixed(2)
       console.log(`${image.ref}\n  ${image.digest}\n  ${image.path} (${megabytes} MB)`)
     }

@@ -2,23 +2,18 @@ import { mkdir, readFile, statfs, writeFile } from 'node:fs/promises'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
 import { cacheRoot, exists } from '../build/cache.ts'
+import {
+  clusterProblems,
+  imageProblems,
+  missingOf,
+  packagesOf,
+  programs,
+  thisMachine,
+} from '../build/machine.ts'
 import type { Step } from '../src/terminal/progress.ts'
 import { goEnvironment } from './artifacts/go.ts'
 import { CommandError, run, runToEnd } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
-
-/** Programs that the playground calls, with the Debian packages that contain them. */
-const programs: Readonly<Record<string, readonly string[]>> = {
-  bash: ['bash'],
-  'dpkg-deb': ['dpkg'],
-  gcc: ['gcc', 'libc6-dev'],
-  ip: ['iproute2'],
-  mount: ['mount'],
-  nsenter: ['util-linux'],
-  openssl: ['openssl'],
-  setpriv: ['util-linux'],
-  unshare: ['util-linux'],
-}
 
 /** Free space, bytes: a cold start fills Go's caches, a warm one only unpacks images on the nodes. */
 const NEED_COLD = 10e9
@@ -35,16 +30,11 @@ export async function checkPrerequisites(
   step: Step,
   signal: AbortSignal | undefined,
 ): Promise<void> {
-  if (process.platform !== 'linux') {
-    throw new PlaygroundError(`the playground needs Linux, this is ${process.platform}`, {
-      advice: 'run it in a Linux virtual machine, or use a cluster of your own with --use-current-cluster',
-    })
-  }
-  if (process.getuid?.() !== 0) {
-    throw new PlaygroundError('the playground creates namespaces, mounts and cgroups, and only root may', {
-      advice: 'run the same command with sudo, or use a cluster of your own with --use-current-cluster',
-    })
-  }
+  const machine = await thisMachine()
+  const impossible = await clusterProblems(machine)
+  // Images come minutes later: what prevents them is said now.
+  const ofImages = impossible.length === 0 ? await imageProblems(machine) : []
+  refuse([...impossible, ...ofImages])
   await ensurePrograms(Object.keys(programs), step, signal)
   const problems = [
     ...(await kernelProblems(signal)),
@@ -52,6 +42,10 @@ export async function checkPrerequisites(
     ...(await diskProblems(options)),
     ...(options.cold ? await goProblems(signal) : []),
   ]
+  refuse(problems)
+}
+
+function refuse(problems: readonly string[]): void {
   if (problems.length === 0) return
   throw new PlaygroundError(
     `this machine cannot run a cluster yet:\n${problems.map(it => `- ${it}`).join('\n')}`,
@@ -67,15 +61,12 @@ async function ensurePrograms(
   step: Step,
   signal: AbortSignal | undefined,
 ): Promise<void> {
+  const machine = await thisMachine()
   const missing: string[] = []
-  for (const name of names) if (!(await findProgram(name))) missing.push(name)
+  for (const name of names) if (!(await machine.has(name))) missing.push(name)
   if (missing.length === 0) return
-  const packages = [...new Set(missing.flatMap(name => programs[name] ?? []))]
-  if (process.getuid?.() !== 0 || !(await findProgram('apt-get'))) {
-    throw new PlaygroundError(`these programs are missing: ${missing.join(', ')}`, {
-      advice: `install them with your package manager (Debian calls the packages ${packages.join(', ')})`,
-    })
-  }
+  if (!machine.isRoot || !(await machine.has('apt-get'))) refuse(await missingOf(machine, missing))
+  const packages = packagesOf(missing)
   step.detail(`installing ${packages.join(' ')}`)
   const env = { DEBIAN_FRONTEND: 'noninteractive' }
   try {
@@ -103,13 +94,6 @@ export async function checkControlPlanePrerequisites(
   await ensurePrograms(['openssl', 'setpriv'], step, signal)
   const problems = options.cold ? await goProblems(signal) : []
   if (problems.length > 0) throw new PlaygroundError(problems.join('\n'))
-}
-
-async function findProgram(name: string): Promise<boolean> {
-  const directories = `${process.env['PATH'] ?? ''}:/usr/local/sbin:/usr/sbin:/sbin`.split(':')
-  for (const directory of directories)
-    if (directory !== '' && (await exists(`${directory}/${name}`))) return true
-  return false
 }
 
 /** Tries each feature in a short-lived network namespace: a kernel's configuration may lie. */

@@ -29,6 +29,8 @@ export const redis: Recipe = async options => {
       user: '999:999',
       workingDir: '/data',
       exposedPorts: ['6379/tcp'],
+      // As in the official image.
+      volumes: ['/data'],
       labels: labels(`Redis ${version} from Debian, without persistence`, {
         'org.opencontainers.image.version': version,
       }),

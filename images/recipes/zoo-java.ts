@@ -10,7 +10,7 @@ import { labels, type Recipe } from './recipe.ts'
 const source = fileURLToPath(new URL('../zoo/java/Counter.java', import.meta.url))
 const home = '/usr/lib/jvm/java-21-openjdk-amd64'
 
-/** A server on a JVM that has only the modules it needs. */
+/** A server on a JVM that has only the modules it needs, and those that run a program from its source. */
 export const zooJava: Recipe = async options => {
   const tree = await lockedPackages('zoo-java', options)
   const runtime = { root: await linkedRuntime(tree, options), packages: tree.packages }
@@ -37,6 +37,7 @@ export const zooJava: Recipe = async options => {
     ],
     config: {
       entrypoint: ['/java/bin/java', '-Xmx64m', '-XX:+UseSerialGC', '-cp', '/zoo', 'Counter'],
+      env: ['PATH=/java/bin'],
       exposedPorts: ['8080/tcp'],
       labels: labels('A server on a JVM with its state in memory'),
     },
@@ -74,7 +75,7 @@ mount --bind "$TREE/usr" usr; mount --bind "$TREE/etc" etc
 mount --rbind /proc proc
 inside() { chroot . ${home}/bin/"$@"; }
 inside javac -J-Xint -J-XX:+UseSerialGC -d /zoo /zoo/Counter.java
-inside jlink -J-XX:+UseSerialGC --add-modules java.base,jdk.httpserver --strip-java-debug-attributes \\
+inside jlink -J-XX:+UseSerialGC --add-modules java.base,jdk.compiler,jdk.httpserver --strip-java-debug-attributes \\
   --no-header-files --no-man-pages --output /java
 umount --lazy etc usr proc
 rmdir etc usr proc

@@ -84,6 +84,10 @@ export type PushMethod = (typeof pushMethods)[number]
 export const protocols = ['TCP', 'UDP'] as const
 export type Protocol = (typeof protocols)[number]
 
+/** As in Services of Kubernetes. */
+export const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'] as const
+export type ServiceType = (typeof serviceTypes)[number]
+
 export type PodTemplate = Wire<V1PodTemplateSpec>
 
 export interface StrategySpec
@@ -193,6 +197,8 @@ export interface ServiceSpec {
   readonly ports: readonly ServicePortSpec[]
   /** One Service for each slot, `<set>-<slot>`, whose address survives failovers. */
   readonly perSlot?: boolean
+  /** Type of each of these Services. */
+  readonly type?: ServiceType
 }
 
 export interface CloneFrom {
@@ -269,6 +275,7 @@ export const defaults = Object.freeze({
   hotBackupMode: 'Frozen',
   liveness: Object.freeze({ periodMilliseconds: 1_000, failureThreshold: 3 }),
   protocol: 'TCP',
+  serviceType: 'ClusterIP',
   perSlot: false,
 } as const)
 

@@ -1,5 +1,5 @@
 /** The parsed parts of a spec about memory. */
-import type { HotBackupMode, HttpHeader, PushMethod } from './backuppodset.ts'
+import type { HotBackupMode, HttpHeader, PushMethod, ServiceType } from './backuppodset.ts'
 
 export interface ParsedMemory {
   readonly mode: Exclude<HotBackupMode, 'Warm'>
@@ -52,6 +52,7 @@ export interface ParsedService {
     readonly protocol: 'TCP' | 'UDP'
   }[]
   readonly perSlot: boolean
+  readonly type: ServiceType
 }
 
 export interface ParsedLiveness {

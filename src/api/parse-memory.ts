@@ -6,6 +6,7 @@ import {
   hotBackupModes,
   limits,
   protocols,
+  serviceTypes,
 } from './backuppodset.ts'
 import {
   type ParsedLiveness,
@@ -109,6 +110,7 @@ export function parseService(read: Reader, value: unknown): ParsedService | unde
   return Object.freeze({
     name: isSet(name) ? read.matching('spec.service.name', name, serviceName) : undefined,
     perSlot: read.flag('spec.service.perSlot', service['perSlot'], defaults.perSlot),
+    type: read.oneOf('spec.service.type', service['type'], serviceTypes, defaults.serviceType),
     ports: Object.freeze(
       ports.map((given, index) => {
         const at = `spec.service.ports[${index}]`

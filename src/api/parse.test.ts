@@ -150,6 +150,11 @@ describe('parseSet', () => {
     ['spec.checkpoint.drain', { checkpoint: { drain: 'Later' } }, 'one of Move, Evict'],
     ['spec.service.ports', { service: { name: 'web' } }, 'at least one port'],
     ['spec.service.name', { service: { name: 'Web', ports: [{ port: 80 }] } }, 'a name of at most 63'],
+    [
+      'spec.service.type',
+      { service: { name: 'web', type: 'ExternalName', ports: [{ port: 80 }] } },
+      'one of ClusterIP',
+    ],
     ['spec.service.ports[0].port', { service: { name: 'web', ports: [{}] } }, 'a port number'],
     [
       'spec.service.ports[0].targetPort',

@@ -22,7 +22,7 @@ const written: Extract<Action, { type: 'writeSlot' }> = {
   ...{ type: 'writeSlot', lease: makeLease(p0), version: '1', restarts: 0, stateLost: false },
 }
 const service = (version: string | undefined): Action => ({
-  ...{ type: 'applyService', service: 'web', ports: [], slot: undefined, version },
+  ...{ type: 'applyService', service: 'web', serviceType: 'ClusterIP', ports: [], slot: undefined, version },
 })
 
 describe('an event of a set', () => {

@@ -151,11 +151,13 @@ describe('the kind', () => {
 })
 
 describe('samples', () => {
-  it.each(readdirSync(new URL('samples/', root)).filter(name => name.endsWith('.yaml')))(
-    '%s is accepted',
-    async name => {
-      await kubectl('apply', '--dry-run=server', '-f', sample(name))
-      expect(parseAllDocuments(readFileSync(sample(name), 'utf8')).length).toBeGreaterThan(0)
-    },
+  const names = ['', 'by-use/'].flatMap(directory =>
+    readdirSync(new URL(`samples/${directory}`, root))
+      .filter(name => name.endsWith('.yaml'))
+      .map(name => `${directory}${name}`),
   )
+  it.each(names)('%s is accepted', async name => {
+    await kubectl('apply', '--dry-run=server', '-f', sample(name))
+    expect(parseAllDocuments(readFileSync(sample(name), 'utf8')).length).toBeGreaterThan(0)
+  })
 })

@@ -97,6 +97,30 @@ describe('kubectl apply -k deploy/', () => {
     }
   })
 
+  test('D19.class: the class of the agents is a choice: a quota for the class of the system, or one of their own', async () => {
+    const whole = await kustomize(join(project, 'deploy'))
+    const overlay = join(project, 'deploy/.class-test')
+    const built = async (component: string) => {
+      const content = `resources: [../base]\ncomponents: [../${component}]\n`
+      await writeFile(join(overlay, 'kustomization.yaml'), content)
+      await kubectl('apply', '--dry-run=server', '-k', overlay)
+      const objects = await kustomize(overlay)
+      expect([...whole.keys()].filter(each => !objects.has(each))).toEqual([])
+      return objects
+    }
+    await mkdir(overlay, { recursive: true })
+    try {
+      const quota = await built('critical-pods-quota')
+      expect(quota.get('ResourceQuota critical-pods')).toContain('namespace: understudy-agents')
+      expect(quota.get('DaemonSet understudy-agent')).toBe(whole.get('DaemonSet understudy-agent'))
+      const own = await built('own-priority-class')
+      expect(own.get('DaemonSet understudy-agent')).toContain('priorityClassName: understudy-agent')
+      expect(own.get('PriorityClass understudy-agent')).toContain('value: 1000000000')
+    } finally {
+      await rm(overlay, { recursive: true })
+    }
+  })
+
   test('the policy of the gate is accepted in a namespace of a user', async () => {
     await kubectl('create', 'namespace', 'shop')
     expect(await kubectl('apply', '-n', 'shop', '-k', join(project, 'deploy/network-policy'))).toContain(

@@ -70,8 +70,9 @@ beforeAll(async () => {
   cluster = await startControlPlane()
   await admin('apply', '-k', join(project, 'deploy'))
   await vi.waitFor(() => admin('get', 'bps', '-A'), { interval: 100 })
-  for (const name of ['shop', 'open', 'mighty']) await admin('create', 'namespace', name)
+  for (const name of ['shop', 'open', 'mighty', 'outside']) await admin('create', 'namespace', name)
   await admin('label', 'namespace', 'open', 'pod-security.kubernetes.io/enforce=privileged')
+  await admin('label', 'namespace', 'outside', 'backup.example.com/external-services=allowed')
   const objects: readonly (readonly [string, { readonly metadata: object }])[] = [
     ['shop', pod({ name: 'of-set', ...owned, labels: { ...owned.labels, app: 'web' } })],
     ['shop', pod({ name: 'unlabelled', ownerReferences: owned.ownerReferences })],
@@ -79,6 +80,7 @@ beforeAll(async () => {
     ['shop', pod({ name: 'of-others', labels: { app: 'db' } })],
     ['shop', service({ name: 'of-set', ...owned })],
     ['shop', service({ name: 'of-others' })],
+    ['outside', service({ name: 'of-set', ...owned }, { type: 'NodePort' })],
     ['kube-system', service({ name: 'kube-dns' }, { selector: { 'k8s-app': 'kube-dns' } })],
     ['shop', lease({ name: 'of-set', ...owned })],
     ['shop', lease({ name: 'unlabelled', ownerReferences: owned.ownerReferences })],
@@ -241,6 +243,11 @@ const attacks: readonly (readonly [string, Attempt])[] = [
     patch('services/of-set', { spec: { selector: { app: 'db' } } }),
   ],
   ['a Service of a set on a port of all nodes', patch('services/of-set', { spec: { type: 'NodePort' } })],
+  ['D19.external: a Service of a set with a load balancer', create(service(owned, { type: 'LoadBalancer' }))],
+  [
+    'a Service of a set that leads to another name',
+    create(service(owned, { type: 'ExternalName', externalName: 'evil.example' }), 'outside'),
+  ],
   [
     'a slice of the DNS of the cluster',
     create(slice({ labels: { ...owned.labels, 'kubernetes.io/service-name': 'kube-dns' } }), 'kube-system'),
@@ -325,6 +332,18 @@ const allowed: readonly (readonly [string, Attempt])[] = [
   ['the end of a pod of a set', remove('pods/of-set')],
   ['a Service of a set', create(service(owned))],
   ['other ports of a Service of a set', patch('services/of-set', { spec: { ports: [{ port: 81 }] } })],
+  [
+    'D19.external: a port of all nodes, where the namespace allows it',
+    create(service(owned, { type: 'NodePort' }), 'outside'),
+  ],
+  [
+    'a load balancer, where the namespace allows it',
+    create(service(owned, { type: 'LoadBalancer' }), 'outside'),
+  ],
+  [
+    'other ports of a Service on all nodes',
+    patch('services/of-set', { spec: { type: 'NodePort', ports: [{ port: 81 }] } }, 'outside'),
+  ],
   ['the end of a Service of a set', remove('services/of-set')],
   ['a slice of a set', create(slice(owned))],
   ['the end of a slice of a set', remove('endpointslices/of-set')],

@@ -75,7 +75,8 @@ describe('spec.template', () => {
 
 describe('samples', () => {
   const directory = new URL('../../samples/', import.meta.url)
-  const sets = readdirSync(directory)
+  const sets = ['', 'by-use/']
+    .flatMap(place => readdirSync(new URL(place, directory)).map(name => `${place}${name}`))
     .filter(name => name.endsWith('.yaml'))
     .flatMap(file =>
       parseAllDocuments(readFileSync(new URL(file, directory), 'utf8'))

@@ -612,6 +612,21 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: "A user's first day",
+    features: [
+      sentence('D19.samples', 'each sample by use keeps its state when its program is killed', 'e2e'),
+      sentence('D19.external', 'Services from outside need a label of the namespace', 'apiserver'),
+      sentence('D19.class', 'the priority class of the agents is a choice', 'apiserver'),
+      sentence('D19.nodes', 'doctor names what kinds of nodes refuse, where they do not work', 'unit'),
+      sentence(
+        'D19.machine',
+        'a machine that cannot build or run it is told at once what is missing',
+        'unit',
+      ),
+      sentence('D19.archives', 'archives load as kind loads them', 'e2e'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),

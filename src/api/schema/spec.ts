@@ -23,6 +23,7 @@ import {
   type ServicePortSpec,
   type ServiceSpec,
   type StrategySpec,
+  serviceTypes,
   strategies,
   type UpdateStrategySpec,
   updateStrategies,
@@ -325,6 +326,10 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
           perSlot: flag(
             'True for one Service per slot, <set>-<slot>. Its address survives failovers, so that a client can follow one memory. Default false.',
             defaults.perSlot,
+          ),
+          type: choice(
+            'Type of each Service. NodePort and LoadBalancer make the slots reachable from outside of the cluster; the port and the address stay through failovers. Default ClusterIP.',
+            serviceTypes,
           ),
         },
         { ports: true },

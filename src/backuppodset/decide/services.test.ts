@@ -13,7 +13,7 @@ describe('the endpoints of a set that keeps memory', () => {
   const copies = [makeCopy(lease, h0, 'Frozen')]
   const there = { slot: 0, ip: '10.0.0.1', pod: 'p0', uid: p0.uid, node: 'n-p0' }
   const present: ServicesView = {
-    services: [{ name: 'web', uid: 'service-uid', resourceVersion: '1', ports }],
+    services: [{ name: 'web', uid: 'service-uid', resourceVersion: '1', type: 'ClusterIP', ports }],
     slices: [
       {
         ...{ name: 'web-understudy-0', service: 'web', resourceVersion: '2', family: 'IPv4' },
@@ -22,7 +22,11 @@ describe('the endpoints of a set that keeps memory', () => {
     ],
     addresses: new Map([[p0.uid, '10.0.0.1']]),
   }
-  const wish = { replicas: 1, hotBackups: 1, service: { name: 'web', perSlot: false, ports } }
+  const wish = {
+    replicas: 1,
+    hotBackups: 1,
+    service: { name: 'web', perSlot: false, type: 'ClusterIP', ports } as const,
+  }
   const changed = (slot: SlotMemory, pod = p0) =>
     services(makeMemorySnapshot(wish, [pod, h0], [slot]), present, []).map(action =>
       action.type === 'applyEndpoints' ? action.endpoints : action.type,
@@ -30,6 +34,19 @@ describe('the endpoints of a set that keeps memory', () => {
 
   it('are those of the primaries', () => {
     expect(changed(makeSlot(lease, copies))).toEqual([])
+  })
+
+  it('a Service of another type, or with other ports, is changed', () => {
+    const slots = [makeSlot(lease, copies)]
+    const planned = (service: object) =>
+      services(
+        makeMemorySnapshot({ ...wish, service: { ...wish.service, ...service } }, [p0, h0], slots),
+        present,
+        [],
+      ).flatMap(action => (action.type === 'applyService' ? [[action.serviceType, action.version]] : []))
+    expect(planned({})).toEqual([])
+    expect(planned({ type: 'LoadBalancer' })).toEqual([['LoadBalancer', '1']])
+    expect(planned({ ports: [{ ...ports[0], port: 81 }] })).toEqual([['ClusterIP', '1']])
   })
 
   it('D7.stranger: leave out a primary in which the kubelet has started another app, while the memory is kept', () => {

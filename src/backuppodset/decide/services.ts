@@ -28,10 +28,11 @@ export function services(s: Snapshot, present: ServicesView, tiers: readonly Tie
   ])
   const wanted = wantedServices(s.set, slots)
   const changes: Action[] = []
-  for (const { name, slot, ports } of wanted) {
+  for (const { name, slot, type, ports } of wanted) {
     const service = present.services.find(each => each.name === name)
-    if (service === undefined || !isEqual(service.ports, ports))
-      changes.push({ type: 'applyService', service: name, ports, slot, version: service?.resourceVersion })
+    if (service?.type === type && isEqual(service.ports, ports)) continue
+    const version = service?.resourceVersion
+    changes.push({ type: 'applyService', service: name, serviceType: type, ports, slot, version })
   }
   // The address of a slot's Service outlives its primary, and a suspension: the Service is deleted only with the slot.
   const isWhole =

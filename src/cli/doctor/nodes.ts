@@ -3,6 +3,7 @@ import { stageLabel, stageReady } from '../../api/pod-contract.ts'
 import type { Node } from '../../kube/resources.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { platformOf } from './platforms.ts'
 import { unreadable } from './unreadable.ts'
 
 const { ok, broken, note, unproven } = about('nodes')
@@ -21,25 +22,55 @@ export function nodesFindings(seen: Seen): readonly Finding[] {
   const reported = new Set(reports.value.map(({ metadata }) => metadata.name))
   // Agents tolerate every taint: a node without a report lacks its agent, unless no agents are installed at all.
   const silent = agents.ok
-    ? [...(known?.values() ?? [])]
-        .filter(({ metadata }) => !reported.has(metadata.name))
-        .map(({ metadata }) =>
-          (metadata.labels?.['kubernetes.io/os'] ?? 'linux') !== 'linux'
-            ? note(metadata.name, 'not a Linux node: no agent runs there, and it keeps no memory')
-            : broken(
-                metadata.name,
-                'no agent reports from this node: it keeps no memory',
-                'check its pod of the DaemonSet understudy-agent; image and pod security are the usual causes',
-              ),
-        )
+    ? [...(known?.values() ?? [])].filter(({ metadata }) => !reported.has(metadata.name)).map(silentNode)
     : []
+  const findings = [...reports.value]
+    .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
+    .flatMap(report => ofReport(report, known, now))
   return [
     ...(known === undefined && !nodes.ok ? [unreadable('nodes', 'nodes', nodes.error)] : []),
     ...silent,
-    ...[...reports.value]
-      .sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1))
-      .flatMap(report => ofReport(report, known, now)),
+    ...findings,
+    ...platformNotes([...(known?.values() ?? [])], [...silent, ...findings]),
   ]
+}
+
+function silentNode(node: Node): Finding {
+  const { name, labels } = node.metadata
+  if ((labels?.['kubernetes.io/os'] ?? 'linux') !== 'linux')
+    return note(name, 'not a Linux node: no agent runs there, and it keeps no memory')
+  const platform = platformOf(node)
+  if (platform?.agents === false)
+    return note(name, `a node of ${platform.name}: no agent can run there, and it keeps no memory`)
+  return broken(
+    name,
+    'no agent reports from this node: it keeps no memory',
+    'check its pod of the DaemonSet understudy-agent; image and pod security are the usual causes',
+  )
+}
+
+/** Returns one note for each known refusal of those kinds of nodes of which some keep no memory: it may explain why. */
+function platformNotes(nodes: readonly Node[], findings: readonly Finding[]): Finding[] {
+  const isWell = ({ metadata }: Node) =>
+    findings.every(
+      ({ about, verdict }) =>
+        about.split(' ')[0] !== metadata.name || verdict === 'ok' || verdict === 'unproven',
+    )
+  const byPlatform = Map.groupBy(
+    nodes.filter(each => !isWell(each)),
+    platformOf,
+  )
+  return [...byPlatform].flatMap(([platform, { length }]) =>
+    (platform?.refuses ?? [])
+      .filter(({ aside }) => aside !== true)
+      .map(({ what, cure }) =>
+        note(
+          platform?.name ?? '',
+          `${length} ${length === 1 ? 'node is' : 'nodes are'} of this kind, which may refuse ${what}`,
+          cure,
+        ),
+      ),
+  )
 }
 
 function ofReport(

@@ -1,4 +1,5 @@
 /** The actions on slots, as data: what the rules decide and `act` carries out. */
+import type { ParsedService } from '../../api/memory.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
@@ -144,6 +145,7 @@ export type SlotAction =
   | {
       readonly type: 'applyService'
       readonly service: string
+      readonly serviceType: ParsedService['type']
       readonly ports: readonly ServicePort[]
       readonly slot: number | undefined
       readonly version: string | undefined

@@ -29,6 +29,7 @@ export interface ServiceView {
   readonly name: string
   readonly uid: string
   readonly resourceVersion: string
+  readonly type: string
   readonly ports: readonly ServicePort[]
 }
 

@@ -40,6 +40,7 @@ const serviceView = ({ metadata, spec }: Service): ServiceView => ({
   name: metadata.name,
   uid: metadata.uid,
   resourceVersion: metadata.resourceVersion,
+  type: spec?.type ?? 'ClusterIP',
   ports: (spec?.ports ?? []).map(({ name, port, targetPort, protocol }) => ({
     name,
     port,

@@ -9,6 +9,7 @@ export interface WantedService {
   readonly name: string
   /** The slot that it leads to; undefined: all slots. */
   readonly slot: number | undefined
+  readonly type: ParsedService['type']
   readonly ports: readonly ServicePort[]
 }
 
@@ -18,11 +19,11 @@ export function wantedServices(
   slots: Iterable<number>,
 ): readonly WantedService[] {
   if (service === undefined) return []
-  const ports: readonly ServicePort[] = service.ports
+  const { type, ports }: Pick<WantedService, 'type' | 'ports'> = service
   const perSlot = service.perSlot ? [...new Set(slots)].sort((a, b) => a - b) : []
   return [
-    ...(service.name === undefined ? [] : [{ name: service.name, slot: undefined, ports }]),
-    ...perSlot.map(slot => ({ name: slotLeaseName(name, slot), slot, ports })),
+    ...(service.name === undefined ? [] : [{ name: service.name, slot: undefined, type, ports }]),
+    ...perSlot.map(slot => ({ name: slotLeaseName(name, slot), slot, type, ports })),
   ]
 }
 

@@ -17,7 +17,10 @@ const managedBy = 'endpointslice.kubernetes.io/managed-by'
 const serviceName = 'kubernetes.io/service-name'
 
 /** Creates or changes a Service without selector: only we manage its endpoints. @throws KubeError. */
-export async function serve(context: EndpointPort, { service, ports, slot, version }: Serve): Promise<void> {
+export async function serve(
+  context: EndpointPort,
+  { service, serviceType, ports, slot, version }: Serve,
+): Promise<void> {
   const { urgentApi, owner, signal } = context
   const ref = { namespace: owner.namespace, name: service }
   const metadata = {
@@ -25,7 +28,8 @@ export async function serve(context: EndpointPort, { service, ports, slot, versi
     labels: { [labels.set]: owner.name, ...(slot === undefined ? {} : { [labels.slot]: String(slot) }) },
     ownerReferences: [controllerReference(owner)],
   }
-  const spec = { ports: ports.map(portBody) }
+  // The API server keeps the node ports of an existing Service, and releases them with the type.
+  const spec = { type: serviceType, ports: ports.map(portBody) }
   if (version === undefined)
     await urgentApi.create(services, { metadata, spec }, { namespace: owner.namespace, signal })
   else {

@@ -495,6 +495,11 @@ export const rejected: readonly [string, object, RegExp][] = [
   ],
   ['a Service for nobody', servedBy({}), /set service\.name for one Service for all primaries/],
   ['a Service without ports', servedBy({ name: 'web', ports: [] }), /spec\.service\.ports.*at least 1 items/],
+  [
+    'a Service of an unknown type',
+    servedBy({ name: 'web', type: 'ExternalName' }),
+    /spec\.service\.type.*supported values: "ClusterIP", "NodePort", "LoadBalancer"/,
+  ],
   ['a Service in capitals', servedBy({ name: 'Web' }), /spec\.service\.name.*should match/],
   [
     'ports of a Service without names',

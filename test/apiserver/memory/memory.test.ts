@@ -730,6 +730,24 @@ describe('Services', () => {
       expect(spec?.ports).toMatchObject([{ port: 81, targetPort: 8081 }])
       expect((await sliceOf('plain-all-understudy-0')).ports).toMatchObject([{ port: 8081 }])
     })
+    // From outside: the node port stays when the ports change, and goes with the type. A namespace has to allow it; the operator here is
+    // an administrator.
+    const served = async () => (await api.get(services, { namespace, name: 'plain-all' })).spec
+    await change({ type: 'LoadBalancer' })
+    const nodePort = await eventually(async () => {
+      const spec = await served()
+      expect(spec?.type).toBe('LoadBalancer')
+      return spec?.ports?.[0]?.nodePort
+    })
+    expect(nodePort).toBeGreaterThan(0)
+    await change({ ports: [{ port: 82, targetPort: 8081 }] })
+    await eventually(async () => expect((await served())?.ports).toMatchObject([{ port: 82, nodePort }]))
+    await change({ type: null })
+    await eventually(async () => {
+      const spec = await served()
+      expect(spec?.type).toBe('ClusterIP')
+      expect(spec?.ports?.[0]?.nodePort).toBeUndefined()
+    })
     await change(null)
     await eventually(() =>
       expect(api.get(services, { namespace, name: 'plain-all' })).rejects.toMatchObject({ code: 'NotFound' }),

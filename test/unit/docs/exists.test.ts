@@ -47,6 +47,7 @@ const foreignFlags = new Set([
     '--delete-emptydir-data',
   ],
   '--disable-eviction',
+  ...['--agents', '--container-runtime', '--now'],
 ])
 /** Words of Kubernetes. */
 const foreignWords = new Set(['ReadWriteOnce', 'ReadWriteOncePod'])
