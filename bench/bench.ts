@@ -34,8 +34,8 @@ export interface BenchContext {
   readonly peer: string | undefined
   /** For benches that load an application. */
   readonly load: LoadOptions
-  /** For benches of memory of several sizes, GB. */
-  readonly sizes: readonly number[]
+  /** For benches of memory of several sizes, GB; undefined: those of the bench. */
+  readonly sizes: readonly number[] | undefined
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock

@@ -2,6 +2,7 @@ import type { Bench } from './bench.ts'
 import { checkpoint } from './checkpoint/checkpoint.ts'
 import { cost } from './cost/cost.ts'
 import { rest } from './cost/rest.ts'
+import { drain } from './drain/drain.ts'
 import { failover, failoverBasic, failoverCold } from './failover/failover.ts'
 import { nodeCut } from './failover/node-cut.ts'
 import { leader } from './leader/leader.ts'
@@ -30,6 +31,7 @@ export const benches: readonly Bench[] = [
   nodeCut,
   migration,
   migratingPod,
+  drain,
   leader,
   loadKills,
   loadFreeze,

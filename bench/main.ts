@@ -25,7 +25,7 @@ interface Options {
   readonly rate: number
   readonly interval: string
   readonly ports: number | undefined
-  readonly sizes: readonly number[]
+  readonly sizes?: readonly number[]
 }
 
 const positive = (text: string) => {
@@ -71,7 +71,11 @@ const program: Command = new Command('npm run bench --')
   )
   .option('--connections <n>', 'load-kills: clients with one connection each', positive, 500)
   .option('--rate <n>', 'load-kills: messages a second of all clients together', positive, 2000)
-  .option('--sizes <list>', 'migrating-pod: sizes of the memory, GB', sizes, [0, 0.1, 0.2, 0.5, 1])
+  .option(
+    '--sizes <list>',
+    'migration, migrating-pod: sizes of the memory, GB, such as 0,0.2,1,10 (default: up to 1)',
+    sizes,
+  )
   .option('--interval <duration>', 'load-kills, load-freeze: interval of checkpoints', duration, '1s')
   .option(
     '--ports <n>',

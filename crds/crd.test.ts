@@ -59,6 +59,7 @@ describe('the CRDs', () => {
       // As many entries as there are phases and types of conditions.
       '.status.phaseTimes 7',
       '.status.conditions 4',
+      '.status.conditions 4',
       // A job names eight pods that give way, and cuts the lists there; one pod has replaced each.
       ...['Ref 8', 'Reservation 8', 'Reservation[].podsRef 8'].map(each => `.status.preemptedPods${each}`),
       '.status.conditions 10',
@@ -113,10 +114,10 @@ const sample = (name: string) => {
   return documents.map(it => it.toJS()).find(({ kind }) => kind === 'BackupPodSet')
 }
 
-it('samples/all-fields.yaml has all fields but those of state over HTTP and of clones, which other samples have', () => {
+it('samples/all-fields.yaml has all fields but those of samples/http-state.yaml and samples/clones.yaml', () => {
   const all = sample('all-fields.yaml')
   const { source, http } = sample('http-state.yaml').spec.checkpoint
-  const { cloneFrom } = sample('clone.yaml').spec
+  const { cloneFrom } = sample('clones.yaml').spec
   const given = { ...all.spec, cloneFrom, checkpoint: { ...all.spec.checkpoint, source, http } }
   const spec = (schema['properties'] as Record<string, Schema>)['spec'] as Schema
   for (const [path, node] of nodes(spec))

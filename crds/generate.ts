@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { backupPodSets } from '../src/api/backuppodset.ts'
+import { clonePods } from '../src/api/clone-pod.ts'
 import { migratingPods } from '../src/api/migrating-pod.ts'
 import { migrations } from '../src/api/migration.ts'
 import { nodeReports } from '../src/api/node-report.ts'
@@ -14,6 +15,7 @@ import {
 import { koordinatorReservations, type Reservation, reservations } from '../src/api/reservation.ts'
 import { backupPodSetSchema } from '../src/api/schema/backuppodset.ts'
 import type { Schema } from '../src/api/schema/build.ts'
+import { clonePodSchema } from '../src/api/schema/clone-pod.ts'
 import { migratingPodSchema } from '../src/api/schema/migrating-pod.ts'
 import { migrationSchema } from '../src/api/schema/migration.ts'
 import { nodeReportSchema } from '../src/api/schema/node-report.ts'
@@ -128,6 +130,23 @@ export const migrationCrd = () =>
     schema: migrationSchema(),
   })
 
+export const clonePodCrd = () =>
+  crdOf(clonePods, {
+    scope: 'Namespaced',
+    names: { singular: 'clonepod', categories: ['all'] },
+    columns: [
+      column('Source', '.spec.source.name'),
+      column('Phase', '.status.phase'),
+      column('Pod', '.status.target.pod'),
+      column('Node', '.status.target.node'),
+      age,
+      column('Reason', '.status.conditions[?(@.type=="Succeeded")].reason', { priority: 1 }),
+      column('Target', '.status.target.name', { priority: 1 }),
+    ],
+    subresources: { status: {} },
+    schema: clonePodSchema(),
+  })
+
 /** Our definitions of Koordinator's kinds. */
 const marked = ({ group }: Resource<KubeObject>): Pick<Parts, 'labels'> =>
   group === koordinatorJobs.group ? { labels: { [koordinatorMark.label]: koordinatorMark.value } } : {}
@@ -208,6 +227,10 @@ export const crdFiles: readonly { readonly file: URL; readonly yaml: () => strin
   {
     file: new URL('backup.example.com_migrations.yaml', import.meta.url),
     yaml: () => yaml(headerOf('src/api/schema/'), migrationCrd()),
+  },
+  {
+    file: new URL('clone-pods/backup.example.com_clonepods.yaml', import.meta.url),
+    yaml: () => yaml(headerOf('src/api/schema/'), clonePodCrd()),
   },
   {
     file: new URL('pod-migration-jobs/backup.example.com_podmigrationjobs.yaml', import.meta.url),

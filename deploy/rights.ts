@@ -28,6 +28,7 @@ const files = [
   ['pod-migration-jobs/rbac.yaml', 'understudy-system'],
   ['job-reservations/rbac.yaml', ''],
   ['migrating-jobs/rbac.yaml', ''],
+  ['clone-pods/rbac.yaml', ''],
   ['job-preemptions/rbac.yaml', ''],
   ['agent/rbac.yaml', ''],
   ['agent/generations-key.yaml', 'understudy-agents'],

@@ -99,6 +99,11 @@ program
     'manage Jobs whose pods move with their memory; deploy/migrating-jobs has the rights for them',
     defaults.migratingJobs,
   )
+  .option(
+    '--clone-pods',
+    'carry out ClonePods; deploy/clone-pods has the kind and the rights for them',
+    defaults.clonePods,
+  )
   .option('--waker-image <image>', 'image of the gate in cold backups', `understudy.invalid/waker:${version}`)
   .option(
     '--injected-resources <cpu=…,memory=…>',

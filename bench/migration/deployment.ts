@@ -10,7 +10,8 @@ import { isReady } from '../observe/state.ts'
 import type { Baselines, Sampler } from '../report.ts'
 import { clientOfService } from './service.ts'
 
-const outageCase = 'Deployment, pod deleted: outage at the Service'
+/** The case of the Deployment, which the others are compared with. */
+export const outageCase = 'Deployment, pod deleted: outage at the Service'
 
 /**
  * Returns the baselines of moves: the figure of the published system, if it has one, and the Deployment of the same run.

@@ -1,28 +1,14 @@
 import { type MigratingPod, migratingPods } from '../../src/api/migrating-pod.ts'
 import { apiVersionOf, pods } from '../../src/kube/resources.ts'
 import type { Bench, BenchContext } from '../bench.ts'
-import { redis } from '../checkpoint/subjects.ts'
 import { inNamespace } from '../namespace.ts'
 import { untilLarge as until } from '../observe/pods.ts'
 import { baselinesOf, ofDeployment } from './deployment.ts'
-import { type Moving, moveTrials, type Trigger } from './move.ts'
+import { moveTrials, type Trigger } from './move.ts'
+import { casesOf } from './sizes.ts'
 
-/** Downtime of the published system by the size of the state, GB: medians of 10 trials, s. */
-const published: ReadonlyMap<number, number> = new Map([
-  [0, 2.1],
-  [0.1, 2.0],
-  [0.2, 2.0],
-  [0.5, 4.3],
-  [1, 4.0],
-  [2.5, 7.8],
-  [5, 14],
-  [10, 26.7],
-  [15, 38.4],
-  [20, 51.7],
-  [25, 63.5],
-  [50, 128.5],
-  [100, 255],
-])
+/** GB. */
+const standardSizes = [0, 0.1, 0.2, 0.5, 1]
 
 /** The pod of a MigratingPod is deleted, and the next one continues with its memory. */
 const byDeletion: Trigger = {
@@ -57,12 +43,7 @@ export const migratingPod: Bench = {
   trials: 10,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {
-    const cases = context.sizes.map((size): Moving & { readonly published: number | undefined } => ({
-      published: published.get(size),
-      name: `${size} GB`,
-      // A save of a gigabyte takes longer than a second.
-      subject: redis(`${size}gb`.replace('.', 'p'), size * 1e9, { interval: size < 1 ? '1s' : '5s' }),
-    }))
+    const cases = (context.sizes ?? standardSizes).flatMap(size => casesOf(size, { writes: false }))
     const inOwn = (work: (namespace: string) => Promise<void>) =>
       inNamespace(context.api, 'bench-migrating-pod', context.signal, work)
     await inOwn(namespace => ofDeployment(context, namespace, samples))

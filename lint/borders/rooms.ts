@@ -202,11 +202,16 @@ export const rooms: Readonly<Record<string, Room>> = {
     is: 'controller of Jobs whose pods move: keeps a MigratingPod for each',
     uses: ['src/api', 'src/kube'],
   },
+  'src/clonepod': {
+    is: 'controller of ClonePods: makes a MigratingPod with the memory of a pod, once',
+    uses: ['src/api', 'src/kube'],
+  },
   'src/operator': {
     is: 'Deployment: election, caches, controllers',
     uses: [
       'src/api',
       'src/backuppodset',
+      'src/clonepod',
       'src/drain',
       'src/kube',
       'src/migratingjob',

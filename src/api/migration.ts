@@ -38,6 +38,16 @@ export const copyRefusal =
   'set copy to PreCopy or remove it: the new node has all memory before the pod runs there. PostCopy and Hybrid are not supported: the pod would run on the new node while pages are still on the old one, and the loss of either node would end it'
 
 /**
+ * The fate of the pod's connections. `Close`: their clients connect again, and reach the new pod. `Keep` is known, and refused with a
+ * reason: `connectionsRefusal`.
+ */
+export const migrationConnections = ['Close', 'Keep'] as const
+export type MigrationConnections = (typeof migrationConnections)[number]
+
+export const connectionsRefusal =
+  'set connections to Close or remove it: the new pod has another address, so open connections end, and clients connect again through the Service. Keep is not supported: it needs a network that moves the address of a pod'
+
+/**
  * `Pending`: it waits for others, or for its source. `Reserving`: a pod is made and scheduled that will take the slot.
  * `Preparing`: that pod gets the memory while the source runs. `Stopping`: the source is stopped, and its last changes are
  * saved. `Switching`: the other pod has the slot, and resumes.
@@ -71,6 +81,8 @@ export interface MigrationSpec {
   readonly transfer?: MigrationTransfer
   /** Absent: `PreCopy`. */
   readonly copy?: MigrationCopy
+  /** Absent: `Close`. */
+  readonly connections?: MigrationConnections
   /** How long the new pod may wait for a node. */
   readonly unschedulableTimeoutSeconds?: number
   /** How long it may take in all until the source is stopped. */

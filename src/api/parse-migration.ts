@@ -1,6 +1,7 @@
 import type { Refusal } from './errors.ts'
 import { parseDuration } from './memory.ts'
 import {
+  connectionsRefusal,
   copyRefusal,
   type Migration,
   type MigrationPriority,
@@ -34,6 +35,7 @@ export type ParsedOrRefused =
 const supported = [
   ['transfer', 'Direct', transferRefusal],
   ['copy', 'PreCopy', copyRefusal],
+  ['connections', 'Close', connectionsRefusal],
 ] as const
 
 const downtimeForm = 'a duration from 10ms to 10m'

@@ -4,7 +4,8 @@ import type { Held, MigrationView } from './view.ts'
 
 /**
  * How many Migrations may be under way at once: away from one node, of one namespace, and in all. One namespace cannot
- * keep those of all others waiting.
+ * keep those of all others waiting. Those of drains have as many places of their own: users, whose Migrations may wait for an hour,
+ * cannot keep a node from being drained.
  */
 export const budgets = { perNode: 2, perNamespace: 3, total: 8 } as const
 
@@ -27,21 +28,26 @@ export class Admissions {
   }
 
   /** Returns why another one has to wait; undefined if it may begin. */
-  obstacleTo({ namespace }: MigrationView, { set, node }: Held['source']): Obstacle | undefined {
+  obstacleTo(view: MigrationView, { set, node }: Held['source']): Obstacle | undefined {
+    const { namespace } = view
     const ofSet = this.#views.find(each => each.namespace === namespace && sourceOf(each)?.set === set)
     if (ofSet !== undefined)
       return { reason: 'SetBusy', message: `waits for Migration ${ofSet.name} of the same BackupPodSet` }
-    const fromNode = this.#views.filter(each => sourceOf(each)?.node === node).length
+    const counted = isOfDrain(view) ? this.#views.filter(isOfDrain) : this.#views
+    const fromNode = counted.filter(each => sourceOf(each)?.node === node).length
     if (fromNode >= budgets.perNode)
       return { reason: 'NodeBudget', message: `waits: ${fromNode} pods are moving away from node ${node}` }
-    const here = this.#views.filter(each => each.namespace === namespace).length
+    const here = counted.filter(each => each.namespace === namespace).length
     if (here >= budgets.perNamespace)
       return { reason: 'NamespaceBudget', message: `waits: ${here} pods of this namespace are moving` }
-    if (this.#views.length >= budgets.total)
-      return { reason: 'TotalBudget', message: `waits: ${this.#views.length} Migrations are under way` }
+    if (counted.length >= budgets.total)
+      return { reason: 'TotalBudget', message: `waits: ${counted.length} Migrations are under way` }
     return undefined
   }
 }
+
+/** Only the operator and administrators may ask for this priority. */
+const isOfDrain = ({ wish }: MigrationView): boolean => wish.ok && wish.wish.priority === 'SystemCritical'
 
 /** Returns the pod that moves: as it was found first, or else as the caches show it. */
 export const sourceOf = ({ status, facts }: Pick<MigrationView, 'status' | 'facts'>) =>

@@ -337,6 +337,21 @@ describe('D16.budgets: Migrations', () => {
     ])
   })
 
+  it('of a drain begin although those of users have all places', () => {
+    const urgent = {
+      wish: parseMigration({ spec: { source: { name: 'web-p' }, priority: 'SystemCritical' } }),
+    } as const
+    const ofUsers = many(2, () => ({})).map(each => ({ ...each, status: { phase: 'Reserving' } as const }))
+    const ofDrain = many(3, i => ({ uid: `d${i}`, set: `d${i}` }), urgent).map((each, i) => ({
+      ...{ ...each, name: `d${i}`, uid: `d${i}` },
+    }))
+    const told = phases([...ofUsers, ...ofDrain])
+    expect(['d0', 'd1', 'd2'].map(name => told.get(name))).toEqual(['Reserving', 'Reserving', 'Pending'])
+    // Not the other way round: what a drain does counts for users.
+    const begun = ofDrain.slice(0, 2).map(each => ({ ...each, status: { phase: 'Reserving' } as const }))
+    expect(phases([...begun, ...many(1, () => ({}))]).get('m0')).toBe('Pending')
+  })
+
   it('that wait are written once, not for each generation of their pods', () => {
     const at = (generation: number) =>
       many(4, () => ({ set: 'web' })).map(each => {
@@ -380,7 +395,8 @@ describe('D16.budgets: Migrations', () => {
       ...each,
       status: { ...each.status, source: { ...source, set: `s${i}` } },
     }))
-    expect(phases([...both, urgent]).get('m2')).toBe('Pending')
+    const next = { ...c, createdAt: -1 }
+    expect(phases([...both, next]).get('m2')).toBe('Pending')
   })
 
   it('never exceed a budget, and let one begin while any may, in random worlds', () => {

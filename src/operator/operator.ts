@@ -31,6 +31,7 @@ import { createStateStoreMetrics } from '../state-store/metrics.ts'
 import { openStateStore } from '../state-store/open.ts'
 import { createWriteBehind, type WriteBehind } from '../state-store/write-behind.ts'
 import { createBudgetCache, createCaches } from './caches.ts'
+import { leadClonePods } from './clone-pods.ts'
 import { createDiskHalves } from './disk-halves.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import { leadMigratingJobs } from './migrating-jobs.ts'
@@ -83,7 +84,9 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   leadMigrations(manager, caches)
   leadDrains(manager, caches)
   leadJobs(manager, options, caches.stores)
-  leadMigratingJobs(manager, options, leadMigratingPods(manager, caches))
+  const migratingPods = leadMigratingPods(manager, caches)
+  leadMigratingJobs(manager, options, migratingPods)
+  leadClonePods(manager, options, caches.stores, migratingPods)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },

@@ -15,6 +15,8 @@ export interface OperatorOptions {
   readonly podMigrationJobs: boolean
   /** Manage Jobs whose `spec.managedBy` names this operator: they need rights of their own. */
   readonly migratingJobs: boolean
+  /** Carry out ClonePods: they need rights of their own. */
+  readonly clonePods: boolean
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** Requests and limits of the containers that the operator adds to pods. */
@@ -43,6 +45,7 @@ export const defaults = {
   memoryNamespaces: 'labelled',
   podMigrationJobs: false,
   migratingJobs: false,
+  clonePods: false,
   workers: 8,
   connections: 24,
   stateStore: 'memory',

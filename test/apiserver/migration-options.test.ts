@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
+  connectionsRefusal,
   copyRefusal,
   type Migration,
   type MigrationSpec,
@@ -48,5 +49,10 @@ describe('a Migration', () => {
 
   it.each(['PostCopy', 'Hybrid'] as const)('MP-25: with copy %s is refused', async copy => {
     await expect(create({ copy })).rejects.toThrow(copyRefusal)
+  })
+
+  it('MP-26: may say that connections are closed, and is refused if it asks to keep them', async () => {
+    expect((await create({ connections: 'Close' })).spec.connections).toBe('Close')
+    await expect(create({ connections: 'Keep' })).rejects.toThrow(connectionsRefusal)
   })
 })

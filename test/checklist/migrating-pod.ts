@@ -64,9 +64,23 @@ export const migratingPod: FeatureGroup = {
       'memory is copied while the pod runs, and a Migration that asks for post-copy is refused with the reason',
       'apiserver',
     ),
+    feature(
+      'MP-26',
+      'connections end and are made again, and a Migration that asks to keep them is refused with the reason',
+      'apiserver',
+    ),
     feature('MP-27', 'files in the layer and in emptyDirs move', 'e2e'),
-    feature('MP-28', 'a clone begins with the memory of its source, which runs on', 'e2e'),
+    feature(
+      'MP-28',
+      'a clone begins with the memory of its source, which runs on, and a ClonePod is collected after its end',
+      'e2e',
+    ),
     feature('MP-29', 'a Job whose pod moves survives a drain with its memory, and is complete', 'e2e'),
+    feature(
+      'MP-30',
+      'one command measures moves of 13 sizes beside a Deployment, ten times each, and writes every value as CSV',
+      'unit',
+    ),
     feature(
       'MP-31',
       'evicted by the kubelet, it continues elsewhere, and says how old its memory was; preempted, it loses nothing',

@@ -3,6 +3,7 @@ import { fork } from 'node:child_process'
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { addAll, type BlockResult, blockRounds, type Failure, runBlock } from './block.ts'
+import { movesOf, type Told, table, tryMove } from './faulted/moves.ts'
 import { runRound, type Scenario } from './model/round.ts'
 import { tryMutants } from './mutants/try.ts'
 import { realReplay, realRounds } from './real/rounds.ts'
@@ -21,12 +22,14 @@ const usage = `npm run sim -- [options]
   --replay JSON    one scenario, as a violation prints it, with what happens in it
 npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
                                  --rounds, --seed and --replay as above
+npm run sim -- faulted [options]  moves with one fault each, in each phase: the source or the target has to be right; --rounds
+                                 (default 300) and --seed; it prints how each kind of fault ended
 npm run sim -- mutants [names]   takes each fix back in memory; every one must be noticed`
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    rounds: { type: 'string', default: '1000' },
+    rounds: { type: 'string' },
     seed: { type: 'string', default: '1' },
     from: { type: 'string' },
     jobs: { type: 'string', default: String(availableParallelism()) },
@@ -129,6 +132,19 @@ async function rounds({ count, seed, from, jobs, keepGoing, moves, naps }: Round
   return kinds.size > 0 ? 1 : 0
 }
 
+async function faulted(count: number, seed: number): Promise<number> {
+  const all: Told[] = []
+  for (const each of movesOf(count, seed)) {
+    const told = await tryMove(each)
+    all.push(told)
+    for (const what of told.wrong) console.log(`${told.row}, from ${told.phase} on: ${what}`)
+    if (told.wrong.length > 0) console.log(`npm run sim -- --replay '${told.scenario}'`)
+    if (all.length % 50 === 0) process.stderr.write(`${all.length} of ${count} moves\n`)
+  }
+  console.log(`${table(all)}, with seed ${seed}`)
+  return all.some(({ wrong }) => wrong.length > 0) ? 1 : 0
+}
+
 /** Prints a failure at once, so that its analysis need not wait for the remaining rounds. */
 function tell({ what, scenario }: Failure): void {
   console.log(what)
@@ -138,16 +154,18 @@ function tell({ what, scenario }: Failure): void {
 try {
   if (values.help) console.log(usage)
   else if (positionals[0] === 'mutants') process.exitCode = await tryMutants(positionals.slice(1))
+  else if (positionals[0] === 'faulted')
+    process.exitCode = await faulted(natural('rounds', values.rounds ?? '300'), natural('seed', values.seed))
   else if (positionals[0] !== undefined && positionals[0] !== 'real')
     throw new Error(`"${positionals[0]}" is nothing to do here\n\n${usage}`)
   else if (values.replay !== undefined)
     process.exitCode = await replay(values.replay, positionals[0] === 'real')
   else if (positionals[0] === 'real')
     process.exitCode =
-      (await realRounds(natural('rounds', values.rounds), natural('seed', values.seed))) > 0 ? 1 : 0
+      (await realRounds(natural('rounds', values.rounds ?? '1000'), natural('seed', values.seed))) > 0 ? 1 : 0
   else
     process.exitCode = await rounds({
-      count: natural('rounds', values.rounds),
+      count: natural('rounds', values.rounds ?? '1000'),
       seed: natural('seed', values.seed),
       from: values.from === undefined ? 0 : natural('from', values.from),
       jobs: natural('jobs', values.jobs),

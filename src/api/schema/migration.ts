@@ -1,7 +1,9 @@
 import {
+  connectionsRefusal,
   copyRefusal,
   type MigrationSpec,
   type MigrationStatus,
+  migrationConnections,
   migrationCopies,
   migrationDefaults,
   migrationLimits,
@@ -84,6 +86,13 @@ const spec = (): SchemaOf<MigrationSpec> =>
           migrationCopies,
         ),
         'x-kubernetes-validations': [rule("self == 'PreCopy'", copyRefusal)],
+      },
+      connections: {
+        ...choice(
+          'What becomes of the connections of the pod. Close: they end, and clients connect again. Keep is refused with the reason. Absent: Close.',
+          migrationConnections,
+        ),
+        'x-kubernetes-validations': [rule("self == 'Close'", connectionsRefusal)],
       },
       unschedulableTimeoutSeconds: integer(
         'The Migration fails if no node takes the new pod for this time. Default 300.',

@@ -1,12 +1,7 @@
 import { type BackupPodSet, backupPodSets } from '../../api/backuppodset.ts'
+import { cloneSpecOf } from '../../api/clone-spec.ts'
 import { labels } from '../../api/labels.ts'
-import {
-  type MigratingPod,
-  type MigratingPodSpec,
-  migratingPods,
-  movingCheckpointKeys,
-  movingFailoverKeys,
-} from '../../api/migrating-pod.ts'
+import { type MigratingPod, type MigratingPodSpec, migratingPods } from '../../api/migrating-pod.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
 import { conditionTypes } from '../../api/reasons.ts'
 import { isKubeError } from '../../kube/errors.ts'
@@ -41,7 +36,6 @@ export async function clone(session: Session, pod: string, { name, timeout }: Cl
   )
 }
 
-/** Returns the spec of the clone: that of the pod's owner, as far as a MigratingPod has these fields. */
 async function specFor({ api, namespace, call }: Session, pod: string): Promise<MigratingPodSpec> {
   const found = await api.get<Pod>(pods, { namespace, name: pod }, call)
   const name = found.metadata.labels?.[labels.set]
@@ -59,19 +53,7 @@ async function specFor({ api, namespace, call }: Session, pod: string): Promise<
     throw new CliError(`the memory of pod ${pod} is not saved`, {
       advice: `add spec.checkpoint to the BackupPodSet ${name}`,
     })
-  const { checkpoint, failover, template } = spec
-  return {
-    ...{ template, clonePod: pod },
-    ...(checkpoint && { checkpoint: pick(checkpoint, movingCheckpointKeys) }),
-    ...(failover && { failover: pick(failover, movingFailoverKeys) }),
-  }
-}
-
-/** Returns the object with these keys only. */
-const pick = <T extends object, K extends keyof T>(all: T, keys: readonly K[]): Pick<T, K> => {
-  const part: Partial<Pick<T, K>> = {}
-  for (const key of keys) if (key in all) part[key] = all[key]
-  return part as Pick<T, K>
+  return cloneSpecOf(spec, pod)
 }
 
 interface Goal {

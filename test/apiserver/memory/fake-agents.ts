@@ -2,6 +2,7 @@
  * Stands in for the agents of some nodes where a test needs the real API server but no memory. Keeps their reports, and
  * puts pods on stage when a Lease names them, as far as the operator can see.
  */
+import { isCloning } from '../../../src/api/clone-of.ts'
 import { isAtGate } from '../../../src/api/gate.ts'
 import { annotations, labels } from '../../../src/api/labels.ts'
 import { nodeReports, type SlotReport } from '../../../src/api/node-report.ts'
@@ -48,7 +49,7 @@ export async function startFakeAgents(
   api: Api,
   namespace: string,
   nodes: readonly string[],
-  { votes = false }: { readonly votes?: boolean } = {},
+  { votes = false, clones = false }: { readonly votes?: boolean; readonly clones?: boolean } = {},
 ): Promise<FakeAgents> {
   const stop = new AbortController()
   const failing = new Set<string>()
@@ -126,12 +127,15 @@ export async function startFakeAgents(
       ...(lease.handover !== undefined &&
         !deaf.has(lease.holder.name) && { final: true, takenAt: '2030-01-01T00:00:00.000Z' }),
       frozenSeconds: 0.0072,
+      ...(clones && { epoch: lease.epoch }),
     }
     if (lease.node === node)
       return [
         {
           ...common,
           ...{ role: 'source', intervalSeconds: 10 },
+          // The copy that this node has made for a slot without a primary.
+          ...(clones && isCloning(lease) && { usable: 'Cold' }),
           ...(version > 0 && { acknowledged: { term, version } }),
           ...('final' in common && {
             standsForSeconds: 60,
@@ -193,6 +197,7 @@ export async function startFakeAgents(
       disk: { bytes: 0, budget: 1, reason: diskTrouble.get(node) ?? null },
       checks: [{ name: 'canary', ok: true, message: 'restored' }],
       ready: true,
+      ...(clones && { clones }),
       slots,
       slotsKnown: true,
       updatedAt: new Date().toISOString(),

@@ -2,9 +2,10 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { pidsOf } from '../../../playground/pids.ts'
 import { backupPodSets } from '../../../src/api/backuppodset.ts'
+import { clonePods } from '../../../src/api/clone-pod.ts'
 import { migratingPods } from '../../../src/api/migrating-pod.ts'
 import { runCli } from '../../../src/cli/program.ts'
 import { recordingTerminal } from '../../../src/cli/testing/terminal.ts'
@@ -23,8 +24,10 @@ import {
   slotsOf,
 } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
+import { project } from '../../unit/deploy/manifests.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { create, podNamed, saved as savedPod } from '../lib/migrating-pods.ts'
+import { withFlag, withoutFlag } from '../lib/operator-flag.ts'
 import { createWorld } from '../lib/world.ts'
 
 const patientMs = 180_000
@@ -161,5 +164,63 @@ describe.skipIf(needsNodes())('a clone', () => {
     expect(exitCode, terminal.told.join('\n')).toBe(0)
     expect(terminal.written.join('\n')).toMatch(/^other runs with the memory of roaming-0\n {2}other-0 on n/)
     expect(await counter.read(addressOf(await podNamed(world, 'other-0')))).toBe(told)
+  })
+})
+
+describe.skipIf(needsNodes())('a ClonePod', () => {
+  const files = ['rbac', 'admission'].map(name => `${project}/deploy/clone-pods/${name}.yaml`)
+  beforeAll(async () => {
+    await kubectl('apply', '-k', `${project}/crds/clone-pods`)
+    for (const file of files) await kubectl('apply', '-f', file)
+    await withFlag('--clone-pods')
+  })
+  afterAll(async () => {
+    await withoutFlag('--clone-pods')
+    for (const file of files) await kubectl('delete', '-f', file)
+    await kubectl('delete', '-k', `${project}/crds/clone-pods`)
+  })
+
+  it('MP-28: copies a pod once, which runs on, and is collected; the copy survives a failure of its own', async () => {
+    await using world = await createWorld()
+    const { api, namespace } = world
+    await create(world, 'roaming')
+    await savedPod(world, 'roaming', 'roaming-0')
+    const source = await podNamed(world, 'roaming-0')
+    for (let i = 0; i < 5; i += 1) await counter.add(addressOf(source))
+    const told = await counter.read(addressOf(source))
+    await saved({ api, namespace, name: 'roaming' }, anywhere)
+
+    const ref = { namespace, name: 'copy' }
+    const spec = { source: { name: 'roaming-0', uid: source.metadata.uid }, ttlSecondsAfterFinished: 5 }
+    const task = { kind: 'ClonePod', metadata: { name: 'copy' }, spec }
+    const roles = ['understudy-edit', 'understudy-clone-pods']
+    for (const role of roles)
+      await kubectl('-n', namespace, 'create', 'rolebinding', role, `--clusterrole=${role}`, '--user=tenant')
+    await expect(createAs('tenant', namespace, task)).rejects.toThrow(/reads all memory of pod roaming-0/)
+    const exec = ['--verb=create', '--resource=pods/exec', '--resource-name=roaming-0']
+    await kubectl('-n', namespace, 'create', 'role', 'exec', ...exec)
+    await kubectl('-n', namespace, 'create', 'rolebinding', 'exec', '--role=exec', '--user=tenant')
+    await eventually(() => createAs('tenant', namespace, task))
+    await eventually(async () => {
+      const { status } = await api.get(clonePods, ref)
+      expect(status, JSON.stringify(status)).toMatchObject({ phase: 'Succeeded', target: { pod: 'copy-0' } })
+    }, patientMs)
+
+    const copy = await podNamed(world, 'copy-0')
+    expect(await counter.read(addressOf(copy))).toBe(told)
+    await counter.add(addressOf(copy))
+    expect(await counter.read(addressOf(source))).toBe(told)
+    expect((await podNamed(world, 'roaming-0')).metadata.uid).toBe(source.metadata.uid)
+    // It goes, and what it made stays.
+    await eventually(
+      async () => expect((await api.list(clonePods, { namespace })).items).toEqual([]),
+      patientMs,
+    )
+    expect((await podNamed(world, 'copy-0')).metadata.uid).toBe(copy.metadata.uid)
+    await savedPod(world, 'copy', 'copy-0')
+    await saved({ api, namespace, name: 'copy' }, anywhere)
+    await killApp(copy)
+    await savedPod(world, 'copy', 'copy-1')
+    expect(await counter.read(addressOf(await podNamed(world, 'copy-1')))).toBe(told + 1)
   })
 })

@@ -7,16 +7,10 @@ import { eventually } from '../../support/eventually.ts'
 import { project } from '../../unit/deploy/manifests.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { podNamed, saved } from '../lib/migrating-pods.ts'
-import { createWorld, restartsOf, system } from '../lib/world.ts'
+import { withFlag, withoutFlag } from '../lib/operator-flag.ts'
+import { createWorld, restartsOf } from '../lib/world.ts'
 
 const files = ['rbac', 'admission'].map(name => `${project}/deploy/migrating-jobs/${name}.yaml`)
-const args = '/spec/template/spec/containers/0/args'
-const patched = async (patch: object) => {
-  const operator = ['-n', system, 'deployment/understudy-operator'] as const
-  await kubectl('patch', ...operator, '--type=json', '-p', JSON.stringify([patch]))
-  await kubectl('rollout', 'status', ...operator, '--timeout=240s')
-}
-
 /** Counts in its memory alone, until there is a file. */
 const program = `
 import os, time
@@ -31,14 +25,10 @@ print('end', n, flush=True)
 describe.skipIf(needsNodes())('a Job that this operator manages', () => {
   beforeAll(async () => {
     for (const file of files) await kubectl('apply', '-f', file)
-    await patched({ op: 'add', path: `${args}/-`, value: '--migrating-jobs' })
+    await withFlag('--migrating-jobs')
   })
   afterAll(async () => {
-    const path = ['-n', system, 'deployment/understudy-operator', '-o', 'json'] as const
-    const { spec } = JSON.parse(await kubectl('get', ...path))
-    const before: readonly string[] = spec.template.spec.containers[0].args
-    const value = before.filter(each => each !== '--migrating-jobs')
-    await patched({ op: 'replace', path: args, value })
+    await withoutFlag('--migrating-jobs')
     for (const file of files) await kubectl('delete', '-f', file)
   })
 

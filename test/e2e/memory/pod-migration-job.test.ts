@@ -9,7 +9,8 @@ import { manifest, project } from '../../unit/deploy/manifests.ts'
 import { giveBerths, nodeAffinity, oneBerth } from '../lib/berths.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { coveredCounter } from '../lib/covered-counter.ts'
-import { counterTemplate, counterWith, createWorld, isReady, system, type World } from '../lib/world.ts'
+import { withFlag, withoutFlag } from '../lib/operator-flag.ts'
+import { counterTemplate, counterWith, createWorld, isReady, type World } from '../lib/world.ts'
 
 const files = ['pod-migration-jobs', 'job-reservations', 'job-preemptions'].flatMap(component =>
   ['rbac', 'admission'].map(name => `${project}/deploy/${component}/${name}.yaml`),
@@ -22,20 +23,6 @@ const exemption = async (): Promise<unknown> => {
   )
   return parse(patches[0]?.patch ?? '')
 }
-const args = '/spec/template/spec/containers/0/args'
-const patched = async (patch: object) => {
-  await kubectl(
-    '-n',
-    system,
-    'patch',
-    'deployment/understudy-operator',
-    '--type=json',
-    '-p',
-    JSON.stringify([patch]),
-  )
-  await kubectl('-n', system, 'rollout', 'status', 'deployment/understudy-operator', '--timeout=240s')
-}
-
 const create = ({ api, namespace }: World, name: string, spec: Partial<PodMigrationJobSpec>, pod: string) =>
   api.create(podMigrationJobs, {
     ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'PodMigrationJob' },
@@ -54,24 +41,10 @@ describe.skipIf(needsNodes())('PodMigrationJobs', () => {
     await kubectl('apply', '-k', `${project}/crds/pod-migration-jobs`)
     for (const file of files) await kubectl('apply', '-f', file)
     await kubectl(...policy, JSON.stringify(await exemption()))
-    await patched({ op: 'add', path: `${args}/-`, value: '--pod-migration-jobs' })
+    await withFlag('--pod-migration-jobs')
   })
   afterAll(async () => {
-    const all = JSON.parse(
-      await kubectl(
-        '-n',
-        system,
-        'get',
-        'deployment/understudy-operator',
-        '-o',
-        'jsonpath={.spec.template.spec.containers[0].args}',
-      ),
-    )
-    await patched({
-      op: 'replace',
-      path: args,
-      value: all.filter((each: string) => each !== '--pod-migration-jobs'),
-    })
+    await withoutFlag('--pod-migration-jobs')
     await kubectl(...policy, JSON.stringify([{ op: 'remove', path: '/spec/matchConditions/1' }]))
     for (const file of files) await kubectl('delete', '-f', file)
     await kubectl('delete', '-k', `${project}/crds/pod-migration-jobs`)

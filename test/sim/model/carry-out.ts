@@ -5,6 +5,7 @@ import { isOfMigratingPod } from '../../../src/api/migrating-pod.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { type Cluster, type ModelNode, setRef } from './cluster.ts'
 import type { Command, Lagging } from './commands.ts'
+import { hitMove } from './hit-move.ts'
 import { apiAway, cut, cutLink, later, lose, putToSleep, restartSentinel } from './machine-faults.ts'
 import { abortMove, cordon, drain, move } from './moves.ts'
 import type { Link } from './network.ts'
@@ -160,6 +161,11 @@ const handlers: { readonly [Type in Command['type']]: Handler<Type> } = {
     const pod = primaryOf(cluster, command.primary)
     if (pod !== undefined) move(cluster, pod, command)
   },
+  hitMove: (command, cluster) => hitMove(cluster, command),
+  refusePods: ({ forMs }, cluster) => {
+    for (const operator of cluster.operators)
+      forAWhile(cluster, forMs, operator?.link, { refusesPods: true }, { refusesPods: false })
+  },
   abortMove: (command, cluster) => abortMove(cluster, command),
   drain: ({ node, forMs }, cluster) => drain(cluster, nodeAt(cluster, node).machine.name, forMs),
 }
@@ -236,7 +242,8 @@ export function heal(cluster: Cluster): void {
   for (const [index, operator] of cluster.operators.entries()) {
     if (operator === undefined) cluster.startOperator(index)
     else {
-      Object.assign(operator.link, { cut: false, refusals: 0, lostAnswers: 0, losesCreates: false })
+      Object.assign(operator.link, { cut: false, refusals: 0, lostAnswers: 0 })
+      Object.assign(operator.link, { losesCreates: false, refusesPods: false })
       operator.link.lagMs.clear()
       time.resume(operator.party)
     }
@@ -251,7 +258,7 @@ export function heal(cluster: Cluster): void {
     cluster.wake(node)
     if (!machine.voting.isUp) cluster.heartbeats.begin(machine)
     machine.deafTo.clear()
-    Object.assign(machine, { partitioned: false, refusesStops: false, ...quick })
+    Object.assign(machine, { partitioned: false, refusesStops: false, refusesRestores: false, ...quick })
     for (const { containers } of machine.pods.values())
       for (const { app } of containers) if (app !== undefined) app.hangsUntil = 0
     node.kubelet?.look()

@@ -113,13 +113,29 @@ export type Move =
   | {
       readonly type: 'move'
       readonly primary: number
-      /** The only node that it allows; undefined: any. */
+      /** The only node that it allows; undefined: any; -1: one that does not exist. */
       readonly to: number | undefined
       readonly maxDowntimeMs: number | undefined
     }
   /** A user deletes a Migration that has not ended. */
   | { readonly type: 'abortMove'; readonly move: number }
+  /** A fault of the pod that moves, of the pod that takes over, or of their nodes. Without such a pod, nothing happens. */
+  | { readonly type: 'hitMove'; readonly of: 'source' | 'target'; readonly how: Hit; readonly forMs: number }
+  /** The API server refuses pods of this operator, as with a quota. */
+  | { readonly type: 'refusePods'; readonly forMs: number }
   /** A node is cordoned and emptied, as `kubectl drain` does. */
   | { readonly type: 'drain'; readonly node: number; readonly forMs: number }
+
+export type Hit =
+  | 'endApp'
+  | 'deletePod'
+  | 'endAgent'
+  | 'powerOff'
+  /** No connection between the two nodes works. */
+  | 'cutTransfer'
+  | 'refuseStops'
+  | 'refuseRestores'
+  /** All other nodes are cordoned. */
+  | 'noRoom'
 
 export type Lagging = 'pods' | 'leases' | 'reports' | 'sets'

@@ -99,6 +99,7 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       if (clones.has(pod.uid)) await endClone(pod.uid)
       await clock.sleep(30 + random.next() * 300 + machine.slowRestoreMs, signal)
       if (!isOf(pod, located)) throw new AgentError('NotRunning')
+      if (machine.refusesRestores) throw new AgentError('RestoreFailed', 'refused')
       const image = machine.images.get(from.dir)
       if (image === undefined) throw new AgentError('RestoreFailed', 'no such image')
       for (const container of pod.containers) {

@@ -20,7 +20,8 @@ export function move(
   { to, maxDowntimeMs }: Of<'move'>,
 ): void {
   const { namespace = setRef.namespace, name, uid } = pod.metadata
-  const target = to === undefined ? undefined : machines[to % machines.length]?.machine.name
+  const target =
+    to === undefined ? undefined : to < 0 ? 'no-such-node' : machines[to % machines.length]?.machine.name
   server.create(
     migrations,
     {

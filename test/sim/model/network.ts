@@ -17,6 +17,8 @@ export interface Link {
   lostAnswers: number
   /** The server carries out creations, but their responses are lost. */
   losesCreates: boolean
+  /** The server refuses to create pods, as with a quota. */
+  refusesPods: boolean
   /** Share of requests that the server refuses with 429 or 503. */
   refusals: number
   /** By resource: delay of its watch events, ms; -1: the watches have fallen silent. */
@@ -27,7 +29,7 @@ export interface Link {
 export const statusKinds = ['backuppodsets', 'nodereports', 'migrations']
 
 export const createLink = (): Link => ({
-  ...{ cut: false, lostAnswers: 0, losesCreates: false, refusals: 0, lagMs: new Map() },
+  ...{ cut: false, lostAnswers: 0, losesCreates: false, refusesPods: false, refusals: 0, lagMs: new Map() },
 })
 
 interface Options {
@@ -173,7 +175,10 @@ export function createNetworkApi({ server, time, party, link, random }: Options)
         items: inOrder(server.list(resource).filter(selectorOf(query))),
       })),
     create: (resource, body, options) =>
-      call(true, options, () => server.create(resource, body, options?.namespace)).then(async created => {
+      call(true, options, () => {
+        if (link.refusesPods && resource.plural === 'pods') throw new KubeError('Forbidden', 'exceeded quota')
+        return server.create(resource, body, options?.namespace)
+      }).then(async created => {
         if (!link.losesCreates) return created
         await clock.sleep(cutMs / 2, options?.signal)
         throw new KubeError('Timeout', 'no answer', { ambiguous: true })

@@ -5,7 +5,8 @@ import { createCluster } from './cluster.ts'
 import type { Command } from './commands.ts'
 import type { Violation } from './invariants/ground.ts'
 import { createObserver } from './invariants.ts'
-import { moveLimitMs } from './moves.ts'
+import { followMoves, type MoveFate, type OnPhase, onPhase } from './move-fates.ts'
+import { moveLimitMs, openMoves } from './moves.ts'
 import { modelPlatform, type Platform } from './platform.ts'
 import { trace } from './trace.ts'
 
@@ -34,6 +35,8 @@ export interface Scenario {
   readonly numbered?: boolean
   /** There are nodes, Migrations and drains. */
   readonly moves?: boolean
+  /** Faults that wait for a Migration. */
+  readonly onPhase?: readonly OnPhase[]
   readonly steps: readonly { readonly afterMs: number; readonly command: Command }[]
 }
 
@@ -44,6 +47,8 @@ export interface Round {
   readonly thaws: number
   /** How many Migrations ended in which way. */
   readonly moves: Readonly<Record<string, number>>
+  /** The end of each Migration, and what has its slot after all faults have ended. */
+  readonly fates: readonly MoveFate[]
 }
 
 const intervalMs = 3_000
@@ -126,6 +131,12 @@ export async function runRound(
       return since !== undefined && time.now() - since >= wellMs
     }
   }
+  const fates = followMoves(cluster)
+  for (const each of scenario.onPhase ?? [])
+    onPhase(cluster, each, () => {
+      log?.(time.now(), JSON.stringify(each.command))
+      carryOut(cluster, each.command)
+    })
   try {
     cluster.createSet(specOf(scenario), scenario.numbered)
     cluster.startOperator(0)
@@ -137,6 +148,7 @@ export async function runRound(
       log?.(time.now(), JSON.stringify(command))
       carryOut(cluster, command)
     }
+    if (scenario.onPhase !== undefined) await pass(moveLimitMs, () => openMoves(cluster).length === 0)
     await pass(lingerMs)
     heal(cluster)
     // A primary that is not saved any more still needs some time to be noticed.
@@ -150,6 +162,7 @@ export async function runRound(
       virtualMs: time.now(),
       thaws: cluster.thaws.length,
       moves: observer.moves(),
+      fates: fates(),
     }
   } finally {
     await cluster.end()

@@ -132,6 +132,8 @@ export interface Machine {
   graves: boolean
   /** The sentinel can stop no process, because another program traces them. */
   refusesStops: boolean
+  /** No image can be restored. */
+  refusesRestores: boolean
   /** Additional time for the start of containers, for restores, and until a restored app answers, ms. */
   slowStartMs: number
   slowRestoreMs: number
@@ -159,6 +161,7 @@ export const createMachine = (name: string, index: number, kernel: Party): Machi
   asleep: undefined,
   graves: true,
   refusesStops: false,
+  refusesRestores: false,
   slowStartMs: 0,
   slowRestoreMs: 0,
   slowAnswerMs: 0,

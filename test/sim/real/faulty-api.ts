@@ -72,7 +72,10 @@ export function createFaultyApi(
     get: (resource, ref, options) => call(false, options, given => api.get(resource, ref, given)),
     list: (resource, query, options) => call(false, options, given => api.list(resource, query, given)),
     create: (resource, body, options) =>
-      call(true, options, given => api.create(resource, body, given)).then(async created => {
+      call(true, options, given => {
+        if (link.refusesPods && resource.plural === 'pods') throw new KubeError('Forbidden', 'exceeded quota')
+        return api.create(resource, body, given)
+      }).then(async created => {
         if (!link.losesCreates) return created
         await clock.sleep(timeoutMs / 2, options?.signal)
         throw new KubeError('Timeout', 'no answer', { ambiguous: true })

@@ -2,6 +2,7 @@ import { Registry } from 'prom-client'
 import { createAgentMetrics } from '../../../src/agent/report/metrics.ts'
 import { createBudgetMetrics } from '../../../src/agent/storage/metrics.ts'
 import { createSetMetrics } from '../../../src/backuppodset/metrics.ts'
+import { createClonePodMetrics } from '../../../src/clonepod/metrics.ts'
 import { createDrainMetrics } from '../../../src/drain/metrics.ts'
 import { createMetrics } from '../../../src/kube/metrics.ts'
 import { createMigratingPodMetrics } from '../../../src/migratingpod/metrics.ts'
@@ -19,6 +20,7 @@ export async function exported(): Promise<Map<string, { type: string; labels: re
   createJobMetrics(registries[0] as Registry)
   createMigrationMetrics(registries[0] as Registry)
   createMigratingPodMetrics(registries[0] as Registry)
+  createClonePodMetrics(registries[0] as Registry)
   createDrainMetrics(registries[0] as Registry)
   createStateStoreMetrics(registries[0] as Registry)
   createAgentMetrics(registries[1] as Registry, () => 0)

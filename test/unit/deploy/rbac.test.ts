@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { type Manifest, manifestsBelow, text } from './manifests.ts'
-import { jobRights, migratingJobRights, preemptionRights, reservationRights, rights } from './rights.ts'
+import {
+  clonePodRights,
+  jobRights,
+  migratingJobRights,
+  preemptionRights,
+  reservationRights,
+  rights,
+} from './rights.ts'
 
 interface Rule {
   readonly apiGroups: readonly string[]
@@ -15,6 +22,7 @@ const roles = await rolesIn('deploy/operator/rbac')
 const jobRoles = await rolesIn('deploy/pod-migration-jobs')
 const reservationRoles = await rolesIn('deploy/job-reservations')
 const migratingJobRoles = await rolesIn('deploy/migrating-jobs')
+const clonePodRoles = await rolesIn('deploy/clone-pods')
 const preemptionRoles = await rolesIn('deploy/job-preemptions')
 const rulesOf = (role: Manifest): readonly Rule[] => role['rules'] as Rule[]
 const titleOf = (role: Manifest): string => `${role.kind} ${role.metadata.name}`
@@ -35,11 +43,14 @@ describe('rights of the operator', () => {
   const ours = roles.filter(role => role.metadata.name === 'understudy-operator')
   const forJobs = jobRoles.filter(role => role.metadata.name === 'understudy-operator-jobs')
 
+  const forClonePods = clonePodRoles.filter(role => role.metadata.name === 'understudy-operator-clone-pods')
+
   test.each([
     ['itself', ours, rights],
     ['PodMigrationJobs', forJobs, jobRights],
     ['ReservationFirst', reservationRoles, reservationRights],
     ['Jobs whose pods move', migratingJobRoles, migratingJobRights],
+    ['ClonePods', forClonePods, clonePodRights],
     ['preemption', preemptionRoles, preemptionRights],
   ] as const)('for %s: each role is in the table and each line of the table is a right', (_, own, table) => {
     const granted = Object.fromEntries(own.map(role => [titleOf(role), rightsOf(role).toSorted()]))
@@ -50,7 +61,7 @@ describe('rights of the operator', () => {
   })
 
   test.each(
-    [rights, jobRights, reservationRights, migratingJobRights, preemptionRights]
+    [rights, jobRights, reservationRights, migratingJobRights, clonePodRights, preemptionRights]
       .flatMap(table => Object.values(table))
       .flatMap(role => Object.entries(role)),
   )('%s has its caller in the code', async (_, { file, code }) => {
@@ -70,7 +81,7 @@ describe('rights of the agents', () => {
 
 describe('all roles', () => {
   test.each(
-    [...roles, ...jobRoles, ...reservationRoles, ...migratingJobRoles].map(
+    [...roles, ...jobRoles, ...reservationRoles, ...migratingJobRoles, ...clonePodRoles].map(
       role => [titleOf(role), role] as const,
     ),
   )('%s has no wildcard', (_, role) => {

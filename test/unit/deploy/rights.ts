@@ -345,6 +345,33 @@ export const migratingJobRights: typeof jobRights = {
   },
 }
 
+/** The same for the rights in deploy/clone-pods. */
+export const clonePodRights: typeof jobRights = {
+  'ClusterRole understudy-operator-clone-pods': {
+    ...mirrored('backup.example.com/clonepods'),
+    'backup.example.com/clonepods delete': {
+      file: 'src/clonepod/controller.ts',
+      code: /api\.delete\(\s*clonePods/,
+    },
+    'backup.example.com/clonepods/status update': {
+      file: 'src/clonepod/controller.ts',
+      code: /\.replace\(clonePods/,
+    },
+    'backup.example.com/migratingpods create': {
+      file: 'src/clonepod/controller.ts',
+      code: /api\.create\(migratingPods/,
+    },
+    'backup.example.com/migratingpods update': {
+      file: 'src/clonepod/controller.ts',
+      code: /api\.replace\(migratingPods/,
+    },
+    'backup.example.com/migratingpods delete': {
+      file: 'src/clonepod/controller.ts',
+      code: /api\.delete\(migratingPods/,
+    },
+  },
+}
+
 /** The same for the right in deploy/job-reservations. */
 export const reservationRights: typeof jobRights = {
   'ClusterRole understudy-operator-reservations': {

@@ -104,4 +104,5 @@ const isSteady = (operator: Cluster['operators'][number]): boolean =>
     !operator.link.cut &&
     operator.link.lagMs.size === 0 &&
     operator.link.refusals + operator.link.lostAnswers === 0 &&
-    !operator.link.losesCreates)
+    !operator.link.losesCreates &&
+    !operator.link.refusesPods)

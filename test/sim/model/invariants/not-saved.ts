@@ -88,7 +88,9 @@ export const isWhole = ({
   slowRestoreMs,
   slowAnswerMs,
   refusesStops,
-}: ModelNode['machine']): boolean => slowStartMs + slowRestoreMs + slowAnswerMs === 0 && !refusesStops
+  refusesRestores,
+}: ModelNode['machine']): boolean =>
+  slowStartMs + slowRestoreMs + slowAnswerMs === 0 && !refusesStops && !refusesRestores
 
 /** The node, an operator, and a node that could keep a copy work. */
 const canSave = ({ cluster, health }: Ground, node: ModelNode): boolean =>
