@@ -4,6 +4,12 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import { cannotUnshare, childrenOf, start } from '../init-waker/testing/process.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildProgram } from './build.ts'
+import { targetOf } from './testing/container.ts'
+
+/** No process has this number. */
+const gone = '4194305:1'
+
+const named = async (pid: number) => `${pid}:${(await targetOf(pid)).start}`
 
 /** A network with a stopped server. On SIGUSR1 another server takes its place, and answers what waits. */
 const script = (host: string) => `
@@ -48,9 +54,10 @@ describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? 
   })
 
   test.each([
-    ['IPv4', '0.0.0.0'],
-    ['IPv6 that speaks IPv4', '::'],
-  ])('clients wait for the next server, but not for ever: a server of %s', async (_, host) => {
+    ['recent', 'IPv4', '0.0.0.0'],
+    ['recent', 'IPv6 that speaks IPv4', '::'],
+    ['all', 'IPv4', '0.0.0.0'],
+  ])('%s clients wait for the next server: a server of %s', async (patience, _, host) => {
     const inside = `ip link set lo up; exec ${process.execPath} -e "$0"`
     const lines = () => pod.stdout().trim().split('\n')
     // With a pid namespace of its own, as nothing else ends a stopped server.
@@ -58,11 +65,12 @@ describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? 
     await using pod = await start('/usr/bin/env', command, { pidNamespace: true })
     await eventually(() => expect(lines()).toContain('stopped'))
     const [server] = childrenOf(pod.pid)
-    const keeper = spawn(program, [String(server), '4194305'], { stdio: ['pipe', 'pipe', 'inherit'] })
+    const targets = [`${server}:1`, gone, await named(server ?? 0)]
+    const keeper = spawn(program, [patience, ...targets], { stdio: ['pipe', 'pipe', 'inherit'] })
     const ended = once(keeper, 'close')
     expect(String(await once(keeper.stdout, 'data'))).toBe('kept 1\n')
     // The three of the beginning have waited for too long.
-    await eventually(() => expect(lines()).toContain('patient end'))
+    if (patience === 'recent') await eventually(() => expect(lines()).toContain('patient end'))
     process.kill(pod.pid, 'SIGUSR1')
     await eventually(() => expect(lines()).toContain('restarted'))
     keeper.stdin.end()
@@ -72,24 +80,38 @@ describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? 
         lines()
           .filter(line => line.endsWith('answer'))
           .sort(),
-      ).toEqual(['first answer', 'late answer', 'second answer']),
+      ).toEqual([
+        'first answer',
+        'late answer',
+        ...(patience === 'all' ? ['patient answer'] : []),
+        'second answer',
+      ]),
     )
     expect(lines().filter(line => /E[A-Z]{4}/.test(line))).toEqual([])
   })
 
   test('what is gone listens nowhere', () => {
-    expect(spawnSync(program, ['4194305'], { encoding: 'utf8', input: '' })).toMatchObject({
+    expect(spawnSync(program, ['all', gone], { encoding: 'utf8', input: '' })).toMatchObject({
       status: 0,
       stdout: 'kept 0\n',
     })
   })
 
-  test("the node's own network is never touched", () => {
-    const { status, stderr } = spawnSync(program, [String(process.pid)], { encoding: 'utf8', input: '' })
+  test("the node's own network is never touched", async () => {
+    const { status, stderr } = spawnSync(program, ['all', await named(process.pid)], {
+      encoding: 'utf8',
+      input: '',
+    })
     expect([status, stderr]).toEqual([1, 'keep-listening: network of the process: Operation not permitted\n'])
   })
 
-  test.each([[[]], [['x']], [['1', '-1']], [['']]])('usage: %j', args => {
-    expect(spawnSync(program, args, { encoding: 'utf8', input: '' })).toMatchObject({ status: 2, stdout: '' })
-  })
+  test.each([[[]], [['all']], [['x', '1:1']], [['all', '1']], [['recent', '1:1', '-1:1']], [['all', '']]])(
+    'usage: %j',
+    args => {
+      expect(spawnSync(program, args, { encoding: 'utf8', input: '' })).toMatchObject({
+        status: 2,
+        stdout: '',
+      })
+    },
+  )
 })

@@ -2,23 +2,20 @@
  * Keeps the listening TCP sockets of processes open while these end and others take their place, so that clients wait
  * in the sockets' queues and meet no closed port.
  *
- *   keep-listening PID...
+ *   keep-listening all|recent PID:START...
  *
- * Prints one line, `kept COUNT`, once the sockets survive their processes, and ends when its standard input ends. The
- * connections in a queue then move to the socket that listens at the same address by that time (tcp_migrate_req, Linux
- * 5.14), if that has been bound with SO_REUSEPORT by the same user, as CRIU binds it. Skips processes that are gone.
- * Closes connections that have waited for longer than PATIENCE_MS and have sent nothing since: an application that is
- * stopped accepts none, and a scraper would add one every few seconds, until the queue is full.
- * Exit codes: 0; 2 usage; 1 a failure, with a line on standard error; 3 not supported by this kernel.
+ * START is the time at which a process began, in clock ticks since the boot; a process that began at another time has
+ * reused the number. Prints one line, `kept COUNT`, once the sockets survive their processes, and ends when its standard
+ * input ends. The connections in a queue then move to the socket that listens at the same address by that time
+ * (tcp_migrate_req, Linux 5.14), if that has been bound with SO_REUSEPORT by the same user, as CRIU binds it. `recent`
+ * closes connections that have waited for longer than PATIENCE_MS and have sent nothing since: an application that is
+ * stopped accepts none, and a scraper would add one every few seconds, until the queue is full. Exit codes: 0; 2 usage;
+ * 1 a failure, with a line on standard error; 3 not supported by this kernel.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,22 +26,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "netlink.h"
+#include "number.h"
+#include "process_stat.h"
+#include "queues.h"
 
 /* A tenant chooses how many its application has. The program keeps no more than these. */
-enum { MOST_SOCKETS = 256, MOST_DESCRIPTORS = 65536 };
-enum { CANNOT = 3, PATIENCE_MS = 1000, ROOM = 32768 };
-/* A client that waits, and one that has stopped sending. */
-enum { STATES = 1 << 1 | 1 << 8 };
+enum { MOST_DESCRIPTORS = 65536, CANNOT = 3 };
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71
+#endif
 
 static const char migrate[] = "/proc/sys/net/ipv4/tcp_migrate_req";
 
-static struct {
-	ino_t number;
-	int fd, waited; /* connections that have waited for too long */
-	in_port_t port;
-} kept[MOST_SOCKETS];
-static int kept_count, looked_at;
+static int looked_at;
+/* The kernel's number of the network whose sockets are kept. */
+static uint64_t network;
 
 static int failed(const char *what)
 {
@@ -55,6 +52,14 @@ static int failed(const char *what)
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text);
+}
+
+static uint64_t network_of(int fd)
+{
+	uint64_t number = 0;
+	socklen_t length = sizeof number;
+
+	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &number, &length) == 0 ? number : 0;
 }
 
 static bool has(int fd, int option, int value)
@@ -68,7 +73,7 @@ static bool has(int fd, int option, int value)
 /* Notes a listening socket, unless another descriptor of it has been noted. */
 static bool note(int fd)
 {
-	struct sockaddr_in6 address; /* sockaddr_in has family and port at the same places */
+	struct sockaddr_in6 address;
 	socklen_t length = sizeof address;
 	struct stat status;
 
@@ -79,7 +84,7 @@ static bool note(int fd)
 			return false;
 	kept[kept_count].number = status.st_ino;
 	kept[kept_count].fd = fd;
-	kept[kept_count++].port = address.sin6_port;
+	kept[kept_count++].address = address;
 	return true;
 }
 
@@ -91,30 +96,26 @@ static void keep(int process, const char *number)
 
 	if (fd < 0)
 		return;
-	if (!has(fd, SO_PROTOCOL, IPPROTO_TCP) || !has(fd, SO_ACCEPTCONN, 1) ||
+	if (network_of(fd) != network || !has(fd, SO_PROTOCOL, IPPROTO_TCP) || !has(fd, SO_ACCEPTCONN, 1) ||
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes) != 0 || !note(fd))
 		close(fd);
 }
 
-static bool is_socket(const char *pid, const char *fd)
+static bool is_socket(pid_t pid, const char *fd)
 {
 	char path[64], name[8];
 
-	snprintf(path, sizeof path, "/proc/%.20s/fd/%.20s", pid, fd);
+	snprintf(path, sizeof path, "/proc/%d/fd/%.20s", pid, fd);
 	return readlink(path, name, sizeof name) == sizeof name && memcmp(name, "socket:[", sizeof name) == 0;
 }
 
-/* False, with errno, if this fails for another reason than the end of the process. */
-static bool keep_all(const char *pid)
+static void keep_all(pid_t pid, int process)
 {
 	char path[64];
 	struct dirent *entry;
 	DIR *directory;
-	int process = (int)syscall(SYS_pidfd_open, atoi(pid), 0);
 
-	if (process < 0)
-		return errno == ESRCH;
-	snprintf(path, sizeof path, "/proc/%.20s/fd", pid);
+	snprintf(path, sizeof path, "/proc/%d/fd", pid);
 	directory = opendir(path);
 	while (directory && kept_count < MOST_SOCKETS && looked_at < MOST_DESCRIPTORS && (entry = readdir(directory))) {
 		looked_at++;
@@ -123,19 +124,17 @@ static bool keep_all(const char *pid)
 	}
 	if (directory)
 		closedir(directory);
-	close(process);
-	return true;
 }
 
 /* Enters the network namespace of that process, but never the node's own. Returns false with errno. */
-static bool enter(const char *pid)
+static bool enter(pid_t pid)
 {
 	char path[64];
 	struct stat there, here;
 	bool entered;
 	int space;
 
-	snprintf(path, sizeof path, "/proc/%.20s/ns/net", pid);
+	snprintf(path, sizeof path, "/proc/%d/ns/net", pid);
 	space = open(path, O_RDONLY | O_CLOEXEC);
 	if (space < 0)
 		return false;
@@ -158,130 +157,83 @@ static int let_queues_move(void)
 	return 0;
 }
 
-/* Returns for how long the peer of a connection has sent nothing, ms; 0: the kernel does not say. */
-static unsigned silent_ms(struct span body)
+/* Returns a descriptor of the process; -1: the process is gone, or another one has its number. */
+static int open_process(const char *text, pid_t *pid)
 {
-	size_t at = NLMSG_ALIGN(sizeof(struct inet_diag_msg));
-	struct tcp_info info = { 0 };
-	struct nlattr attribute;
+	const char *colon = strchr(text, ':');
+	struct process_stat stat;
+	int64_t number = 0, start = 0;
+	int process;
 
-	for (; at + sizeof attribute <= body.length; at += NLA_ALIGN(attribute.nla_len)) {
-		memcpy(&attribute, body.at + at, sizeof attribute);
-		if (attribute.nla_len < sizeof attribute || attribute.nla_len > body.length - at)
-			return 0;
-		if (attribute.nla_type != INET_DIAG_INFO)
-			continue;
-		size_t length = attribute.nla_len - sizeof attribute;
-
-		memcpy(&info, body.at + at + sizeof attribute, length < sizeof info ? length : sizeof info);
-		return info.tcpi_last_data_recv;
+	if (!colon || !parse_digits(text, (size_t)(colon - text), INT32_MAX, &number) || !parse_number(colon + 1, INT64_MAX, &start))
+		return -1;
+	*pid = (pid_t)number;
+	process = (int)syscall(SYS_pidfd_open, *pid, 0);
+	if (process >= 0 && (!process_stat(*pid, &stat) || stat.start != (uint64_t)start)) {
+		close(process);
+		return -1;
 	}
-	return 0;
+	return process;
 }
 
-static void count(struct span body)
+/* Enters the network of the first process. Returns an exit code. */
+static int begin(pid_t pid)
 {
-	struct inet_diag_msg one;
+	int code = enter(pid) ? let_queues_move() : failed("network of the process");
+	int own = code == 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : -1;
 
-	if (body.length < sizeof one)
-		return;
-	memcpy(&one, body.at, sizeof one);
-	/* A connection that no process has accepted has no file. */
-	if (one.idiag_inode != 0 || silent_ms(body) <= PATIENCE_MS)
-		return;
-	for (int i = 0; i < kept_count; i++)
-		if (kept[i].port == one.id.idiag_sport) {
-			kept[i].waited++;
-			return;
-		}
+	if (code != 0)
+		return code;
+	network = own >= 0 ? network_of(own) : 0;
+	if (own >= 0)
+		close(own);
+	return network == 0 ? CANNOT : 0;
 }
 
-/* Counts the connections that have waited for too long. Returns false with errno. */
-static bool count_all(int netlink, int family)
+static int usage(void)
 {
-	struct {
-		struct nlmsghdr header;
-		struct inet_diag_req_v2 request;
-	} question = {
-		.header = { .nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.request = { .sdiag_family = (unsigned char)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = STATES,
-			     .idiag_ext = 1 << (INET_DIAG_INFO - 1) },
-	};
-	static uint8_t answer[ROOM];
-
-	if (netlink_send(netlink, &question, sizeof question) != 0)
-		return false;
-	for (;;) {
-		ssize_t length = recv(netlink, answer, sizeof answer, 0);
-		struct span received = { answer, (size_t)length }, body;
-		struct nlmsghdr header;
-
-		if (length <= 0)
-			return false;
-		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE) {
-			if (header.nlmsg_type == NLMSG_DONE)
-				return true;
-			if (header.nlmsg_type == NLMSG_ERROR) {
-				errno = netlink_verdict(body);
-				/* A kernel without IPv6 has no IPv6 connections. */
-				return errno == ENOENT && family == AF_INET6;
-			}
-			count(body);
-		}
-	}
+	fputs("usage: keep-listening all|recent PID:START...\n", stderr);
+	return 2;
 }
 
-/*
- * Closes the oldest connections of each queue, as many as have waited for too long. The application is stopped, so no
- * one else accepts meanwhile.
- */
-static bool close_forgotten(void)
+static bool is_target(const char *text)
 {
-	int netlink = netlink_open(NETLINK_SOCK_DIAG);
-	bool counted = netlink >= 0 && count_all(netlink, AF_INET) && count_all(netlink, AF_INET6);
+	const char *colon = strchr(text, ':');
+	int64_t number;
 
-	if (netlink >= 0)
-		close(netlink);
-	for (int i = 0; i < kept_count; i++)
-		for (; kept[i].waited > 0; kept[i].waited--) {
-			struct pollfd queue = { .fd = kept[i].fd, .events = POLLIN };
-			int connection = poll(&queue, 1, 0) == 1 ? accept(kept[i].fd, NULL, NULL) : -1;
-
-			if (connection < 0)
-				break;
-			close(connection);
-		}
-	return counted;
+	return colon && parse_digits(text, (size_t)(colon - text), INT32_MAX, &number) && parse_number(colon + 1, INT64_MAX, &number);
 }
 
 int main(int argc, char **argv)
 {
+	ssize_t length;
 	char byte;
-	int code;
 
-	for (int i = 1; i < argc; i++)
-		if (!is_number(argv[i]))
-			argc = 0;
-	if (argc < 2) {
-		fputs("usage: keep-listening PID...\n", stderr);
-		return 2;
-	}
-	if (enter(argv[1])) {
-		code = let_queues_move();
+	if (argc < 3 || (strcmp(argv[1], "all") != 0 && strcmp(argv[1], "recent") != 0))
+		return usage();
+	for (int i = 2; i < argc; i++)
+		if (!is_target(argv[i]))
+			return usage();
+	for (int i = 2; i < argc; i++) {
+		pid_t pid;
+		int code, process = open_process(argv[i], &pid);
+
+		if (process < 0)
+			continue;
+		code = network == 0 ? begin(pid) : 0;
 		if (code != 0)
 			return code;
-	} else if (errno != ENOENT && errno != ESRCH) {
-		return failed("network of the process");
+		keep_all(pid, process);
+		close(process);
 	}
-	for (int i = 1; i < argc; i++)
-		if (!keep_all(argv[i]))
-			return failed(argv[i]);
-	if (kept_count > 0 && !close_forgotten())
+	if (strcmp(argv[1], "recent") == 0 && !close_forgotten())
 		return failed("connections");
 	printf("kept %d\n", kept_count);
 	if (fflush(stdout) != 0)
 		return failed("output");
-	while (read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR)
-		;
+	do
+		length = read(STDIN_FILENO, &byte, 1);
+	while (length > 0 || (length < 0 && errno == EINTR));
+	let_go();
 	return 0;
 }

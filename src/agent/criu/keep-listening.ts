@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import type { Log } from '../../kube/log.ts'
+import type { ProcessRef } from '../container/process.ts'
 
 /** Listening sockets that outlive their processes until `end`. */
 export interface Listening {
@@ -10,50 +11,71 @@ export interface Listening {
 
 /**
  * Keeps the listening TCP sockets of stopped processes open while other processes take their place. At `end`, the
- * connections in their queues move to the sockets that listen at the same addresses. Undefined: this node cannot.
+ * connections in their queues move to the sockets that listen at the same addresses. `recent`: connections that have
+ * waited for longer than a second are closed. Undefined: this node cannot.
  */
-export type KeepListening = (pids: readonly number[], signal: AbortSignal) => Promise<Listening | undefined>
+export type KeepListening = (
+  processes: readonly ProcessRef[],
+  which: 'all' | 'recent',
+  signal: AbortSignal,
+) => Promise<Listening | undefined>
 
 /** It reads the descriptors of one application, and asks the kernel twice. */
 const patienceMs = 2_000
+/** The program's exit code on a kernel without what it needs. */
+const cannot = 3
 
 /** @param programs directory of the node's programs, with `keep-listening`. */
 export function createKeepListening(programs: string, log: Pick<Log, 'warn'>): KeepListening {
-  return async (pids, signal) => {
+  let isPossible = true
+  return async (processes, which, signal) => {
     signal.throwIfAborted()
-    if (pids.length === 0) return undefined
-    const keeper = spawn(`${programs}/keep-listening`, pids.map(String), { stdio: ['pipe', 'pipe', 'pipe'] })
-    let says = ''
-    keeper.stderr.on('data', (chunk: Buffer) => {
-      says = (says + chunk.toString()).slice(0, 1_000)
-    })
-    const ended = once(keeper, 'close')
-    ended.catch(() => undefined)
-    const end = async () => {
-      keeper.stdin.end()
-      const late = setTimeout(() => keeper.kill('SIGKILL'), patienceMs)
-      await ended.catch(() => undefined)
-      clearTimeout(late)
+    if (!isPossible || processes.length === 0) return undefined
+    try {
+      return await start(
+        `${programs}/keep-listening`,
+        [which, ...processes.map(it => `${it.pid}:${it.start}`)],
+        AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+      )
+    } catch (error) {
+      signal.throwIfAborted()
+      isPossible = !(error instanceof Ended && error.code === cannot)
+      log.warn({ err: error, again: isPossible }, 'clients that connect while memory is replaced are refused')
+      return undefined
     }
-    // Its pipe breaks when it ends first.
-    keeper.stdin.on('error', () => undefined)
-    const first = once(createInterface({ input: keeper.stdout }), 'line', {
-      signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
-    })
-    const kept = await Promise.race([
-      first.then(
-        () => true,
-        () => false,
-      ),
-      ended.then(
-        () => false,
-        () => false,
-      ),
+  }
+}
+
+class Ended extends Error {
+  readonly code: unknown
+  constructor(code: unknown) {
+    super(`keep-listening ended with ${String(code)}`)
+    this.code = code
+  }
+}
+
+/** @throws Ended; Error if it does not start or does not answer in time */
+async function start(program: string, args: readonly string[], signal: AbortSignal): Promise<Listening> {
+  const keeper = spawn(program, args, { stdio: ['pipe', 'pipe', 'ignore'] })
+  const ended: Promise<unknown[]> = once(keeper, 'close')
+  ended.catch(() => undefined)
+  // The pipe breaks if the program ends first.
+  keeper.stdin.on('error', () => undefined)
+  const end = async () => {
+    keeper.stdin.end()
+    const late = setTimeout(() => keeper.kill('SIGKILL'), patienceMs)
+    await ended.catch(() => undefined)
+    clearTimeout(late)
+  }
+  try {
+    await Promise.race([
+      once(createInterface({ input: keeper.stdout }), 'line', { signal }),
+      ended.then(([code]) => Promise.reject(new Ended(code))),
     ])
-    if (kept) return { end }
+    return { end }
+  } catch (error) {
+    keeper.kill('SIGKILL')
     await end()
-    signal.throwIfAborted()
-    log.warn({ says }, 'clients that connect while memory is replaced meet a closed port')
-    return undefined
+    throw error
   }
 }

@@ -73,6 +73,11 @@ export interface RestoreOptions {
    * containers. Absent: full restore. If a lazy restore of `Large` fails, the driver makes a full one.
    */
   readonly lazily?: 'Large' | 'Always'
+  /**
+   * Clients that wait for a frozen clone of the slot, in whose place this one comes: all of them wait for this one, or
+   * those of the last second. Absent: their connections end with the old clone.
+   */
+  readonly clients?: 'All' | 'Recent'
 }
 
 /** A process that delivers a container's pages. */

@@ -6,13 +6,14 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/pod-contract.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
 import { lowerLimits } from '../../checkpoint/images/limits.ts'
-import type { ContainerImage } from '../../checkpoint/manifest.ts'
+import { type ContainerImage, slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { orderHold } from '../container/hold.ts'
-import { assertSame, isSame, startTimeOf, treeOf } from '../container/process.ts'
+import { assertSame, inBatches, isSame, startTimeOf, treeOf } from '../container/process.ts'
 import { assertFits, assertWithinRights, imageFor } from './admission.ts'
 import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
+import type { Listening } from './keep-listening.ts'
 import type { Limits } from './limits.ts'
 import type {
   Clone,
@@ -38,18 +39,9 @@ export async function restore(
 ): Promise<Clone> {
   assertFits(deps, pod, from.manifest)
   await Promise.all(pod.containers.map(container => assertHolding(deps, container, options.signal)))
-  const listening = await keepListening(deps, pod, options.signal)
+  const listening = await keepListening(deps, pod, from, options)
   try {
     await removeClone(deps, pod)
-    return await restoreInto(deps, pod, from, options)
-  } catch (error) {
-    if (listening === undefined || !isAgentError(error, 'RestoreFailed')) throw error
-    // Clients that meet a closed port are better than a pod without memory.
-    deps.log.warn(
-      { err: error, pod: pod.pod.name },
-      'restore failed; again without the sockets of the old clone',
-    )
-    await listening.end()
     return await restoreInto(deps, pod, from, options)
   } finally {
     await listening?.end()
@@ -134,13 +126,24 @@ async function restoreInto(
 }
 
 /** A primary may have died, and its clients may wait for the clone that is replaced. */
-async function keepListening(deps: DriverDependencies, pod: LocatedPod, signal: AbortSignal) {
+async function keepListening(
+  deps: DriverDependencies,
+  pod: LocatedPod,
+  { manifest }: Stored,
+  { clients, signal }: RestoreOptions,
+): Promise<Listening | undefined> {
+  if (deps.keepListening === undefined || clients === undefined) return undefined
   const old = await deps.records.load(pod.pod.uid)
-  if (deps.keepListening === undefined || old === undefined) return undefined
+  // A clone of another slot has clients of its own.
+  if (old === undefined || slotName(old.slot) !== slotName(manifest.slot)) return undefined
   const trees = await Promise.all(
     old.containers.map(async ({ app }) => ((await isSame(deps.fs, app)) ? treeOf(deps.fs, app.pid) : [])),
   )
-  return deps.keepListening(trees.flat(), signal)
+  const processes = await inBatches(trees.flat(), async pid => {
+    const start = await startTimeOf(deps.fs, pid)
+    return start === undefined ? [] : [{ pid, start }]
+  })
+  return deps.keepListening(processes.flat(), clients === 'Recent' ? 'recent' : 'all', signal)
 }
 
 /** Ends everything that an earlier restore left in the pod. */

@@ -5,7 +5,10 @@ import type { Clone, RestoreOptions } from '../criu/memory-driver.ts'
 import { isOf, type Place } from '../state/understudies.ts'
 import type { TaskContext } from './task-context.ts'
 
-export type RestoreContext = Pick<TaskContext, 'driver' | 'store' | 'restorableKinds' | 'clock' | 'metrics'>
+export type RestoreContext = Pick<
+  TaskContext,
+  'driver' | 'store' | 'restorableKinds' | 'clock' | 'metrics' | 'log'
+>
 
 /**
  * Restores a generation in an understudy, in place of any earlier clone; the new clone stays frozen.
@@ -13,11 +16,11 @@ export type RestoreContext = Pick<TaskContext, 'driver' | 'store' | 'restorableK
  * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
-  { driver, store, restorableKinds, clock, metrics }: RestoreContext,
+  { driver, store, restorableKinds, clock, metrics, log }: RestoreContext,
   place: Place,
   stored: Stored,
   signal: AbortSignal,
-  lazily?: RestoreOptions['lazily'],
+  how: Pick<RestoreOptions, 'lazily' | 'clients'> = {},
 ): Promise<Clone> {
   const { manifest } = stored
   const release = store.retain(manifest.slot, manifest.generation, manifest.epoch)
@@ -28,22 +31,26 @@ export async function bringBack(
       const isSuccession = isOf(old, manifest.slot)
       if (isSuccession) place.replace()
       else place.put(undefined)
-      // Clients that wait for the old clone of the same slot wait for the new one from then on.
-      if (!isSuccession || old.stage === 'Thawed') await driver.discard(old)
+      // The driver takes a frozen clone away by itself, once it has taken over the clients that wait for it.
+      if (!isSuccession || old.stage === 'Thawed' || how.clients === undefined) await driver.discard(old)
     }
     const clone = await driver.restore(place.located, stored, {
       deadlineMs: restoreDeadlineMs(manifest.bytes),
       signal,
-      ...(lazily === undefined ? {} : { lazily }),
+      ...how,
     })
     place.put(clone)
     metrics.restored({ seconds: (clock.monotonic() - startedAt) / 1000, bytes: manifest.bytes })
     await restorableKinds.add(manifest.restoreHash)
     return clone
   } catch (error) {
-    if (old !== undefined) await driver.discard(old)
     place.put(undefined)
     if (isAgentError(error, 'UnderstudySpoiled')) place.spoil()
+    // The restore may have failed before it took the old clone away.
+    if (old !== undefined)
+      await driver
+        .discard(old)
+        .catch((also: unknown) => log.warn({ err: also }, 'cannot end a clone that is to be replaced'))
     throw error
   } finally {
     release()

@@ -45,8 +45,10 @@ export async function freeze(
     ended.abort()
     try {
       // The primary is stopped for the last generation: pages of large memory may arrive while the app runs here.
-      const lazily = candidate.manifest.final ? 'Large' : undefined
-      await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal), lazily)
+      await bringBack(work, place, candidate, unlessCalled(work, pod.uid, slot, signal), {
+        ...(candidate.manifest.final && { lazily: 'Large' }),
+        clients: 'Recent',
+      })
       progress.succeeded(slot)
     } catch (error) {
       if (signal.aborted) throw error

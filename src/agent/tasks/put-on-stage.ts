@@ -54,6 +54,7 @@ export async function onStage(
   await haveMemory(work, { pod, lease, others }, place, signal)
   timeline.mark('fetch')
   let failure: unknown
+  let resumed: Clone | undefined
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== pod.restoreHash) continue
     const { generation } = stored.manifest
@@ -62,17 +63,16 @@ export async function onStage(
       failure ??= endsApp(generation, until)
       continue
     }
-    let isResumed = false
     try {
       await insist(work, lease, stored, signal)
-      const clone = await cloneOf(work, { pod, lease }, place, stored, timeline, signal)
+      const clone = await cloneOf(work, { pod, lease }, place, { stored, resumed }, timeline, signal)
       await tellResuming(work, pod, lease, signal)
       const { atLeast } = await confirm(work, lease, signal)
       // The operator may have heard of newer memory since this node read the Lease.
       if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
       timeline.mark('confirm')
       await watchThaw(work, pod, clone, signal)
-      isResumed = true
+      resumed = clone
       const thawed = await driver.thaw(clone)
       // It runs, whatever comes next: no task may take it for a frozen clone.
       place.put(thawed)
@@ -85,7 +85,7 @@ export async function onStage(
       log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
       if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
         const lost = place.clone
-        if (isResumed && isOfApp(work, pod.uid, error)) place.endedEarly(lost)
+        if (lost === resumed && isOfApp(work, pod.uid, error)) place.endedEarly(lost)
         place.put(undefined)
         await driver.discard(lost)
       }
@@ -109,15 +109,18 @@ async function cloneOf(
   work: OnStageContext,
   { pod, lease }: Pick<TaskOf<'promote'>, 'pod' | 'lease'>,
   place: Place,
-  stored: Stored,
+  { stored, resumed }: { readonly stored: Stored; readonly resumed: Clone | undefined },
   timeline: Timeline,
   signal: AbortSignal,
 ): Promise<Clone> {
   const there = place.clone
   if (isOf(there, lease) && isSameGeneration(there, stored)) return there
   // Processes share one copy of a page only in a complete restore; memory that would not fit otherwise gets one.
-  const lazily = fits(pod, { memory: memoryOf(stored) }) ? 'Large' : undefined
-  const clone = await bringBack(work, place, stored, signal, lazily)
+  const clone = await bringBack(work, place, stored, signal, {
+    ...(fits(pod, { memory: memoryOf(stored) }) && { lazily: 'Large' }),
+    // A clone that has begun to run may have accepted them.
+    ...(resumed === undefined && { clients: 'All' }),
+  })
   timeline.mark('restore')
   return clone
 }
