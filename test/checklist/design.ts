@@ -612,6 +612,18 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'The program for users',
+    features: [
+      sentence('D19.executable', 'one file runs without Node, and is the same when it is built again', 'unit'),
+      sentence('D19.krew', 'the manifest for krew names each archive with its digest', 'unit'),
+      sentence('D19.scrollback', 'a view that follows leaves the scrollback as it was', 'unit'),
+      sentence('D19.output', 'JSON and YAML have version and kind, and survive the terminal', 'unit'),
+      sentence('D19.durations', 'time limits are durations as kubectl has them', 'unit'),
+      sentence('D19.colours', 'options and variables decide on colours', 'unit'),
+      sentence('D19.progress', 'work that takes long shows its share and the time that is left', 'unit'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),

@@ -1,6 +1,7 @@
 import { podMigrationJobs } from '../../api/pod-migration-job.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { exitCodes } from '../failure.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { painter } from '../terminal.ts'
 import { agentsFindings } from './agents.ts'
@@ -30,10 +31,8 @@ export async function doctor(session: Session, places: DoctorOptions): Promise<n
   const installation = await readInstallation(session, places)
   const findings = examine(installation, places, await ownSchemas())
   const broken = findings.filter(({ verdict }) => verdict === 'broken').length
-  terminal.out(
-    output === 'json'
-      ? JSON.stringify({ broken, findings }, undefined, 2)
-      : renderFindings(findings, painter(terminal.colour), output === 'wide'),
+  answer(session, 'DoctorReport', { broken, findings }, () =>
+    renderFindings(findings, painter(terminal.colour), output === 'wide'),
   )
   return broken > 0 ? exitCodes.failed : exitCodes.done
 }

@@ -1,4 +1,5 @@
 import { findSet } from '../find-set.ts'
+import { answerText, isData } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { painter } from '../terminal.ts'
 import { followWorld, readWorld, type World } from '../world.ts'
@@ -38,8 +39,8 @@ export async function status(
         const next = picture(session, now, name, allNamespaces)
         if (next === last) return
         last = next
-        // Programs read one JSON document after the other.
-        if (output === 'json') terminal.out(next)
+        // Programs read one document after the other.
+        if (isData(output)) terminal.out(next)
         else terminal.redraw(next)
       }
       show(world.now)
@@ -54,8 +55,10 @@ function picture(session: Session, world: World, name: string | undefined, allNa
   const { output, clock, terminal, namespace } = session
   const facts = setsFacts(world)
   const [only] = facts
-  if (output === 'json')
-    return JSON.stringify(name === undefined ? { items: facts } : (only ?? null), undefined, 2)
+  if (isData(output))
+    return name === undefined
+      ? answerText(output, 'SetStatusList', { items: facts }, () => '')
+      : answerText(output, 'SetStatus', only ?? { namespace, name, gone: true }, () => '')
   const options: RenderOptions = {
     wide: output === 'wide',
     allNamespaces,

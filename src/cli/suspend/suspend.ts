@@ -7,6 +7,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Resource } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { answer } from '../output/answer.ts'
 import { ageOf, bytes } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
@@ -155,5 +156,5 @@ export function keptLine(slot: RetainedSlot, now: number): string {
   return `slot ${slot.slot}: ${words.join(', ')}${unsure}`
 }
 
-const tell = ({ terminal, output }: Session, result: object, lines: readonly string[]): void =>
-  terminal.out(output === 'json' ? JSON.stringify(result, undefined, 2) : lines.join('\n'))
+const tell = (session: Session, result: object, lines: readonly string[]): void =>
+  answer(session, 'Suspension', result, () => lines.join('\n'))
