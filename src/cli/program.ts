@@ -1,13 +1,17 @@
-import { Command, CommanderError, Option } from 'commander'
+import { Argument, Command, CommanderError, Option } from 'commander'
 import packageJson from '../../package.json' with { type: 'json' }
 import { addActions } from './commands/actions.ts'
 import { addLooks } from './commands/looks.ts'
+import { complete } from './completion/complete.ts'
+import { completionScript, type Shell, shells } from './completion/scripts.ts'
 import { exitCodes, explain, failureLines } from './failure.ts'
 import { seconds } from './output/duration-option.ts'
 import { type CommonOptions, openSession, type Perform } from './session.ts'
 import { colourChoices, type Terminal } from './terminal.ts'
 
 const { version } = packageJson
+/** The scripts of `completion` call this command. kubectl's plugins have the same one. */
+const completing = '__complete'
 
 /**
  * Runs one command line (without node and program).
@@ -34,7 +38,13 @@ export async function runCli(
     }
   }
   try {
-    await program(terminal, perform).parseAsync(args, { from: 'user' })
+    const root = program(terminal, perform)
+    if (args[0] === completing) {
+      const lines = await complete(root, args.slice(1), { terminal, version, signal })
+      terminal.out(lines.join('\n'))
+      return exitCode
+    }
+    await root.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.done : exitCodes.usage
@@ -79,6 +89,11 @@ Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, 
     )
   addLooks(root, perform)
   addActions(root, perform)
+  root
+    .command('completion')
+    .addArgument(new Argument('<shell>', 'the shell, or kubectl itself').choices(shells))
+    .description('Print the script that completes command lines, with the names of the cluster.')
+    .action((shell: Shell) => terminal.out(completionScript(shell)))
   return root
 }
 

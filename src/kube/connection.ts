@@ -58,9 +58,21 @@ export async function loadConnection(options: ConnectionOptions = {}): Promise<C
     const dir = options.serviceAccountDir ?? '/var/run/secrets/kubernetes.io/serviceaccount'
     return inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', dir, as)
   }
+  return fromKubeconfig(defaultPaths(env), options.context, as)
+}
+
+/** Names of the contexts that a kubeconfig has. @throws Error that names the file and the problem. */
+export async function contextNames({
+  kubeconfig,
+  env = process.env,
+}: Pick<ConnectionOptions, 'kubeconfig' | 'env'>): Promise<readonly string[]> {
+  const { readContextNames } = await import('./kubeconfig.ts')
+  return readContextNames(kubeconfig === undefined ? defaultPaths(env) : [kubeconfig])
+}
+
+function defaultPaths(env: NonNullable<ConnectionOptions['env']>): readonly string[] {
   const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter(path => path !== '')
-  const paths = listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
-  return fromKubeconfig(paths, options.context, as)
+  return listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
 }
 
 async function inCluster(host: string, port: string, dir: string, cache: Cache): Promise<Connection> {

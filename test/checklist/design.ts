@@ -614,13 +614,26 @@ export const design: readonly FeatureGroup[] = [
   {
     name: 'The program for users',
     features: [
-      sentence('D19.executable', 'one file runs without Node, and is the same when it is built again', 'unit'),
+      sentence(
+        'D19.executable',
+        'one file runs without Node, and is the same when it is built again',
+        'unit',
+      ),
       sentence('D19.krew', 'the manifest for krew names each archive with its digest', 'unit'),
       sentence('D19.scrollback', 'a view that follows leaves the scrollback as it was', 'unit'),
       sentence('D19.output', 'JSON and YAML have version and kind, and survive the terminal', 'unit'),
       sentence('D19.durations', 'time limits are durations as kubectl has them', 'unit'),
       sentence('D19.colours', 'options and variables decide on colours', 'unit'),
       sentence('D19.progress', 'work that takes long shows its share and the time that is left', 'unit'),
+      sentence('D19.completion', 'shells complete commands, options and names', 'unit'),
+      sentence('D19.names', 'completion has the names of the cluster', 'apiserver'),
+      sentence('D19.version', 'skew between program, operator and agents is told', 'unit'),
+      sentence('D19.versions', 'version tells both sides', 'apiserver'),
+      sentence('D19.logs', 'lines of several logs are merged by time, and those about a set chosen', 'unit'),
+      sentence('D19.report', 'a support bundle has named fields only, and no credentials', 'unit'),
+      sentence('D19.bundle', 'secrets that are planted everywhere are in no support bundle', 'apiserver'),
+      sentence('D19.pause', 'a set is paused and resumed', 'apiserver'),
+      sentence('D19.alone', 'the executable works against a real API server without Node', 'apiserver'),
     ],
   },
   {

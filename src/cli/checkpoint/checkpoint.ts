@@ -93,7 +93,12 @@ export async function saveNow(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod: name, protection }: Pick<SlotStatus, 'slot' | 'pod' | 'protection'>,
+  {
+    slot,
+    pod: name,
+    protection,
+    pipelineSeconds,
+  }: Pick<SlotStatus, 'slot' | 'pod' | 'protection' | 'pipelineSeconds'>,
   { wait, timeoutMs }: SaveOptions,
 ): Promise<Saved> {
   const { api, call, clock, random, namespace, progress } = session
@@ -119,6 +124,7 @@ export async function saveNow(
       })
   }
   const answered = await progress.step(`slot ${slot}: save ${name}`, async step => {
+    if (pipelineSeconds !== undefined) step.expect(pipelineSeconds)
     const report = await world.until(
       now => {
         mustBeThere(now)

@@ -7,6 +7,7 @@ import { type FenceOptions, fence, unfence } from '../fence/fence.ts'
 import { type EvacuateOptions, evacuate } from '../move/evacuate.ts'
 import { type MoveOptions, move } from '../move/move.ts'
 import { natural, seconds } from '../output/duration-option.ts'
+import { type PauseOptions, pause } from '../pause/pause.ts'
 import { type PromoteOptions, promote } from '../promote/promote.ts'
 import type { Perform } from '../session.ts'
 import { resume, type SuspendOptions, suspend } from '../suspend/suspend.ts'
@@ -19,6 +20,7 @@ export function addActions(root: Command, perform: Perform): void {
     addMove,
     addEvacuate,
     addSuspend,
+    addPause,
     addClone,
     addDrill,
     addFence,
@@ -129,11 +131,28 @@ function addSuspend(root: Command, perform: Perform): void {
     )
   root
     .command('resume <name>')
-    .description('Take that back: the primaries continue with their memory, on any nodes that can take it.')
+    .description(
+      'Take `suspend` and `pause` back: the primaries continue with their memory, on any nodes that can take it.',
+    )
     .option('--timeout <duration>', 'maximum wait; the operator continues afterwards', seconds, 300)
     .action(async (name: string, options: SuspendOptions, command: Command) =>
       perform(command, async session => {
         await resume(session, name, options)
+        return undefined
+      }),
+    )
+}
+
+function addPause(root: Command, perform: Perform): void {
+  root
+    .command('pause <set>')
+    .description(
+      'Leave the pods of a set as they are: the operator repairs no failure and makes no change. `resume` takes that back.',
+    )
+    .option('--timeout <duration>', 'maximum wait', seconds, defaultTimeout)
+    .action(async (name: string, options: PauseOptions, command: Command) =>
+      perform(command, async session => {
+        await pause(session, name, options)
         return undefined
       }),
     )

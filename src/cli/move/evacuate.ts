@@ -42,6 +42,7 @@ export async function evacuate(session: Session, node: string, { timeout }: Evac
     for (;;) {
       const now = await look(session, node, seen)
       const left = now.filter(({ isThere }) => isThere)
+      step.of(now.length - left.length, now.length)
       step.detail(left.length === 0 ? '' : `${left.length} of ${now.length} left; ${wordOf(left[0])}`)
       if (left.length === 0 || clock.monotonic() >= end) return now
       await clock.sleep(pollMs, signal)

@@ -24,12 +24,13 @@ export async function status(
   name: string | undefined,
   options: StatusOptions,
 ): Promise<void> {
-  const { terminal, signal, output } = session
+  const { terminal, signal, output, progress } = session
   const allNamespaces = options.allNamespaces === true && name === undefined
   const scope = { namespace: allNamespaces ? undefined : session.namespace, set: name, moves: true }
   if (name !== undefined) await findSet(session, name)
   if (options.watch !== true) {
-    terminal.out(picture(session, await readWorld(session, scope), name, allNamespaces))
+    const world = await progress.wait('read sets, pods and nodes', () => readWorld(session, scope))
+    terminal.out(picture(session, world, name, allNamespaces))
     return
   }
   try {

@@ -54,14 +54,12 @@ async function write(session: Session, name: string, value: boolean): Promise<Ba
     })
   const set = await findSet(session, name)
   if (value && set.spec.paused === true)
-    throw new CliError(`${name} is paused: nothing would end`, { advice: 'set spec.paused to false first' })
+    throw new CliError(`${name} is paused: nothing would end`, {
+      advice: `run \`kubectl understudy resume ${name}\` first`,
+    })
+  const spec = { suspend: value, ...(!value && set.spec.paused === true && { paused: false }) }
   const patch = <O extends MigratingPod | BackupPodSet>(resource: Resource<O>, { metadata: { uid } }: O) =>
-    api.patch(
-      resource,
-      { namespace, name },
-      { type: 'merge', body: { metadata: { uid }, spec: { suspend: value } } },
-      call,
-    )
+    api.patch(resource, { namespace, name }, { type: 'merge', body: { metadata: { uid }, spec } }, call)
   if (pod === undefined) await patch(backupPodSets, set)
   else await patch(migratingPods, pod)
   return set
