@@ -13,7 +13,7 @@ let scratch = ''
 let program = ''
 beforeAll(async () => {
   scratch = await mkdtemp(join(tmpdir(), 'understudy-cli-'))
-  const built = await buildCli(join(scratch, 'built'))
+  const { program: built } = await buildCli(join(scratch, 'built'))
   // It must also start where it was built: below a package.json of another module type.
   expect((await run(process.execPath, [built, '--version'])).stdout.trim()).toBe(packageJson.version)
   program = join(scratch, 'kubectl-understudy')

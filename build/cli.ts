@@ -1,4 +1,4 @@
-/** `npm run cli-build`: builds the kubectl plugin as one file, `out/kubectl-understudy`, that needs only Node. */
+/** Bundles the kubectl plugin into one script, which needs only Node. `plugin/` makes it an executable without Node. */
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -20,11 +20,13 @@ if (Number.parseInt(process.versions.node, 10) < ${oldest}) {
  * Builds the program into a directory. It is CommonJS, so that the banner runs before any import. A copy of the file
  * elsewhere needs no package.json, but this directory lies below one of type `module` and needs another.
  *
- * @returns path of the program
+ * @returns path of the program, and paths of the modules in it, from this project's directory
  * @throws with esbuild's messages if the build fails
  */
-export async function buildCli(directory: string): Promise<string> {
-  const { outputFiles } = await build({
+export async function buildCli(
+  directory: string,
+): Promise<{ readonly program: string; readonly inputs: readonly string[] }> {
+  const { outputFiles, metafile } = await build({
     entryPoints: ['src/cli/main.ts'],
     absWorkingDir: project,
     outfile: 'kubectl-understudy',
@@ -37,6 +39,7 @@ export async function buildCli(directory: string): Promise<string> {
     minifyWhitespace: true,
     legalComments: 'none',
     banner: { js: banner },
+    metafile: true,
     logLevel: 'silent',
   })
   const [program] = outputFiles
@@ -48,7 +51,5 @@ export async function buildCli(directory: string): Promise<string> {
   await writeFile(`${path}.new`, program.contents)
   await chmod(`${path}.new`, 0o755)
   await rename(`${path}.new`, path)
-  return path
+  return { program: path, inputs: Object.keys(metafile.inputs) }
 }
-
-if (import.meta.main) console.log(await buildCli(join(project, 'out')))

@@ -234,4 +234,5 @@ export const rooms: Readonly<Record<string, Room>> = {
     uses: ['build', 'init-waker', 'native/common'],
   },
   images: { is: 'recipes of images, OCI archives', uses: ['build', 'init-waker', 'native'] },
+  plugin: { is: 'kubectl plugin: single executables, archives, krew manifest', uses: ['build', 'images'] },
 }

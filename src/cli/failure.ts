@@ -1,5 +1,6 @@
 /** Failures of a command: one line for the problem, one for the remedy, and an exit code. */
 import { isKubeError, type KubeError, messageOf } from '../kube/errors.ts'
+import { oneLine } from './terminal.ts'
 
 export const exitCodes = {
   done: 0,
@@ -21,19 +22,31 @@ export class CliError extends Error {
   readonly exitCode: ExitCode
   /** The remedy. */
   readonly advice: string | undefined
+  /** Facts below the message, one a line. */
+  readonly details: readonly string[]
 
   constructor(
     message: string,
-    { advice, exitCode = exitCodes.failed }: { readonly advice?: string; readonly exitCode?: ExitCode } = {},
+    {
+      advice,
+      exitCode = exitCodes.failed,
+      details = [],
+    }: {
+      readonly advice?: string
+      readonly exitCode?: ExitCode
+      readonly details?: readonly string[]
+    } = {},
   ) {
     super(message)
     this.advice = advice
     this.exitCode = exitCode
+    this.details = details
   }
 }
 
 export interface Explanation {
   readonly message: string
+  readonly details: readonly string[]
   readonly advice: string | undefined
   readonly exitCode: ExitCode
 }
@@ -43,7 +56,19 @@ export function explain(error: unknown, server: string | undefined): Explanation
   if (error instanceof CliError) return error
   const message = messageOf(error)
   const advice = isKubeError(error) ? adviceFor(error, server) : undefined
-  return { message, advice, exitCode: exitCodes.failed }
+  return { message, details: [], advice, exitCode: exitCodes.failed }
+}
+
+/** The lines of a failure: the problem, its details, and one arrow with what to do. */
+export function failureLines({ message, details, advice }: Explanation): readonly string[] {
+  const most = 50
+  const more = details.length - most
+  return [
+    `error: ${oneLine(message)}`,
+    ...details.slice(0, most).map(detail => `  ${oneLine(detail)}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+    ...(advice === undefined ? [] : [`  → ${oneLine(advice)}`]),
+  ]
 }
 
 /** True if the server does not know the kind. If only the object is missing, the answer names it. */

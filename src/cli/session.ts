@@ -1,17 +1,26 @@
+import type { Command } from 'commander'
 import { type Api, createApi } from '../kube/api.ts'
 import type { CallOptions } from '../kube/api-types.ts'
 import { type Clock, systemClock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
 import { type Random, systemRandom } from '../kube/random.ts'
 import { type Progress, silent } from '../terminal/progress.ts'
-import type { Terminal } from './terminal.ts'
+import { CliError, exitCodes } from './failure.ts'
+import { isData, type Output } from './output/answer.ts'
+import type { ColourChoice, Terminal } from './terminal.ts'
 
 /** Options of every command. */
 export interface CommonOptions {
   readonly kubeconfig?: string
   readonly context?: string
   readonly namespace?: string
-  readonly output?: 'wide' | 'json'
+  readonly output?: Output
+  readonly color?: ColourChoice
+  /** Seconds; 0: no limit. */
+  readonly requestTimeout?: number
+  /** User to impersonate, and its groups. */
+  readonly as?: string
+  readonly asGroup?: readonly string[]
 }
 
 /** The environment of every command. */
@@ -21,7 +30,7 @@ export interface Session {
   readonly server: string
   /** From the command line, else from the context, else `default`. */
   readonly namespace: string
-  readonly output: 'text' | 'wide' | 'json'
+  readonly output: Output
   readonly version: string
   readonly terminal: Terminal
   /** Shows the phases of the command to the user. Silent if a program reads the output. */
@@ -34,25 +43,52 @@ export interface Session {
   readonly call: CallOptions
 }
 
+/** Runs a command with a session. */
+export type Perform = (
+  command: Command,
+  act: (session: Session) => Promise<number | undefined>,
+) => Promise<void>
+
 const requestTimeoutMs = 10_000
+/** Milliseconds of a request without limit: as long as timers can. */
+const unlimitedMs = 2 ** 31 - 1
 
 /** @throws Error naming the kubeconfig and the problem. Nothing is sent yet. */
 export async function openSession(
-  { kubeconfig, context, namespace, output }: CommonOptions,
+  options: CommonOptions,
   { terminal, version, signal }: Pick<Session, 'terminal' | 'version' | 'signal'>,
 ): Promise<Session> {
-  const connection = await loadConnection({ kubeconfig, context })
+  const {
+    kubeconfig,
+    context,
+    namespace,
+    output = 'text',
+    requestTimeout,
+    as: user,
+    asGroup: groups,
+  } = options
+  if (user === undefined && groups !== undefined)
+    throw new CliError('--as-group needs --as', { exitCode: exitCodes.usage })
+  const impersonate = user === undefined ? undefined : { user, groups: groups ?? [] }
+  const connection = await loadConnection({ kubeconfig, context, impersonate })
   return {
     api: createApi({ connection, userAgent: `kubectl-understudy/${version}`, connections: 8 }),
     server: connection.server,
     namespace: namespace ?? connection.namespace ?? 'default',
-    output: output ?? 'text',
+    output,
     version,
     terminal,
-    progress: output === 'json' ? silent : terminal.progress,
+    progress: isData(output) ? silent : terminal.progress,
     clock: systemClock,
     random: systemRandom,
     signal,
-    call: { signal, timeoutMs: requestTimeoutMs },
+    call: { signal, timeoutMs: timeoutOf(requestTimeout) },
   }
 }
+
+const timeoutOf = (seconds: number | undefined): number =>
+  seconds === undefined
+    ? requestTimeoutMs
+    : seconds === 0
+      ? unlimitedMs
+      : Math.min(seconds * 1000, unlimitedMs)

@@ -1,6 +1,7 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { createProgress } from '../terminal/progress.ts'
-import { painter, printable, printableProgress, processTerminal } from './terminal.ts'
+import { failureLines } from './failure.ts'
+import { hasColours, oneLine, painter, printable, printableProgress } from './terminal.ts'
 
 describe('D10.terminal: what tenants write', () => {
   test.each([
@@ -27,22 +28,32 @@ test('our own colours, lines and tabs stay', () => {
   expect(printable(text)).toBe(text)
 })
 
-test('what has scrolled away stays: a view that follows takes the screen and nothing above it', () => {
-  const written: string[] = []
-  const { stdout } = process
-  const write = vi.spyOn(stdout, 'write').mockImplementation(text => {
-    written.push(String(text))
-    return true
+describe('D19.colours', () => {
+  test.each([
+    ['auto', {}, true, true],
+    ['auto', {}, false, false],
+    ['auto', { TERM: 'dumb' }, true, false],
+    ['auto', { NO_COLOR: '1', FORCE_COLOR: '1' }, true, false],
+    // An empty one counts as absent: no-color.org.
+    ['auto', { NO_COLOR: '' }, true, true],
+    ['auto', { FORCE_COLOR: '1' }, false, true],
+    ['auto', { FORCE_COLOR: '0' }, true, false],
+    ['always', { NO_COLOR: '1' }, false, true],
+    ['never', { FORCE_COLOR: '1' }, true, false],
+  ] as const)('%s with %j on a terminal: %s', (choice, env, isTerminal, expected) => {
+    expect(hasColours(choice, env, isTerminal)).toBe(expected)
   })
-  const isTTY = Object.getOwnPropertyDescriptor(stdout, 'isTTY')
-  Object.defineProperty(stdout, 'isTTY', { value: true, configurable: true })
-  try {
-    processTerminal().redraw('two sets')
-  } finally {
-    write.mockRestore()
-    if (isTTY) Object.defineProperty(stdout, 'isTTY', isTTY)
-    else Reflect.deleteProperty(stdout, 'isTTY')
-  }
-  expect(written.join('')).toContain('two sets')
-  expect(written.join('')).not.toContain('\x1b[3J')
+})
+
+test('D10.terminal: a message of others takes one line of a bounded length', () => {
+  expect(oneLine('broken\n✓ all is well\u2028really')).toBe('broken ✓ all is well really')
+  expect(oneLine('x'.repeat(1_000_000)).length).toBeLessThan(3_000)
+})
+
+test('D10.terminal: a failure is one line, some facts, and one arrow', () => {
+  const details = Array.from({ length: 60 }, (_, index) => `node n${index}:\nerror: \u001b[2J`)
+  const lines = failureLines({ message: 'late\n  → rm -rf', details, advice: 'wait\nfor it', exitCode: 4 })
+  expect(lines[0]).toBe('error: late → rm -rf')
+  expect(lines.slice(-2)).toEqual(['  and 10 more', '  → wait for it'])
+  expect(lines).toHaveLength(53)
 })

@@ -25,11 +25,18 @@ export interface Connection {
   invalidate(refused: Credentials): void
 }
 
+export interface Impersonated {
+  readonly user: string
+  readonly groups: readonly string[]
+}
+
 export interface ConnectionOptions {
   /** Path of a kubeconfig. Default: in a pod the service account, else $KUBECONFIG, else ~/.kube/config. */
   readonly kubeconfig?: string | undefined
   /** Context in it. Default: its current-context. */
   readonly context?: string | undefined
+  /** The user as whom the API server executes the requests, if the rights allow that. */
+  readonly impersonate?: Impersonated | undefined
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly clock?: Clock
   /** Where a pod finds its service account. */
@@ -43,19 +50,32 @@ const believeMs = 60_000
 export async function loadConnection(options: ConnectionOptions = {}): Promise<Connection> {
   const env = options.env ?? process.env
   const clock = options.clock ?? systemClock
-  if (options.kubeconfig !== undefined) return fromKubeconfig([options.kubeconfig], options.context, clock)
+  const as = (load: () => Promise<Credentials>) => cached(clock, impersonating(load, options.impersonate))
+  if (options.kubeconfig !== undefined) return fromKubeconfig([options.kubeconfig], options.context, as)
   const host = env['KUBERNETES_SERVICE_HOST']
   // An explicit context selects a kubeconfig, even inside a pod.
   if (host && options.context === undefined) {
     const dir = options.serviceAccountDir ?? '/var/run/secrets/kubernetes.io/serviceaccount'
-    return inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', dir, clock)
+    return inCluster(host, env['KUBERNETES_SERVICE_PORT'] ?? '443', dir, as)
   }
-  const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter(path => path !== '')
-  const paths = listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
-  return fromKubeconfig(paths, options.context, clock)
+  return fromKubeconfig(defaultPaths(env), options.context, as)
 }
 
-async function inCluster(host: string, port: string, dir: string, clock: Clock): Promise<Connection> {
+/** Names of the contexts that a kubeconfig has. @throws Error that names the file and the problem. */
+export async function contextNames({
+  kubeconfig,
+  env = process.env,
+}: Pick<ConnectionOptions, 'kubeconfig' | 'env'>): Promise<readonly string[]> {
+  const { readContextNames } = await import('./kubeconfig.ts')
+  return readContextNames(kubeconfig === undefined ? defaultPaths(env) : [kubeconfig])
+}
+
+function defaultPaths(env: NonNullable<ConnectionOptions['env']>): readonly string[] {
+  const listed = (env['KUBECONFIG'] ?? '').split(delimiter).filter(path => path !== '')
+  return listed.length > 0 ? listed : [join(env['HOME'] ?? homedir(), '.kube', 'config')]
+}
+
+async function inCluster(host: string, port: string, dir: string, cache: Cache): Promise<Connection> {
   const namespace = await readFile(join(dir, 'namespace'), 'utf8').then(
     text => text.trim(),
     () => undefined,
@@ -64,7 +84,7 @@ async function inCluster(host: string, port: string, dir: string, clock: Clock):
     server: `https://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     namespace,
     proxyUrl: undefined,
-    ...cached(clock, async () => {
+    ...cache(async () => {
       const [token, ca] = await Promise.all([
         readFile(join(dir, 'token'), 'utf8'),
         readFile(join(dir, 'ca.crt')),
@@ -77,7 +97,7 @@ async function inCluster(host: string, port: string, dir: string, clock: Clock):
 async function fromKubeconfig(
   paths: readonly string[],
   contextName: string | undefined,
-  clock: Clock,
+  cacheOf: Cache,
 ): Promise<Connection> {
   const { createAuthenticator, readKubeconfig } = await import('./kubeconfig.ts')
   const { cluster, context } = await readKubeconfig(paths, contextName)
@@ -88,7 +108,7 @@ async function fromKubeconfig(
   // Each renewal of the credentials reads the file again: `kubectl config`, `aws eks update-kubeconfig` and the like
   // replace them in it.
   let authenticate = createAuthenticator()
-  const cache = cached(clock, async () => authenticate(await readKubeconfig(paths, contextName)))
+  const cache = cacheOf(async () => authenticate(await readKubeconfig(paths, contextName)))
   return {
     server,
     namespace: context.namespace,
@@ -100,6 +120,16 @@ async function fromKubeconfig(
     },
   }
 }
+
+type Cache = (load: () => Promise<Credentials>) => ReturnType<typeof cached>
+
+/** An impersonation in the kubeconfig is replaced. */
+const impersonating =
+  (load: () => Promise<Credentials>, as: Impersonated | undefined) => async (): Promise<Credentials> => {
+    const { headers, tls } = await load()
+    if (as === undefined) return { headers, tls }
+    return { headers: { ...headers, 'impersonate-user': as.user, 'impersonate-group': [...as.groups] }, tls }
+  }
 
 /**
  * Calls `load` at most once a minute, shares a running load between callers, and keeps the TLS object while its

@@ -9,7 +9,7 @@ export interface TlsMaterial {
 
 /** The credentials of one request at the moment it is sent. */
 export interface Credentials {
-  readonly headers: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string | string[]>>
   /** The same object as long as the contents are the same: the connection pool compares by reference. */
   readonly tls: TlsMaterial
 }

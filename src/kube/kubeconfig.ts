@@ -60,6 +60,11 @@ export async function readKubeconfig(
   }
 }
 
+export async function readContextNames(paths: readonly string[]): Promise<readonly string[]> {
+  const documents = await Promise.all(paths.map(readDocument))
+  return [...new Set(documents.flatMap(({ contexts }) => contexts.map(({ name }) => name)))]
+}
+
 async function readDocument(path: string): Promise<Document> {
   try {
     const raw: unknown = parse(await readFile(path, 'utf8')) ?? {}

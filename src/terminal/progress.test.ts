@@ -83,6 +83,60 @@ test('a long step is announced where nothing shows that it runs', async () => {
   }
 })
 
+describe('D19.progress', () => {
+  test('the remaining time follows from the share that is done, or from what is known before', async () => {
+    vi.useFakeTimers()
+    try {
+      const out = output(true)
+      let now = 0
+      const progress = createProgress(out, { now: () => now, colour: false })
+      const work = Promise.withResolvers<void>()
+      const steps = [
+        progress.step('leave', step => {
+          step.of(2, 10)
+          step.detail('n3: busy')
+          return work.promise
+        }),
+        progress.step('save', step => {
+          step.expect(30)
+          return work.promise
+        }),
+      ]
+      now = 5_000
+      vi.advanceTimersByTime(100)
+      expect(out.text()).toMatch(/leave .* 2 of 10, about 20\.0 s left {2}n3: busy\n/)
+      expect(out.text()).toMatch(/save .* about 25\.0 s left\n/)
+      now = 40_000
+      vi.advanceTimersByTime(100)
+      // It takes longer than it should: there is no estimate.
+      expect(out.text()).toMatch(/save +40\.0 s\n/)
+      work.resolve()
+      await Promise.all(steps)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  test('a wait is shown while it takes more than a second, and leaves no line', async () => {
+    vi.useFakeTimers()
+    try {
+      const out = output(true)
+      const progress = createProgress(out, { now: () => 0, colour: false })
+      const work = Promise.withResolvers<number>()
+      const found = progress.wait('read 1,000 sets', () => work.promise)
+      vi.advanceTimersByTime(999)
+      expect(out.text()).toBe('')
+      vi.advanceTimersByTime(1)
+      expect(out.text()).toContain('read 1,000 sets')
+      work.resolve(7)
+      expect(await found).toBe(7)
+      expect(out.text().endsWith('\u001b[1A\r\u001b[J')).toBe(true)
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+})
+
 test.each([
   [400, '0.4 s'],
   [12_000, '12.0 s'],

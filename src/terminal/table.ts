@@ -21,7 +21,11 @@ export function tableLines(
   { gap = '   ', right = new Set(), keepEmpty = false, rule = false }: TableStyle = {},
 ): string[] {
   const columns = titles
-    .map((title, column) => ({ title, cells: rows.map(row => row[column] ?? ''), right: right.has(column) }))
+    .map((title, column) => ({
+      title,
+      cells: rows.map(row => inOneLine(row[column] ?? '')),
+      right: right.has(column),
+    }))
     .filter(({ cells }) => keepEmpty || cells.length === 0 || cells.some(cell => cell !== ''))
     .map(column => ({ ...column, width: Math.max(...[column.title, ...column.cells].map(widthOf)) }))
   const line = (cellOf: (column: (typeof columns)[number]) => string): string =>
@@ -39,5 +43,8 @@ export function tableLines(
     ...rows.map((_, index) => line(({ cells }) => cells[index] ?? '')),
   ]
 }
+
+/** A line feed in a cell would look like another row. */
+const inOneLine = (cell: string): string => cell.replace(/\s*[\r\n]+\s*/g, ' ')
 
 const widthOf = (cell: string): number => stripVTControlCharacters(cell).length

@@ -76,9 +76,10 @@ test('ids are unique, and the first group has all of the paper', () => {
 })
 
 test('what titles name is listed, and what is listed is named by a title', () => {
-  const files = globSync('{src,test,native,build,images,init-waker,playground,bench,crds,zoo}/**/*.test.ts', {
-    cwd: root,
-  })
+  const files = globSync(
+    '{src,test,native,build,images,plugin,init-waker,playground,bench,crds,zoo}/**/*.test.ts',
+    { cwd: root },
+  )
     .filter(path => path !== relative(root, import.meta.filename))
     .map(path => readFileSync(join(root, path), 'utf8'))
   // A title is on the line of the call, on the next line, or after a table of cases.

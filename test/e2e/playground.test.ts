@@ -99,11 +99,12 @@ describe.skipIf(process.env['UNDERSTUDY_USE_CURRENT_CLUSTER'] === '1')('the play
       const stop = new AbortController()
       const interrupting: Progress = {
         async step(step, work) {
-          const result = work({ detail: () => {} })
+          const result = work({ detail: () => {}, of: () => {}, expect: () => {} })
           // At once, so that the interrupt happens in the middle of the step.
           if (step === title) stop.abort(new Error('Ctrl-C'))
           return result
         },
+        wait: (_step, work) => work(),
       }
       await expect(up({ name, nodes: 1, progress: interrupting, signal: stop.signal })).rejects.toThrow()
       expect(await statusOf(name)).toMatchObject({ state: 'down', counts: nothing })

@@ -6,6 +6,7 @@ import type { SlotStatus } from '../../api/slot-status.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { answer } from '../output/answer.ts'
 import { bytes, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld, type World } from '../world.ts'
@@ -43,7 +44,7 @@ export interface Saved {
  * @throws CliError, KubeError.
  */
 export async function checkpoint(session: Session, name: string, options: CheckpointOptions): Promise<void> {
-  const { terminal, output, namespace } = session
+  const { namespace } = session
   const set = await findSet(session, name)
   const slots = slotsOf(set, options.slot)
   const saved = await followWorld(session, { namespace, set: name }, world =>
@@ -56,11 +57,7 @@ export async function checkpoint(session: Session, name: string, options: Checkp
       ),
     ),
   )
-  terminal.out(
-    output === 'json'
-      ? JSON.stringify({ checkpoints: saved }, undefined, 2)
-      : saved.map(savedLine).join('\n'),
-  )
+  answer(session, 'Checkpoints', { checkpoints: saved }, () => saved.map(savedLine).join('\n'))
 }
 
 export function savedLine({
@@ -96,7 +93,12 @@ export async function saveNow(
   session: Session,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod: name, protection }: Pick<SlotStatus, 'slot' | 'pod' | 'protection'>,
+  {
+    slot,
+    pod: name,
+    protection,
+    pipelineSeconds,
+  }: Pick<SlotStatus, 'slot' | 'pod' | 'protection' | 'pipelineSeconds'>,
   { wait, timeoutMs }: SaveOptions,
 ): Promise<Saved> {
   const { api, call, clock, random, namespace, progress } = session
@@ -122,6 +124,7 @@ export async function saveNow(
       })
   }
   const answered = await progress.step(`slot ${slot}: save ${name}`, async step => {
+    if (pipelineSeconds !== undefined) step.expect(pipelineSeconds)
     const report = await world.until(
       now => {
         mustBeThere(now)

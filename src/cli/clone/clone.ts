@@ -7,6 +7,7 @@ import { conditionTypes } from '../../api/reasons.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { apiVersionOf, type Pod, pods } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
 
@@ -63,10 +64,11 @@ interface Goal {
 }
 
 export async function untilCloned(
-  { progress, terminal, output }: Session,
+  session: Session,
   world: FollowedWorld,
   { name, pod, timeoutMs }: Goal,
 ): Promise<void> {
+  const { progress } = session
   let why = 'the operator has not seen it'
   const set = await progress.step(`clone ${pod}`, step =>
     world.until(
@@ -90,12 +92,10 @@ export async function untilCloned(
     ),
   )
   const slots = set.status?.slots ?? []
-  terminal.out(
-    output === 'json'
-      ? JSON.stringify({ name, cloneOf: pod, slots }, undefined, 2)
-      : [
-          `${name} runs with the memory of ${pod}`,
-          ...slots.map(each => `  ${each.pod} on ${each.node ?? 'no node'}`),
-        ].join('\n'),
+  answer(session, 'Clone', { name, cloneOf: pod, slots }, () =>
+    [
+      `${name} runs with the memory of ${pod}`,
+      ...slots.map(each => `  ${each.pod} on ${each.node ?? 'no node'}`),
+    ].join('\n'),
   )
 }

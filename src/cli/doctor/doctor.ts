@@ -1,6 +1,7 @@
 import { podMigrationJobs } from '../../api/pod-migration-job.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { exitCodes } from '../failure.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { painter } from '../terminal.ts'
 import { agentsFindings } from './agents.ts'
@@ -26,14 +27,14 @@ export interface DoctorOptions extends Places {}
  * @returns 1 if something is broken. @throws KubeError when nothing can be examined at all.
  */
 export async function doctor(session: Session, places: DoctorOptions): Promise<number> {
-  const { terminal, output } = session
-  const installation = await readInstallation(session, places)
+  const { terminal, output, progress } = session
+  const installation = await progress.wait('examine the installation', () =>
+    readInstallation(session, places),
+  )
   const findings = examine(installation, places, await ownSchemas())
   const broken = findings.filter(({ verdict }) => verdict === 'broken').length
-  terminal.out(
-    output === 'json'
-      ? JSON.stringify({ broken, findings }, undefined, 2)
-      : renderFindings(findings, painter(terminal.colour), output === 'wide'),
+  answer(session, 'DoctorReport', { broken, findings }, () =>
+    renderFindings(findings, painter(terminal.colour), output === 'wide'),
   )
   return broken > 0 ? exitCodes.failed : exitCodes.done
 }
@@ -64,7 +65,7 @@ export function examine(
 }
 
 /** The schemas of the kinds in this version. Loaded only here: they are large. */
-async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
+export async function ownSchemas(): Promise<Parameters<typeof kindsFindings>[1]> {
   const [sets, reports, moves, moving, jobs] = await Promise.all([
     import('../../api/schema/backuppodset.ts'),
     import('../../api/schema/node-report.ts'),

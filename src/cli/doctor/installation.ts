@@ -80,15 +80,10 @@ export async function readInstallation(
   { operatorNamespace, agentNamespace }: Places,
 ): Promise<Installation> {
   const { api, call, namespace, version, server } = session
-  // The first call shows whether the API server answers at all; its failure is the whole answer.
-  const kubernetes = await gitVersion(session)
+  const versions = await readVersions(session, { operatorNamespace, agentNamespace })
   const name = 'understudy-operator'
-  const crd = (plural: string) =>
-    part(api.get(customResourceDefinitions, { name: `${plural}.${backupPodSets.group}` }, call))
   const lists = readLists(session)
-  const [crds, operator, leadership, wakeKey, agents, identity, rights] = await Promise.all([
-    Promise.all(ourKinds.map(async plural => [plural, await crd(plural)] as const)),
-    part(api.get(deployments, { namespace: operatorNamespace, name }, call)),
+  const [leadership, wakeKey, agents, identity, rights] = await Promise.all([
     part(api.get(leases, { namespace: operatorNamespace, name }, call)),
     part(api.get(secrets, { namespace: operatorNamespace, name: 'understudy-wake-key' }, call)),
     part(api.get(daemonSets, { namespace: agentNamespace, name: 'understudy-agent' }, call)),
@@ -96,10 +91,26 @@ export async function readInstallation(
     readRights(session, asked({ namespace, operatorNamespace, agentNamespace })),
   ])
   return {
-    ...{ version, server, kubernetes, identity, operator, leadership, wakeKey, agents, rights },
-    crds: byKind(crds),
+    ...{ ...versions, version, server, identity, leadership, wakeKey, agents, rights },
     ...(await lists),
   }
+}
+
+/** @throws KubeError when the API server cannot be reached or rejects the user's credentials; nothing else. */
+export async function readVersions(
+  session: Session,
+  { operatorNamespace }: Places,
+): Promise<Pick<Installation, 'kubernetes' | 'operator' | 'crds'>> {
+  const { api, call } = session
+  // The first call shows whether the API server answers at all; its failure is the whole answer.
+  const kubernetes = await gitVersion(session)
+  const crd = (plural: string) =>
+    part(api.get(customResourceDefinitions, { name: `${plural}.${backupPodSets.group}` }, call))
+  const [crds, operator] = await Promise.all([
+    Promise.all(ourKinds.map(async plural => [plural, await crd(plural)] as const)),
+    part(api.get(deployments, { namespace: operatorNamespace, name: 'understudy-operator' }, call)),
+  ])
+  return { kubernetes, operator, crds: byKind(crds) }
 }
 
 type Lists = Pick<

@@ -1,4 +1,4 @@
-import type { Paint } from '../terminal.ts'
+import { oneLine, type Paint } from '../terminal.ts'
 import { areas, type Finding } from './finding.ts'
 
 const marks: Readonly<Record<Finding['verdict'], readonly ['green' | 'red' | 'yellow' | 'dim', string]>> = {
@@ -28,7 +28,8 @@ export function renderFindings(findings: readonly Finding[], paint: Paint, all: 
 
   function line({ about, verdict, message, cure }: Finding): string {
     const [style, mark] = marks[verdict]
-    return `  ${paint(style, mark)} ${about}: ${message}${cure === undefined ? '' : `\n      → ${cure}`}`
+    const text = `  ${paint(style, mark)} ${oneLine(`${about}: ${message}`)}`
+    return cure === undefined ? text : `${text}\n      → ${oneLine(cure)}`
   }
 }
 

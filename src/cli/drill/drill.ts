@@ -4,6 +4,7 @@ import type { LastFailover, OriginOfMemory, SlotStatus } from '../../api/slot-st
 import { slotOf } from '../checkpoint/slots.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { answer } from '../output/answer.ts'
 import { age, duration } from '../output/quantities.ts'
 import { deleteAndFollow, mayBeDone } from '../promote/promote.ts'
 import type { Session } from '../session.ts'
@@ -43,7 +44,7 @@ export interface Drilled {
  * 4 if no successor serves in time; KubeError.
  */
 export async function drill(session: Session, name: string, options: DrillOptions): Promise<void> {
-  const { terminal, output, namespace } = session
+  const { namespace } = session
   const set = await findSet(session, name)
   isAllowed(set)
   const slot = chosen(session, set, options)
@@ -51,7 +52,7 @@ export async function drill(session: Session, name: string, options: DrillOption
   const drilled = await followWorld(session, { namespace, set: name }, world =>
     perform(session, world, set, slot, options),
   )
-  terminal.out(output === 'json' ? JSON.stringify(drilled, undefined, 2) : lineOf(drilled))
+  answer(session, 'Drill', drilled, () => lineOf(drilled))
 }
 
 function isAllowed({ metadata: { name, annotations: given } }: BackupPodSet): void {

@@ -4,6 +4,7 @@ import { isReady } from '../../kube/ready.ts'
 import { type Node, nodes, type Pod } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { noSuchNode, primariesOn } from '../nodes.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 
 export interface FenceOptions {
@@ -77,5 +78,5 @@ async function change(
 const namesOf = (primaries: readonly Pod[]): readonly string[] =>
   primaries.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort()
 
-const tell = ({ terminal, output }: Session, result: object, lines: readonly string[]): void =>
-  terminal.out(output === 'json' ? JSON.stringify(result, undefined, 2) : lines.join('\n'))
+const tell = (session: Session, result: object, lines: readonly string[]): void =>
+  answer(session, 'Fence', result, () => lines.join('\n'))

@@ -5,6 +5,7 @@ import { listAll } from '../../kube/list-all.ts'
 import { nodes, type Pod } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { noSuchNode, primariesOn } from '../nodes.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { lastOf, leaves } from './leaving.ts'
 import { movedLine } from './move.ts'
@@ -33,7 +34,7 @@ interface Evacuated {
  * @throws CliError with exit code 4 if a primary is still there in the end; KubeError.
  */
 export async function evacuate(session: Session, node: string, { timeout }: EvacuateOptions): Promise<void> {
-  const { terminal, output, progress, clock, signal } = session
+  const { progress, clock, signal } = session
   await cordon(session, node)
   const end = clock.monotonic() + timeout * 1000
   const seen = new Map<string, Pod>()
@@ -41,19 +42,19 @@ export async function evacuate(session: Session, node: string, { timeout }: Evac
     for (;;) {
       const now = await look(session, node, seen)
       const left = now.filter(({ isThere }) => isThere)
+      step.of(now.length - left.length, now.length)
       step.detail(left.length === 0 ? '' : `${left.length} of ${now.length} left; ${wordOf(left[0])}`)
       if (left.length === 0 || clock.monotonic() >= end) return now
       await clock.sleep(pollMs, signal)
     }
   })
   const stayed = all.filter(({ isThere }) => isThere)
-  if (output === 'json') terminal.out(JSON.stringify({ node, primaries: all }, undefined, 2))
-  else
-    for (const line of [
+  answer(session, 'Evacuation', { node, primaries: all }, () =>
+    [
       ...all.map(lineOf),
       `${all.length - stayed.length} of ${all.length} primaries with memory have left node ${node}; it is cordoned`,
-    ])
-      terminal.out(line)
+    ].join('\n'),
+  )
   if (stayed.length > 0)
     throw new CliError(`${stayed.length} primaries have not left node ${node} within --timeout`, {
       advice:

@@ -1,5 +1,6 @@
 import { isFinished, type Migration, migrations, outcomeOf } from '../../api/migration.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { apiVersionOf } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import type { Session } from '../session.ts'
 
@@ -33,7 +34,7 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
   const created = await api.create(
     migrations,
     {
-      apiVersion: `${migrations.group}/${migrations.version}`,
+      apiVersion: apiVersionOf(migrations),
       kind: migrations.kind,
       metadata: { namespace, generateName: move.prefix },
       spec: { source: move.pod, ...move.spec },
@@ -66,6 +67,12 @@ export async function migrate(session: Session, move: Move, timeoutMs: number): 
     }
   })
 }
+
+/** Objects of a list come without their kind. */
+export const withKind = (migration: Migration): Migration & { readonly kind: string } => ({
+  ...{ apiVersion: apiVersionOf(migrations), kind: migrations.kind },
+  ...migration,
+})
 
 async function read({ api, call }: Session, { metadata }: Migration): Promise<Migration> {
   const { namespace, name, uid } = metadata

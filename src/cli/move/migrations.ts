@@ -1,9 +1,12 @@
 import { isFinished, type Migration, migrations, outcomeOf, phaseTime } from '../../api/migration.ts'
 import { listAll } from '../../kube/list-all.ts'
+import { apiVersionOf } from '../../kube/resources.ts'
 import { table } from '../../terminal/table.ts'
+import { encoded, isData } from '../output/answer.ts'
 import { ageOf, bytes, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type Paint, painter } from '../terminal.ts'
+import { withKind } from './migrate.ts'
 
 export interface MigrationsOptions {
   readonly allNamespaces?: boolean
@@ -27,16 +30,15 @@ export async function showMigrations(session: Session, options: MigrationsOption
   while (!signal.aborted) {
     const { objects } = await listAll(api, migrations, scope, call)
     const all = [...objects].sort(byAge)
-    const next =
-      output === 'json'
-        ? JSON.stringify({ items: all }, undefined, 2)
-        : pictureOf(all, { isAll, namespace, now: clock.now(), paint: painter(terminal.colour) })
+    const next = isData(output)
+      ? encoded(output, listOf(all))
+      : pictureOf(all, { isAll, namespace, now: clock.now(), paint: painter(terminal.colour) })
     if (options.watch !== true) {
       terminal.out(next)
       return
     }
-    // Programs read one JSON document after the other.
-    if (next !== last && output === 'json') terminal.out(next)
+    // Programs read one document after the other.
+    if (next !== last && isData(output)) terminal.out(next)
     else if (next !== last) terminal.redraw(next)
     last = next
     await clock.sleep(pollMs, signal).catch((error: unknown) => {
@@ -44,6 +46,11 @@ export async function showMigrations(session: Session, options: MigrationsOption
     })
   }
 }
+
+const listOf = (all: readonly Migration[]) => ({
+  ...{ apiVersion: apiVersionOf(migrations), kind: `${migrations.kind}List` },
+  items: all.map(withKind),
+})
 
 function byAge(one: Migration, other: Migration): number {
   const [a, b] = [one, other].map(({ metadata }) => metadata.creationTimestamp ?? '')

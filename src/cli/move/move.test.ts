@@ -180,7 +180,7 @@ test('an evacuation cordons the node, and waits for the Migrations of the operat
   put('web-p-drain-1', 'Succeeded', 'uid-web-p')
   await clock.advance(1_000)
   await done
-  expect(terminal.written).toEqual([
+  expect(terminal.written.join('\n').split('\n')).toEqual([
     expect.stringContaining('web-p on n1 → web-t on n3, with all its memory'),
     '1 of 1 primaries with memory have left node n1; it is cordoned',
   ])

@@ -4,9 +4,10 @@ import { nodes } from '../../kube/resources.ts'
 import { slotOf } from '../checkpoint/slots.ts'
 import { findSet } from '../find-set.ts'
 import { noSuchNode } from '../nodes.ts'
+import { encoded, isData } from '../output/answer.ts'
 import { duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
-import { migrate } from './migrate.ts'
+import { migrate, withKind } from './migrate.ts'
 
 export interface MoveOptions {
   /** Name of the node; absent: any other one. */
@@ -44,7 +45,7 @@ export async function move(
     },
     options.timeout * 1000,
   )
-  terminal.out(output === 'json' ? JSON.stringify(ended, undefined, 2) : `slot ${slot}: ${movedLine(ended)}`)
+  terminal.out(isData(output) ? encoded(output, withKind(ended)) : `slot ${slot}: ${movedLine(ended)}`)
 }
 
 /** Tells where the pod was and is now, and for how long it was stopped. */

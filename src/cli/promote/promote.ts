@@ -8,6 +8,7 @@ import { keptBy, slotOf } from '../checkpoint/slots.ts'
 import { cureOf } from '../cures.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { answer } from '../output/answer.ts'
 import { age, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
@@ -55,16 +56,14 @@ export async function promote(
   slot: number,
   options: PromoteOptions,
 ): Promise<void> {
-  const { terminal, output, namespace } = session
+  const { namespace } = session
   const set = await findSet(session, name)
   const before = slotOf(set, slot)
   mayBeDone(set, before, options)
   const promoted = await followWorld(session, { namespace, set: name }, world =>
     failOver(session, world, set, before, options),
   )
-  terminal.out(
-    output === 'json' ? JSON.stringify(promoted, undefined, 2) : promotedLine(promoted, keptBy(set)),
-  )
+  answer(session, 'Promotion', promoted, () => promotedLine(promoted, keptBy(set)))
 }
 
 function promotedLine(

@@ -21,7 +21,7 @@ export async function awaitSuccessor(
   { progress, clock }: Pick<Session, 'progress' | 'clock'>,
   world: FollowedWorld,
   set: BackupPodSet,
-  { slot, pod }: Pick<SlotStatus, 'slot' | 'pod'>,
+  { slot, pod, lastFailover: before }: Pick<SlotStatus, 'slot' | 'pod' | 'lastFailover'>,
   {
     how,
     timeoutMs,
@@ -30,6 +30,7 @@ export async function awaitSuccessor(
 ): Promise<Successor> {
   const end = clock.monotonic() + timeoutMs
   await progress.step(`slot ${slot}: ${how} ${pod}`, async step => {
+    if (before !== undefined) step.expect(before.seconds)
     const { now } = await world.until(it => otherPrimaryIn(it, set, slot, pod), timeoutMs, late)
     step.detail(`${now.pod} takes over`)
   })

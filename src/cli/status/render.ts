@@ -2,7 +2,7 @@ import type { LastMove } from '../../api/migrating-pod.ts'
 import type { LastFailover, SlotFailover } from '../../api/slot-status.ts'
 import { table } from '../../terminal/table.ts'
 import { age, ageOf, bytes, duration } from '../output/quantities.ts'
-import type { Paint } from '../terminal.ts'
+import { oneLine, type Paint } from '../terminal.ts'
 import type { MigratingPodFacts, MoveFacts, NodeFacts, SetFacts, SlotFacts } from './facts.ts'
 import type { PodFacts } from './pods.ts'
 
@@ -104,7 +104,7 @@ function lastMoveText({ from, to, reason, seconds, stateAge, at }: LastMove, now
 
 function moveLine({ migration, pod, phase, from, to, reason, message }: MoveFacts): string {
   const why = reason === undefined ? '' : ` (${reason}${message ? `: ${message}` : ''})`
-  return `  moves          ${pod}, ${from ?? '?'} → ${to ?? '?'}: ${phase}${why}, Migration ${migration}`
+  return `  moves          ${oneLine(`${pod}, ${from ?? '?'} → ${to ?? '?'}: ${phase}${why}, Migration ${migration}`)}`
 }
 
 const nodesOf = ({ usableOn = [], usableOnCount = usableOn.length }: SlotFacts): string => {
@@ -194,7 +194,7 @@ const troublesPart = ({ troubles }: SetFacts, paint: Paint): string =>
     : troubles
         .map(
           ({ condition, status, reason, message, cure }) =>
-            `${paint('red', '✗')} ${condition} is ${status} (${reason})${message === '' ? '' : `: ${message}`}` +
+            `${paint('red', '✗')} ${oneLine(`${condition} is ${status} (${reason})${message === '' ? '' : `: ${message}`}`)}` +
             (cure === undefined ? '' : `\n  → ${cure}`),
         )
         .join('\n')

@@ -1,4 +1,5 @@
 import { findSet } from '../find-set.ts'
+import { answerText, isData } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 import { painter } from '../terminal.ts'
 import { followWorld, readWorld, type World } from '../world.ts'
@@ -23,12 +24,13 @@ export async function status(
   name: string | undefined,
   options: StatusOptions,
 ): Promise<void> {
-  const { terminal, signal, output } = session
+  const { terminal, signal, output, progress } = session
   const allNamespaces = options.allNamespaces === true && name === undefined
   const scope = { namespace: allNamespaces ? undefined : session.namespace, set: name, moves: true }
   if (name !== undefined) await findSet(session, name)
   if (options.watch !== true) {
-    terminal.out(picture(session, await readWorld(session, scope), name, allNamespaces))
+    const world = await progress.wait('read sets, pods and nodes', () => readWorld(session, scope))
+    terminal.out(picture(session, world, name, allNamespaces))
     return
   }
   try {
@@ -38,8 +40,8 @@ export async function status(
         const next = picture(session, now, name, allNamespaces)
         if (next === last) return
         last = next
-        // Programs read one JSON document after the other.
-        if (output === 'json') terminal.out(next)
+        // Programs read one document after the other.
+        if (isData(output)) terminal.out(next)
         else terminal.redraw(next)
       }
       show(world.now)
@@ -54,8 +56,10 @@ function picture(session: Session, world: World, name: string | undefined, allNa
   const { output, clock, terminal, namespace } = session
   const facts = setsFacts(world)
   const [only] = facts
-  if (output === 'json')
-    return JSON.stringify(name === undefined ? { items: facts } : (only ?? null), undefined, 2)
+  if (isData(output))
+    return name === undefined
+      ? answerText(output, 'SetStatusList', { items: facts }, () => '')
+      : answerText(output, 'SetStatus', only ?? { namespace, name, gone: true }, () => '')
   const options: RenderOptions = {
     wide: output === 'wide',
     allNamespaces,

@@ -7,6 +7,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { Resource } from '../../kube/resources.ts'
 import { CliError, exitCodes } from '../failure.ts'
 import { findSet } from '../find-set.ts'
+import { answer } from '../output/answer.ts'
 import { ageOf, bytes } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
 import { type FollowedWorld, followWorld } from '../world.ts'
@@ -53,14 +54,12 @@ async function write(session: Session, name: string, value: boolean): Promise<Ba
     })
   const set = await findSet(session, name)
   if (value && set.spec.paused === true)
-    throw new CliError(`${name} is paused: nothing would end`, { advice: 'set spec.paused to false first' })
+    throw new CliError(`${name} is paused: nothing would end`, {
+      advice: `run \`kubectl understudy resume ${name}\` first`,
+    })
+  const spec = { suspend: value, ...(!value && set.spec.paused === true && { paused: false }) }
   const patch = <O extends MigratingPod | BackupPodSet>(resource: Resource<O>, { metadata: { uid } }: O) =>
-    api.patch(
-      resource,
-      { namespace, name },
-      { type: 'merge', body: { metadata: { uid }, spec: { suspend: value } } },
-      call,
-    )
+    api.patch(resource, { namespace, name }, { type: 'merge', body: { metadata: { uid }, spec } }, call)
   if (pod === undefined) await patch(backupPodSets, set)
   else await patch(migratingPods, pod)
   return set
@@ -155,5 +154,5 @@ export function keptLine(slot: RetainedSlot, now: number): string {
   return `slot ${slot.slot}: ${words.join(', ')}${unsure}`
 }
 
-const tell = ({ terminal, output }: Session, result: object, lines: readonly string[]): void =>
-  terminal.out(output === 'json' ? JSON.stringify(result, undefined, 2) : lines.join('\n'))
+const tell = (session: Session, result: object, lines: readonly string[]): void =>
+  answer(session, 'Suspension', result, () => lines.join('\n'))

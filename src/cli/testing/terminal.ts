@@ -18,6 +18,8 @@ export function recordingTerminal(onPicture: () => void = () => undefined): Reco
     told,
     pictures,
     colour: false,
+    choose: () => undefined,
+    close: () => undefined,
     out: text => void written.push(text),
     err: text => void told.push(text),
     progress: createProgress({ write: text => told.push(text.trimEnd()) }),

@@ -6,6 +6,7 @@ import { listAll } from '../../kube/list-all.ts'
 import { nodes } from '../../kube/resources.ts'
 import { keptBy } from '../checkpoint/slots.ts'
 import { CliError, exitCodes, isUnknownKind } from '../failure.ts'
+import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'
 
 export interface UninstallOptions {
@@ -24,33 +25,33 @@ const lookMs = 1_000
  * @throws CliError with exit code 3 before any change, if memory would be lost, and 4 with the list of remaining work.
  */
 export async function uninstall(session: Session, options: UninstallOptions): Promise<void> {
-  const { terminal, clock, output, signal } = session
+  const { clock, progress, signal } = session
   await mayBeDone(session, options)
   const until = clock.monotonic() + options.timeout * 1000
-  let told = ''
-  for (;;) {
-    const reports = await reportsOf(session)
-    await Promise.all(reports.filter(report => !isAsked(report)).map(report => ask(session, report)))
-    const left = [...reports.flatMap(waitsFor), ...(await labelled(session))]
-    if (left.length === 0) {
-      const names = reports.map(({ metadata }) => metadata.name)
-      terminal.out(
-        output === 'json' ? JSON.stringify({ retired: names }, undefined, 2) : doneLine(names.length),
-      )
-      return
+  const names = await progress.step('the agents leave their nodes', async step => {
+    for (;;) {
+      const reports = await reportsOf(session)
+      await Promise.all(reports.filter(report => !isAsked(report)).map(report => ask(session, report)))
+      const left = [...reports.flatMap(waitsFor), ...(await labelled(session))]
+      const nodesLeft = new Set(left.map(({ node }) => node)).size
+      step.of(Math.max(reports.length, nodesLeft) - nodesLeft, Math.max(reports.length, nodesLeft))
+      const lines = left.map(({ node, why }) => `${node}: ${why}`)
+      step.detail(lines[0] ?? '')
+      if (left.length === 0) return reports.map(({ metadata }) => metadata.name)
+      if (clock.monotonic() > until) throw late(lines)
+      await clock.sleep(lookMs, signal)
     }
-    const now = left.join('\n')
-    if (now !== told && output !== 'json') terminal.err(now)
-    told = now
-    if (clock.monotonic() > until)
-      throw new CliError(`the agents have not left all nodes within --timeout:\n${now}`, {
-        advice:
-          'run it again when their agents work; if a node is gone for good, delete its report (kubectl delete nodereport NAME)',
-        exitCode: exitCodes.late,
-      })
-    await clock.sleep(lookMs, signal)
-  }
+  })
+  answer(session, 'Uninstallation', { retired: names }, () => doneLine(names.length))
 }
+
+const late = (details: readonly string[]) =>
+  new CliError('the agents have not left all nodes within --timeout', {
+    details,
+    advice:
+      'run it again when their agents work; if a node is gone for good, delete its report (kubectl delete nodereport NAME)',
+    exitCode: exitCodes.late,
+  })
 
 const doneLine = (count: number) =>
   `nothing of Understudy is left on ${count} ${count === 1 ? 'node' : 'nodes'}; now run: kubectl delete -k deploy/`
@@ -66,7 +67,9 @@ async function mayBeDone({ api, call }: Session, { allowStateLoss }: UninstallOp
   const keeping = objects.filter(set => keptBy(set) === 'memory')
   if (keeping.length === 0) return
   const names = keeping.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`)
-  throw new CliError(`the memory of ${names.length} sets is kept: ${names.join(', ')}`, {
+  const named = names.slice(0, 10).join(', ')
+  const more = names.length > 10 ? ` and ${names.length - 10} more` : ''
+  throw new CliError(`the memory of ${names.length} sets is kept: ${named}${more}`, {
     advice:
       'delete them first (kubectl delete mpod,bps), or use --allow-state-loss to lose their saved memory',
     exitCode: exitCodes.refused,
@@ -89,16 +92,23 @@ async function ask({ api, call, clock }: Session, { metadata: { name, uid } }: N
   }
 }
 
-function waitsFor({ metadata: { name }, status }: NodeReport): readonly string[] {
+/** A reason why the removal is not complete. */
+interface Left {
+  readonly node: string
+  readonly why: string
+}
+
+function waitsFor({ metadata: { name }, status }: NodeReport): readonly Left[] {
   if (status?.retired === true) return []
   const check = status?.checks.find(it => it.name === 'retired')
   const since = status === undefined ? '' : ` (last heard of ${status.updatedAt})`
-  return [`${name}: ${check?.message ?? `its agent has not answered yet${since}`}`]
+  return [{ node: name, why: check?.message ?? `its agent has not answered yet${since}` }]
 }
 
-async function labelled({ api, call }: Session): Promise<readonly string[]> {
+async function labelled({ api, call }: Session): Promise<readonly Left[]> {
   const { objects } = await listAll(api, nodes, { labelSelector: stageLabel }, call)
-  return objects.map(
-    ({ metadata }) => `${metadata.name}: the operator has not removed the label ${stageLabel} yet`,
-  )
+  return objects.map(({ metadata }) => ({
+    node: metadata.name,
+    why: `the operator has not removed the label ${stageLabel} yet`,
+  }))
 }

@@ -248,3 +248,16 @@ describe('suspend and resume', () => {
     agents.deaf.delete(primary)
   })
 })
+
+describe('D19.pause: pause and resume', () => {
+  it('leave a set as it is, and take that back', async () => {
+    await settled('still', { checkpoint: {} }, 'Frozen')
+    const paused = await run('pause', 'still')
+    expect([paused.exitCode, paused.out]).toMatchObject([0, expect.stringContaining('still is paused')])
+    expect((await api.get(backupPodSets, { namespace, name: 'still' })).spec.paused).toBe(true)
+    const asleep = await run('suspend', 'still')
+    expect(asleep.err).toContain('→ run `kubectl understudy resume still` first')
+    expect((await run('resume', 'still')).exitCode).toBe(0)
+    expect((await api.get(backupPodSets, { namespace, name: 'still' })).spec.paused).toBe(false)
+  })
+})

@@ -202,7 +202,8 @@ describe('the command line', () => {
   it.each([
     [['stat'], 'Did you mean status?'],
     [['status', '--watc'], 'Did you mean --watch?'],
-    [['status', '-o', 'yaml'], 'Allowed choices are wide, json'],
+    [['status', '-o', 'xml'], 'Allowed choices are wide, json, yaml'],
+    [['checkpoint', 'web', '--timeout', 'soon'], 'must be a duration such as 90s'],
   ])('%j is answered with what was probably meant', async (args, words) => {
     const { exitCode, err } = await cli(args)
     expect(exitCode).toBe(2)
