@@ -624,9 +624,9 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D19.archives', 'archives load as kind loads them', 'e2e'),
-      ],
-    },
-    {
+    ],
+  },
+  {
     name: 'The program for users',
     features: [
       sentence(
