@@ -14,7 +14,7 @@ const pages = [...globSync('docs/*.md', { cwd: root }), 'README.md', 'SECURITY.m
 /** Running and shipped files. Documents are not included, nor tests, which also name things that must not exist. */
 const code = globSync(
   [
-    '{src,crds,deploy,samples,playground,demo,bench,build,images,zoo}/**/*.{ts,yaml,json}',
+    '{src,crds,deploy,samples,playground,demo,bench,build,images,plugin,zoo}/**/*.{ts,yaml,json}',
     '{native,init-waker}/**/*.{c,h}',
     'test/{endurance,sim}/**/*.ts',
     'package.json',
@@ -30,8 +30,11 @@ const flags = new Set(code.match(/--[a-z][a-z-]+/g))
 /** Flags of programs that are not ours. */
 const foreignFlags = new Set([
   ...[
+    '--archive',
     '--force',
     '--grace-period',
+    '--manifest',
+    '--sign',
     '--for',
     '--previous',
     '--recursive',
