@@ -74,7 +74,7 @@ describe('kubectl apply -k deploy/', () => {
 
   test('D10.variants: each variant has all of it', async () => {
     const whole = await kustomize(join(project, 'deploy'))
-    expect([...whole.keys()].filter(each => each.startsWith('ValidatingAdmissionPolicy '))).toHaveLength(16)
+    expect([...whole.keys()].filter(each => each.startsWith('ValidatingAdmissionPolicy '))).toHaveLength(17)
     const redis = await kustomize(join(project, 'deploy/redis'))
     expect([...whole.keys()].filter(each => !redis.has(each))).toEqual([])
   })
