@@ -17,8 +17,9 @@ export interface TarFile {
  */
 export async function writeTar(path: string, files: readonly TarFile[], mtime: Date): Promise<void> {
   const tar = pack()
-  // The pipeline reports errors.
-  tar.on('error', () => undefined)
+  // The pipeline reports errors; the archive and each file in it emit them, too.
+  const reported = () => undefined
+  tar.on('error', reported)
   const out = createWriteStream(path, { flags: 'wx', mode: 0o600 })
   let isOurs = false
   out.once('open', () => {
@@ -26,7 +27,8 @@ export async function writeTar(path: string, files: readonly TarFile[], mtime: D
   })
   try {
     const written = pipeline(tar, createGzip(), out)
-    for (const { path: name, text } of files) tar.entry({ name, mode: 0o600, mtime }, text)
+    for (const { path: name, text } of files)
+      tar.entry({ name, mode: 0o600, mtime }, text).on('error', reported)
     tar.finalize()
     await written
   } catch (error) {
