@@ -22,6 +22,7 @@ interface Faked {
   readonly kernel?: string
   /** True: the package debian-archive-keyring is installed. */
   readonly keyring?: boolean
+  readonly archive?: string
 }
 
 async function machine(faked: Faked): Promise<Machine> {
@@ -31,12 +32,12 @@ async function machine(faked: Faked): Promise<Machine> {
   const keyring = join(etc, 'debian-archive-keyring.gpg')
   if (faked.keyring === true) await writeFile(keyring, '')
   const has = (program: string) => Promise.resolve(tools.includes(program))
-  return { platform, etc, keyring, isRoot, kernel, has }
+  return { platform, etc, keyring, archive: faked.archive, isRoot, kernel, has }
 }
 
 const debian: Faked = {
   release: 'NAME="Debian GNU/Linux"\nID=debian\nVERSION_CODENAME=trixie\n',
-  sources: 'deb http://deb.debian.org/debian trixie main\n',
+  sources: 'deb http://archive.example/debian trixie main\n',
 }
 const ubuntu: Faked = {
   release: 'NAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n',
@@ -59,7 +60,11 @@ describe('D19.machine: images', () => {
     expect(await problems(ubuntu)).toEqual([
       "images consist of Debian packages, and Ubuntu does not have Debian's keys to check them: sudo apt-get install debian-archive-keyring",
     ])
-    expect(await problems({ ...ubuntu, keyring: true })).toEqual([])
+    expect(await problems({ ...ubuntu, keyring: true })).toEqual([
+      expect.stringMatching(/archives of Ubuntu are not Debian's: set UNDERSTUDY_DEBIAN_ARCHIVE/),
+    ])
+    const archive = 'http://archive.example/debian'
+    expect(await problems({ ...ubuntu, keyring: true, archive })).toEqual([])
   })
 
   test('say all that is missing at once, with the command that installs it', async () => {

@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { exists } from './cache.ts'
-import { debianArchives, debianKeyring } from './sources.ts'
+import { debianArchives, debianKeyring, namedArchive } from './sources.ts'
 
 /** The facts of a machine that decide, for tests as arguments. */
 export interface Machine {
@@ -14,6 +14,8 @@ export interface Machine {
   readonly etc: string
   /** Debian's keys. */
   readonly keyring: string
+  /** The Debian archive that the user has named. */
+  readonly archive: string | undefined
   readonly isRoot: boolean
   /** True if a program is installed. */
   readonly has: (program: string) => Promise<boolean>
@@ -47,14 +49,14 @@ const elsewhere =
 
 /** Returns what prevents this machine from building images. */
 export async function imageProblems(machine: Machine): Promise<readonly Problem[]> {
-  const { platform, etc, keyring, isRoot, has } = machine
+  const { platform, etc, keyring, archive: named, isRoot, has } = machine
   if (platform !== 'linux')
     return [`images are built on Linux, and this is ${nameOf(platform)}: ${elsewhere}`]
   if (!(await has('apt-get')))
     return [
       `images consist of Debian packages, and ${await distribution(etc)} has no apt to fetch them: ${elsewhere}`,
     ]
-  const archive = await debianArchives(etc, keyring).then(
+  const archive = await debianArchives(etc, keyring, named).then(
     () => [],
     (error: Error) => [error.message],
   )
@@ -118,6 +120,7 @@ export const thisMachine = async (): Promise<Machine> => ({
   platform: process.platform,
   etc: '/etc',
   keyring: debianKeyring,
+  archive: namedArchive(),
   isRoot: process.getuid?.() === 0,
   has: findProgram,
   kernel: await readFile('/proc/version', 'utf8').catch(() => ''),

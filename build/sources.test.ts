@@ -56,7 +56,7 @@ test('D10.replay: lists of packages that are over are refused, of every suite', 
   expect([...code.matchAll(/Check-Valid-Until', '(\w+)'/g)].map(([, value]) => value)).toEqual(['true'])
 })
 
-test('Ubuntu takes the archives of Debian, if it has the keys of Debian, and never its own', async () => {
+test('Ubuntu takes the archives of Debian that are named, if it has the keys of Debian, and never its own', async () => {
   await writeFile(
     join(etc, 'os-release'),
     'NAME="Ubuntu"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n',
@@ -67,9 +67,9 @@ test('Ubuntu takes the archives of Debian, if it has the keys of Debian, and nev
     /Ubuntu does not have Debian's keys .*: sudo apt-get install debian-archive-keyring/,
   )
   await writeFile(keyring, '')
-  expect(await debianArchives(etc, keyring)).toEqual({
-    main: { uri: 'http://deb.debian.org/debian', signedBy: keyring },
-    security: { uri: 'http://deb.debian.org/debian-security', signedBy: keyring },
+  expect(await debianArchives(etc, keyring, 'http://mirror.example/debian/')).toEqual({
+    main: { uri: 'http://mirror.example/debian', signedBy: keyring },
+    security: { uri: 'http://mirror.example/debian-security', signedBy: keyring },
   })
 })
 

@@ -16,29 +16,39 @@ export interface DebianArchives {
 /** A file of the package debian-archive-keyring, which Debian always has. */
 export const debianKeyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
 
-/** Debian's own archives, for machines of other distributions that have its keys. */
-const ofDebian = {
-  main: 'http://deb.debian.org/debian',
-  security: 'http://deb.debian.org/debian-security',
-} as const
+/** Names a Debian archive, for machines of other distributions that have Debian's keys. */
+const variable = 'UNDERSTUDY_DEBIAN_ARCHIVE'
+
+export const namedArchive = (): string | undefined => process.env[variable]
 
 /**
  * Returns the Debian archives that this machine's own apt uses, so that a mirror or proxy of the site is used here too. A machine of another
- * distribution that has Debian's keys, such as Ubuntu with the package debian-archive-keyring, uses Debian's own archives.
+ * distribution that has Debian's keys, such as Ubuntu with the package debian-archive-keyring, uses the archive that is named.
+ * @param named address of a Debian archive; that of the security updates beside it has the suffix `-security`
  * @throws if the machine has neither
  */
-export async function debianArchives(etc = '/etc', keyring = debianKeyring): Promise<DebianArchives> {
+export async function debianArchives(
+  etc = '/etc',
+  keyring = debianKeyring,
+  named = namedArchive(),
+): Promise<DebianArchives> {
   // Other systems have no such file, or another ID in it: the archives of a derived distribution are not Debian's.
   const release = await readFile(join(etc, 'os-release'), 'utf8').catch(ignoreMissing(''))
   const isDebian = /^ID="?debian"?$/m.test(release)
   if (release !== '' && !isDebian) {
-    const [main, security] = [ofDebian.main, ofDebian.security].map(uri => ({ uri, signedBy: keyring }))
-    if (main && security && (await exists(keyring))) return { main, security }
     const name = /^NAME="?([^"\n]+)"?$/m.exec(release)?.[1] ?? 'this system'
-    throw new Error(
-      `images consist of Debian packages, and ${name} does not have Debian's keys to check them: ` +
-        'sudo apt-get install debian-archive-keyring',
-    )
+    if (!(await exists(keyring)))
+      throw new Error(
+        `images consist of Debian packages, and ${name} does not have Debian's keys to check them: ` +
+          'sudo apt-get install debian-archive-keyring',
+      )
+    if (named === undefined)
+      throw new Error(
+        `images consist of Debian packages, and the archives of ${name} are not Debian's: ` +
+          `set ${variable} to the address of a Debian archive, for instance of a mirror near you`,
+      )
+    const [uri, signedBy] = [named.replace(/\/+$/, ''), keyring]
+    return { main: { uri, signedBy }, security: { uri: `${uri}-security`, signedBy } }
   }
   const codename = isDebian ? /^VERSION_CODENAME="?([a-z]+)"?$/m.exec(release)?.[1] : undefined
   const archives = (await sourceFiles(join(etc, 'apt'))).flatMap(({ path, text }) =>
