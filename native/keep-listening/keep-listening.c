@@ -157,19 +157,26 @@ static int let_queues_move(void)
 	return 0;
 }
 
-/* Returns a descriptor of the process; -1: the process is gone, or another one has its number. */
-static int open_process(const char *text, pid_t *pid)
+/* Parses PID:START. */
+static bool parse_target(const char *text, pid_t *pid, uint64_t *start)
 {
 	const char *colon = strchr(text, ':');
-	struct process_stat stat;
-	int64_t number = 0, start = 0;
-	int process;
+	int64_t number, ticks;
 
-	if (!colon || !parse_digits(text, (size_t)(colon - text), INT32_MAX, &number) || !parse_number(colon + 1, INT64_MAX, &start))
-		return -1;
+	if (!colon || !parse_digits(text, (size_t)(colon - text), INT32_MAX, &number) || !parse_number(colon + 1, INT64_MAX, &ticks))
+		return false;
 	*pid = (pid_t)number;
-	process = (int)syscall(SYS_pidfd_open, *pid, 0);
-	if (process >= 0 && (!process_stat(*pid, &stat) || stat.start != (uint64_t)start)) {
+	*start = (uint64_t)ticks;
+	return true;
+}
+
+/* Returns a descriptor of the process; -1: the process is gone, or another one has its number. */
+static int open_process(pid_t pid, uint64_t start)
+{
+	struct process_stat stat;
+	int process = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	if (process >= 0 && (!process_stat(pid, &stat) || stat.start != start)) {
 		close(process);
 		return -1;
 	}
@@ -196,27 +203,20 @@ static int usage(void)
 	return 2;
 }
 
-static bool is_target(const char *text)
-{
-	const char *colon = strchr(text, ':');
-	int64_t number;
-
-	return colon && parse_digits(text, (size_t)(colon - text), INT32_MAX, &number) && parse_number(colon + 1, INT64_MAX, &number);
-}
-
 int main(int argc, char **argv)
 {
+	uint64_t start;
 	ssize_t length;
+	pid_t pid;
 	char byte;
 
 	if (argc < 3 || (strcmp(argv[1], "all") != 0 && strcmp(argv[1], "recent") != 0))
 		return usage();
 	for (int i = 2; i < argc; i++)
-		if (!is_target(argv[i]))
+		if (!parse_target(argv[i], &pid, &start))
 			return usage();
 	for (int i = 2; i < argc; i++) {
-		pid_t pid;
-		int code, process = open_process(argv[i], &pid);
+		int code, process = parse_target(argv[i], &pid, &start) ? open_process(pid, start) : -1;
 
 		if (process < 0)
 			continue;

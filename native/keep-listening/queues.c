@@ -12,7 +12,7 @@
 #include "netlink.h"
 
 enum { PATIENCE_MS = 1000, WAKE_MS = 100, ROOM = 32768 };
-/* A client that waits, and one that has stopped sending. */
+/* The states of a connection: established, and close wait (the client has closed its side). */
 enum { STATES = 1 << 1 | 1 << 8 };
 
 struct kept kept[MOST_SOCKETS];
