@@ -178,8 +178,8 @@ describe.skipIf(needsNodes())('D19.samples: samples by use, whose program is kil
     await eventually(() => expect(ada.moments.length).toBeGreaterThan(at + 60), patienceMs)
     const after = ada.moments.filter(({ seq }) => seq > lastOfAda.seq + 20)
     // The match continues where it was saved: no packet and no tick before that is forgotten, and the position follows the ticks.
-    expect(after[0]?.packets).toBeGreaterThan(floor.packets)
-    expect(after[0]?.tick).toBeGreaterThan(floor.tick)
+    expect(after[0]?.packets).toBeGreaterThanOrEqual(floor.packets)
+    expect(after[0]?.tick).toBeGreaterThanOrEqual(floor.tick)
     for (const { tick, x, players } of after) {
       expect(x).toBeGreaterThan(0)
       expect(x).toBeLessThanOrEqual(tick)
@@ -224,7 +224,8 @@ describe.skipIf(needsNodes())('D19.samples: samples by use, whose program is kil
     await safe(world, set)
     await killed(world, set, 'python3')
     const first = await progress()
-    expect(first.step).toBeGreaterThan(floor.step)
+    // Memory may have been saved before the next step of the program was done: then the copy begins at the floor itself.
+    expect(first.step).toBeGreaterThanOrEqual(floor.step)
     // Every step was done once, in order: the state is that of a program that was never interrupted.
     let state = 42n
     for (let step = 0; step < first.step; step += 1)
