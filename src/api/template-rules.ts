@@ -77,8 +77,8 @@ export function brokenRule(spec: RuledSpec): Code | undefined {
 }
 
 /**
- * A pod that ends with success has no backups: they would never be needed. It has one container: the memory of several is restored
- * together, and one that has ended cannot be. And it has no livenessProbe: a stopped app fails it, and the signal of the kubelet would
+ * A pod that ends with success has no backups: they would never be needed. It has one container: the containers of a pod
+ * are restored together, and a container that has ended has no memory left to restore. And it has no livenessProbe: a stopped app fails it, and the signal of the kubelet would
  * make it end, which could look like success.
  */
 function isPolicyPossible(

@@ -93,7 +93,7 @@ describe('MP-29: the work of a set is done', () => {
       podOf([ended(0)], { phase: 'Failed' }),
     ],
     ['the pod was told to end', podOf([ended(0)], { deleted: true })],
-    ['the kubelet had started the app anew in a dead pod', podOf([ended(0)], { restartCount: 1 })],
+    ['the kubelet had restarted the app in a dead pod', podOf([ended(0)], { restartCount: 1 })],
   ])('not when %s', (_, pod) => {
     expect(completion(pod)).toBeUndefined()
   })
@@ -103,7 +103,7 @@ describe('MP-29: the work of a set is done', () => {
     expect(completingIn(makeSet(), undefined, [podOf([ended(0)])], memoryOf('u1'))).toEqual({})
   })
 
-  it('in the incarnation that began when the kubelet started the app anew', () => {
+  it('in the incarnation that began when the kubelet restarted the app', () => {
     expect(completion(podOf([ended(0)], { restartCount: 2 }), memoryOf('u1', 2))).toBeDefined()
   })
 })

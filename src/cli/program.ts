@@ -32,7 +32,8 @@ export async function runCli(
     const session = await openSession(options, { terminal, version, signal })
     server = session.server
     try {
-      exitCode = (await act(session)) ?? exitCodes.done
+      const code = await act(session)
+      if (typeof code === 'number') exitCode = code
     } finally {
       await session.api.close()
     }

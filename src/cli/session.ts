@@ -43,10 +43,10 @@ export interface Session {
   readonly call: CallOptions
 }
 
-/** Runs a command with a session. */
+/** Runs a command with a session. A command that returns no exit code is done when it resolves. */
 export type Perform = (
   command: Command,
-  act: (session: Session) => Promise<number | undefined>,
+  act: (session: Session) => Promise<void> | Promise<number | undefined>,
 ) => Promise<void>
 
 const requestTimeoutMs = 10_000

@@ -89,7 +89,7 @@ describe('MP-28: a copy of the memory of another slot', () => {
 
   it.each([
     ['is gone', undefined],
-    ['is older than the one that was chosen', 2],
+    ['is of an older generation than the operator chose', 2],
   ])('is refused if the memory %s', async (_, generation) => {
     if (generation !== undefined) await save(generation)
     await expect(copy()).rejects.toMatchObject({ code: 'CloneSourceGone' })

@@ -121,7 +121,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
         { pod: true },
         {
           description:
-            'A pod of the same namespace with whose memory each new slot of this set begins: a primary of a BackupPodSet with checkpoint, or the pod of a MigratingPod. It runs on. The memory is the one that was saved last. Without such a pod, or if its memory does not fit the template, a new slot waits: the condition Cloned says why.',
+            'Each new slot of this set begins with a copy of the memory of this pod, as it was saved last. The pod is in the same namespace: a primary of a BackupPodSet with checkpoint, or the pod of a MigratingPod. It keeps running. A new slot waits while the pod does not exist, or while its memory does not fit the template; the condition Cloned says why.',
         },
       ),
       antiAffinity: choice(

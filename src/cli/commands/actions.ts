@@ -41,10 +41,7 @@ function addCheckpoint(root: Command, perform: Perform): void {
     .option('--wait', 'wait until a successor could resume with it')
     .option('--timeout <duration>', 'maximum wait', seconds, defaultTimeout)
     .action(async (name: string, options: CheckpointOptions, command: Command) =>
-      perform(command, async session => {
-        await checkpoint(session, name, options)
-        return undefined
-      }),
+      perform(command, session => checkpoint(session, name, options)),
     )
 }
 
@@ -66,10 +63,7 @@ function addPromote(root: Command, perform: Perform): void {
       defaultTimeout,
     )
     .action(async (name: string, slot: number, options: PromoteOptions, command: Command) =>
-      perform(command, async session => {
-        await promote(session, name, slot, options)
-        return undefined
-      }),
+      perform(command, session => promote(session, name, slot, options)),
     )
 }
 
@@ -86,10 +80,7 @@ function addMove(root: Command, perform: Perform): void {
     .option('--max-downtime <duration>', 'do not stop the primary for longer, such as 300ms')
     .option('--timeout <duration>', 'maximum wait; then the move is called off', seconds, 900)
     .action(async (name: string, slot: number, options: MoveOptions, command: Command) =>
-      perform(command, async session => {
-        await move(session, name, slot, options)
-        return undefined
-      }),
+      perform(command, session => move(session, name, slot, options)),
     )
 }
 
@@ -108,10 +99,7 @@ function addEvacuate(root: Command, perform: Perform): void {
       900,
     )
     .action(async (node: string, options: EvacuateOptions, command: Command) =>
-      perform(command, async session => {
-        await evacuate(session, node, options)
-        return undefined
-      }),
+      perform(command, session => evacuate(session, node, options)),
     )
 }
 
@@ -124,10 +112,7 @@ function addSuspend(root: Command, perform: Perform): void {
     )
     .option('--timeout <duration>', 'maximum wait; the operator continues afterwards', seconds, 300)
     .action(async (name: string, options: SuspendOptions, command: Command) =>
-      perform(command, async session => {
-        await suspend(session, name, options)
-        return undefined
-      }),
+      perform(command, session => suspend(session, name, options)),
     )
   root
     .command('resume <name>')
@@ -136,10 +121,7 @@ function addSuspend(root: Command, perform: Perform): void {
     )
     .option('--timeout <duration>', 'maximum wait; the operator continues afterwards', seconds, 300)
     .action(async (name: string, options: SuspendOptions, command: Command) =>
-      perform(command, async session => {
-        await resume(session, name, options)
-        return undefined
-      }),
+      perform(command, session => resume(session, name, options)),
     )
 }
 
@@ -151,10 +133,7 @@ function addPause(root: Command, perform: Perform): void {
     )
     .option('--timeout <duration>', 'maximum wait', seconds, defaultTimeout)
     .action(async (name: string, options: PauseOptions, command: Command) =>
-      perform(command, async session => {
-        await pause(session, name, options)
-        return undefined
-      }),
+      perform(command, session => pause(session, name, options)),
     )
 }
 
@@ -168,10 +147,7 @@ function addClone(root: Command, perform: Perform): void {
     .requiredOption('--name <name>', 'name of the new MigratingPod')
     .option('--timeout <duration>', 'maximum wait; the operator continues afterwards', seconds, 300)
     .action(async (pod: string, options: CloneOptions, command: Command) =>
-      perform(command, async session => {
-        await clone(session, pod, options)
-        return undefined
-      }),
+      perform(command, session => clone(session, pod, options)),
     )
 }
 
@@ -185,10 +161,7 @@ function addDrill(root: Command, perform: Perform): void {
     .option('--slot <number>', 'this slot; default: any', natural)
     .option('--timeout <duration>', 'maximum wait for a successor that serves', seconds, defaultTimeout)
     .action(async (name: string, options: DrillOptions, command: Command) =>
-      perform(command, async session => {
-        await drill(session, name, options)
-        return undefined
-      }),
+      perform(command, session => drill(session, name, options)),
     )
 }
 
@@ -201,19 +174,13 @@ function addFence(root: Command, perform: Perform): void {
     )
     .option('--force', 'also while the node is Ready')
     .action(async (node: string, options: FenceOptions, command: Command) =>
-      perform(command, async session => {
-        await fence(session, node, options)
-        return undefined
-      }),
+      perform(command, session => fence(session, node, options)),
     )
   root
     .command('unfence <node>')
     .description('Take that back, once the node has been started again.')
     .action(async (node: string, _: object, command: Command) =>
-      perform(command, async session => {
-        await unfence(session, node)
-        return undefined
-      }),
+      perform(command, session => unfence(session, node)),
     )
 }
 
@@ -227,9 +194,6 @@ function addUninstall(root: Command, perform: Perform): void {
     .option('--allow-state-loss', 'uninstall even while sets keep memory')
     .option('--timeout <duration>', 'maximum wait', seconds, uninstallTimeout)
     .action(async (options: UninstallOptions, command: Command) =>
-      perform(command, async session => {
-        await uninstall(session, options)
-        return undefined
-      }),
+      perform(command, session => uninstall(session, options)),
     )
 }

@@ -21,10 +21,7 @@ function addStatus(root: Command, perform: Perform): void {
     .option('-A, --all-namespaces', 'show the sets of all namespaces')
     .option('-w, --watch', 'watch, and show each change, until Ctrl-C')
     .action(async (name: string | undefined, options: StatusOptions, command: Command) =>
-      perform(command, async session => {
-        await status(session, name, options)
-        return undefined
-      }),
+      perform(command, session => status(session, name, options)),
     )
 }
 
@@ -45,10 +42,7 @@ function addMigrations(root: Command, perform: Perform): void {
     .option('-A, --all-namespaces', 'show the Migrations of all namespaces')
     .option('-w, --watch', 'watch, and show each change, until Ctrl-C')
     .action(async (options: MigrationsOptions, command: Command) =>
-      perform(command, async session => {
-        await showMigrations(session, options)
-        return undefined
-      }),
+      perform(command, session => showMigrations(session, options)),
     )
 }
 
@@ -63,10 +57,7 @@ function addVersion(root: Command, perform: Perform): void {
       'Show the versions of this program, the operator, the agents and the kinds, and what does not fit.',
     )
     .action(async (options: Places, command: Command) =>
-      perform(command, async session => {
-        await showVersions(session, options)
-        return undefined
-      }),
+      perform(command, session => showVersions(session, options)),
     )
 }
 
@@ -83,10 +74,7 @@ function addLogs(root: Command, perform: Perform): void {
     .option('--since <duration>', 'lines that are not older', seconds, logsSince)
     .option('--all', 'also lines that are not about the set')
     .action(async (name: string, options: LogsOptions, command: Command) =>
-      perform(command, async session => {
-        await logs(session, name, options)
-        return undefined
-      }),
+      perform(command, session => logs(session, name, options)),
     )
 }
 
@@ -99,9 +87,6 @@ function addReport(root: Command, perform: Perform): void {
     .option('--file <path>', 'the archive; default: understudy-report-TIME.tar.gz in this directory')
     .option('--since <duration>', 'lines of logs that are not older', seconds, logsSince)
     .action(async (options: ReportOptions, command: Command) =>
-      perform(command, async session => {
-        await report(session, options)
-        return undefined
-      }),
+      perform(command, session => report(session, options)),
     )
 }
