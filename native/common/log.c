@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,9 @@
 #include <unistd.h>
 
 #include "clock.h"
+
+/* This lock protects the sink. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The only log of the process, so that callers need not pass it around. */
 static struct {
@@ -44,11 +48,27 @@ static void rotate(void)
 	log_open(sink.path);
 }
 
+static void write_line(const char *line, size_t length)
+{
+	struct pollfd out = { .events = POLLOUT };
+
+	pthread_mutex_lock(&lock);
+	if (sink.path && sink.written > LOG_BYTES)
+		rotate();
+	out.fd = sink.fd;
+	/* A pipe without a reader loses the line, but never blocks us. */
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT)) {
+		ssize_t n = write(sink.fd, line, length);
+
+		sink.written += n > 0 ? (size_t)n : 0;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
 void log_line(const char *level, const char *msg, const char *members, ...)
 {
 	/* A pipe that polls writable takes this much at once, without blocking: less than PIPE_BUF. */
 	char line[1024];
-	struct pollfd out = { .fd = sink.fd, .events = POLLOUT };
 	va_list values;
 	int used = snprintf(line, sizeof line, "{\"level\":\"%s\",\"time\":%lld,\"msg\":\"%s\"", level,
 			    (long long)(unix_ns() / NS_PER_MS), msg);
@@ -61,14 +81,7 @@ void log_line(const char *level, const char *msg, const char *members, ...)
 	if (more < 0 || (size_t)more >= sizeof line - 2 - (size_t)used)
 		return;
 	memcpy(line + used + more, "}\n", 2);
-	if (sink.path && sink.written > LOG_BYTES)
-		rotate();
-	/* A pipe without a reader loses the line, but never blocks us. */
-	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT)) {
-		ssize_t n = write(sink.fd, line, (size_t)(used + more) + 2);
-
-		sink.written += n > 0 ? (size_t)n : 0;
-	}
+	write_line(line, (size_t)(used + more) + 2);
 }
 
 void log_failure(const char *what, int error)

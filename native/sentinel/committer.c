@@ -195,16 +195,6 @@ int committer_result(struct committer *committer)
 	return result;
 }
 
-int committer_netlink(struct committer *committer)
-{
-	int netlink;
-
-	pthread_mutex_lock(&lock);
-	netlink = committer->busy ? -1 : committer->netlink;
-	pthread_mutex_unlock(&lock);
-	return netlink;
-}
-
 void committer_free(struct committer *committer)
 {
 	if (!committer)

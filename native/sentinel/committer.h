@@ -34,9 +34,6 @@ int committer_commit(struct committer *committer, const struct batch *batch, int
 /* Returns what became of the latest batch: 0 or an errno, EBUSY while it is not done. */
 int committer_result(struct committer *committer);
 
-/* The socket, for requests about other things; -1 while a batch is not done. */
-int committer_netlink(struct committer *committer);
-
 /* A batch that is not done yet is still done by the kernel. */
 void committer_free(struct committer *committer);
 

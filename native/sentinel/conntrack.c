@@ -18,6 +18,7 @@ enum { DUMP_BYTES = 32768, TUPLE_BYTES = 128, TUPLES_MAX = 4096 };
 
 /* Identifies a connection: an attribute as the kernel wrote it. */
 struct tuple {
+	uint8_t family;
 	uint16_t length;
 	uint8_t bytes[TUPLE_BYTES];
 };
@@ -89,7 +90,7 @@ static bool concerns(struct span connection, struct span tuple, const struct add
 	       (state == TCP_CONNTRACK_SYN_SENT || state == TCP_CONNTRACK_SYN_RECV || state == TCP_CONNTRACK_CLOSE);
 }
 
-static bool keep(struct tuples *tuples, struct span tuple)
+static bool keep(struct tuples *tuples, struct span tuple, uint8_t family)
 {
 	if (tuple.length > TUPLE_BYTES || tuples->count == TUPLES_MAX)
 		return false;
@@ -102,12 +103,13 @@ static bool keep(struct tuples *tuples, struct span tuple)
 		tuples->list = list;
 		tuples->room = room;
 	}
+	tuples->list[tuples->count].family = family;
 	tuples->list[tuples->count].length = (uint16_t)tuple.length;
 	memcpy(tuples->list[tuples->count++].bytes, tuple.at, tuple.length);
 	return true;
 }
 
-static int request(int netlink, uint8_t family, uint16_t type, uint16_t flags, const struct tuple *tuple)
+static int request(int netlink, uint16_t type, uint16_t flags, const struct tuple *tuple)
 {
 	struct {
 		struct nlmsghdr header;
@@ -116,7 +118,7 @@ static int request(int netlink, uint8_t family, uint16_t type, uint16_t flags, c
 		uint8_t tuple[TUPLE_BYTES];
 	} message = {
 		.header = { .nlmsg_type = (uint16_t)(NFNL_SUBSYS_CTNETLINK << 8 | type), .nlmsg_flags = NLM_F_REQUEST | flags },
-		.more = { .nfgen_family = family },
+		.more = { .nfgen_family = tuple ? tuple->family : AF_UNSPEC },
 	};
 
 	message.header.nlmsg_len = NLMSG_HDRLEN + sizeof message.more;
@@ -130,7 +132,7 @@ static int request(int netlink, uint8_t family, uint16_t type, uint16_t flags, c
 }
 
 /* Reads one datagram of a dump. False at the end of the dump. */
-static bool read_some(struct span received, const struct addresses *addresses, uint8_t family, struct tuples *found)
+static bool read_some(struct span received, const struct addresses *addresses, struct tuples *found)
 {
 	struct nlmsghdr header;
 	enum netlink_next next;
@@ -144,15 +146,18 @@ static bool read_some(struct span received, const struct addresses *addresses, u
 		if (body.length > skipped) {
 			struct span connection = { body.at + skipped, body.length - skipped };
 			struct span tuple = attribute(connection, CTA_TUPLE_ORIG);
+			struct nfgenmsg about;
 
-			if (tuple.at && concerns(connection, tuple, addresses, family) && !keep(found, tuple))
+			memcpy(&about, body.at, sizeof about);
+			if (tuple.at && concerns(connection, tuple, addresses, about.nfgen_family) &&
+			    !keep(found, tuple, about.nfgen_family))
 				return false;
 		}
 	}
 	return next == NETLINK_END;
 }
 
-static int forget(int netlink, const struct addresses *addresses, uint8_t family)
+int conntrack_forget(int netlink, const struct addresses *addresses)
 {
 	uint8_t bytes[DUMP_BYTES];
 	struct tuples found = { 0 };
@@ -160,25 +165,17 @@ static int forget(int netlink, const struct addresses *addresses, uint8_t family
 	int count;
 
 	netlink_drain(netlink);
-	if (request(netlink, family, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
+	/* One dump is of all families, because for each the kernel walks through the table of the whole machine. */
+	if (request(netlink, IPCTNL_MSG_CT_GET, NLM_F_DUMP, NULL) != 0)
 		return -1;
 	/* recv() need not wait: the kernel writes the next part of the dump while we take this one. */
 	while ((n = recv(netlink, bytes, sizeof bytes, MSG_DONTWAIT)) > 0 &&
-	       read_some((struct span){ bytes, (size_t)n }, addresses, family, &found))
+	       read_some((struct span){ bytes, (size_t)n }, addresses, &found))
 		;
 	for (size_t i = 0; i < found.count; i++)
-		request(netlink, family, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);
+		request(netlink, IPCTNL_MSG_CT_DELETE, 0, &found.list[i]);
 	count = (int)found.count;
 	free(found.list);
 	errno = n < 0 ? errno : 0;
 	return n < 0 ? -1 : count;
-}
-
-int conntrack_forget(int netlink, const struct addresses *addresses)
-{
-	int four = forget(netlink, addresses, AF_INET), error = errno, six = forget(netlink, addresses, AF_INET6);
-
-	if (six >= 0)
-		errno = error;
-	return four < 0 || six < 0 ? -1 : four + six;
 }

@@ -9,6 +9,7 @@
 #include "forwarding.h"
 #include "log.h"
 #include "netlink.h"
+#include "sweeper.h"
 
 struct survey {
 	struct grave *grave;
@@ -25,6 +26,14 @@ static int look_around(void *context, const struct network *network)
 
 	if (netlink < 0)
 		return -1;
+	/* Answers of the connection tracking must not mix with those to a batch. */
+	grave->tracking = netlink_open(NETLINK_NETFILTER);
+	if (grave->tracking < 0) {
+		error = errno;
+		close(netlink);
+		errno = error;
+		return -1;
+	}
 	grave->network = *network;
 	grave->state = survey->closed(survey->context, network) ? GRAVE_CLOSED : GRAVE_READY;
 	addresses_read(&grave->addresses);
@@ -130,7 +139,7 @@ struct grave *grave_dig(struct process process, const struct address *heir, bool
 
 	if (!grave)
 		return NULL;
-	grave->resets = -1;
+	grave->resets = grave->tracking = -1;
 	grave->heir = *heir;
 	netlink = network_enter(process, look_around, &survey);
 	if (netlink >= 0 && furnish(grave, process, netlink)) {
@@ -214,11 +223,8 @@ int grave_close(struct grave *grave)
 
 void grave_sweep(const struct grave *grave)
 {
-	int netlink = committer_netlink(grave->committer);
-	int count = grave->state == GRAVE_CLOSED && netlink >= 0 ? conntrack_forget(netlink, &grave->addresses) : 0;
-
-	if (count < 0)
-		log_failure("conversations from before a death may go on", errno);
+	if (grave->state == GRAVE_CLOSED)
+		sweeper_forget(grave->tracking, &grave->addresses);
 }
 
 int grave_open(struct grave *grave)
@@ -236,6 +242,8 @@ void grave_free(struct grave *grave)
 		return;
 	if (grave->resets >= 0)
 		close(grave->resets);
+	if (grave->tracking >= 0)
+		close(grave->tracking);
 	committer_free(grave->committer);
 	free(grave);
 }

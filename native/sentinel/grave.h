@@ -24,6 +24,7 @@ struct grave {
 	struct committer *committer; /* keeps the namespace alive until grave_free() */
 	struct network network;
 	int resets; /* the setting of how long the kernel keeps a connection that was reset; -1: there is none */
+	int tracking; /* a socket of the pod's connection tracking, for grave_sweep() */
 	struct addresses addresses; /* the pod's addresses */
 	bool both; /* the tables of IPv4 and IPv6; else that of IPv4 only */
 	struct address heir;
@@ -53,7 +54,7 @@ int grave_aim(struct grave *grave, const struct address *heir);
  */
 int grave_close(struct grave *grave);
 
-/* Also removes older connections from the connection tracking. Call it after grave_close(), when there is time. */
+/* Begins to remove older connections from the connection tracking, too, if the redirect is in effect. */
 void grave_sweep(const struct grave *grave);
 
 /* Ends the redirect by removing the elements; the state becomes READY. Returns 0 or an errno: EBUSY while a change is late. */

@@ -1,0 +1,108 @@
+#include "sweeper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "conntrack.h"
+#include "log.h"
+
+enum { STACK_BYTES = 256 * 1024 };
+
+struct sweep {
+	struct sweep *next;
+	int netlink;
+	struct addresses addresses;
+};
+
+/* All of these are under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
+static struct sweep *first, **last = &first;
+static bool runs;
+
+static struct sweep *take(void)
+{
+	struct sweep *sweep;
+
+	pthread_mutex_lock(&lock);
+	while (!first)
+		pthread_cond_wait(&wake, &lock);
+	sweep = first;
+	first = sweep->next;
+	if (!first)
+		last = &first;
+	pthread_mutex_unlock(&lock);
+	return sweep;
+}
+
+static void *work(void *argument)
+{
+	(void)argument;
+	/* The sentinel has priority over everything else. */
+	setpriority(PRIO_PROCESS, 0, 0);
+	for (;;) {
+		struct sweep *sweep = take();
+
+		if (conntrack_forget(sweep->netlink, &sweep->addresses) < 0)
+			log_failure("conversations from before a death may go on", errno);
+		close(sweep->netlink);
+		free(sweep);
+	}
+	return NULL;
+}
+
+/* Call it with the lock. Returns 0 or an errno. */
+static int start(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int error;
+
+	if (runs)
+		return 0;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	error = pthread_create(&thread, &attributes, work, NULL);
+	pthread_attr_destroy(&attributes);
+	runs = !error;
+	return error;
+}
+
+/* Returns 0 or an errno. */
+static int append(struct sweep *sweep)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = start();
+	if (!error) {
+		*last = sweep;
+		last = &sweep->next;
+		pthread_cond_signal(&wake);
+	}
+	pthread_mutex_unlock(&lock);
+	return error;
+}
+
+void sweeper_forget(int netlink, const struct addresses *addresses)
+{
+	struct sweep *sweep = malloc(sizeof *sweep);
+	int error = ENOMEM;
+
+	if (sweep) {
+		*sweep = (struct sweep){ .netlink = fcntl(netlink, F_DUPFD_CLOEXEC, 0), .addresses = *addresses };
+		error = sweep->netlink < 0 ? errno : append(sweep);
+	}
+	if (!error)
+		return;
+	log_failure("conversations from before a death may go on", error);
+	if (sweep && sweep->netlink >= 0)
+		close(sweep->netlink);
+	free(sweep);
+}
