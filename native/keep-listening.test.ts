@@ -47,6 +47,22 @@ const script = (host: string) => `
     console.log('stopped')
   })`
 
+/** A network without a server. On SIGUSR1 a client connects, and a server begins to listen after that. */
+const firstScript = (host: string) => `
+  const { connect, createServer } = require('node:net')
+  const timer = setInterval(() => undefined, 1_000)
+  process.once('SIGUSR1', () => {
+    const socket = connect({ host: '127.0.0.1', port: 8080 })
+    socket.on('data', data => console.log('early', data.toString()))
+    socket.on('end', () => console.log('early end'))
+    socket.on('error', ({ code }) => console.log('early', code))
+    socket.on('connect', () => {
+      const server = createServer(other => other.on('error', () => undefined).end('answer'))
+      server.listen({ host: '${host}', port: 8080, reusePort: true }, () => console.log('up'))
+    })
+  })
+  console.log('ready')`
+
 describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? ''}`, () => {
   let program = ''
   beforeAll(async () => {
@@ -90,6 +106,35 @@ describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? 
     expect(lines().filter(line => /E[A-Z]{4}/.test(line))).toEqual([])
   })
 
+  test.each([
+    ['IPv4', '0.0.0.0', '0.0.0.0/8080'],
+    ['IPv6 that speaks IPv4', '::', '::/8080'],
+  ])('clients wait for the first server: a server of %s', async (_, host, address) => {
+    const inside = `ip link set lo up; exec ${process.execPath} -e "$0"`
+    const lines = () => pod.stdout().trim().split('\n')
+    await using pod = await start(
+      '/usr/bin/env',
+      ['unshare', '--net', 'sh', '-c', inside, firstScript(host)],
+      {
+        pidNamespace: true,
+      },
+    )
+    await eventually(() => expect(lines()).toContain('ready'))
+    // An address of another host cannot be bound, and holds up nothing.
+    const addresses = [address, '192.0.2.1/8080', '::1/8081/6']
+    const keeper = spawn(program, ['open', await named(pod.pid), ...addresses], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    const ended = once(keeper, 'close')
+    expect(String(await once(keeper.stdout, 'data'))).toBe('kept 2\n')
+    process.kill(pod.pid, 'SIGUSR1')
+    await eventually(() => expect(lines()).toContain('up'))
+    expect(lines()).not.toContain('early answer')
+    keeper.stdin.end()
+    expect(await ended).toEqual([0, null])
+    await eventually(() => expect(lines().toSorted()).toEqual(['early answer', 'early end', 'ready', 'up']))
+  })
+
   test('what is gone listens nowhere', () => {
     expect(spawnSync(program, ['all', gone], { encoding: 'utf8', input: '' })).toMatchObject({
       status: 0,
@@ -105,13 +150,21 @@ describe.skipIf(cannotUnshare !== undefined)(`keep-listening ${cannotUnshare ?? 
     expect([status, stderr]).toEqual([1, 'keep-listening: network of the process: Operation not permitted\n'])
   })
 
-  test.each([[[]], [['all']], [['x', '1:1']], [['all', '1']], [['recent', '1:1', '-1:1']], [['all', '']]])(
-    'usage: %j',
-    args => {
-      expect(spawnSync(program, args, { encoding: 'utf8', input: '' })).toMatchObject({
-        status: 2,
-        stdout: '',
-      })
-    },
-  )
+  test.each([
+    [[]],
+    [['all']],
+    [['x', '1:1']],
+    [['all', '1']],
+    [['recent', '1:1', '-1:1']],
+    [['all', '']],
+    [['open', '1:1', '0.0.0.0']],
+    [['open', '1:1', '0.0.0.0/65536']],
+    [['open', '1:1', '::/1/4']],
+    [['open', '1:1', 'x/1']],
+  ])('usage: %j', args => {
+    expect(spawnSync(program, args, { encoding: 'utf8', input: '' })).toMatchObject({
+      status: 2,
+      stdout: '',
+    })
+  })
 })

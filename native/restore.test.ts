@@ -9,6 +9,7 @@ import { compileStatic } from '../build/compile.ts'
 import { buildWaker } from '../init-waker/build.ts'
 import { cannotUnshare, childrenOf, stateOf, statusField } from '../init-waker/testing/process.ts'
 import { newPidNamespace } from '../src/checkpoint/images/edits.ts'
+import { listeningAddresses } from '../src/checkpoint/images/listening.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { buildNodeTools } from './build.ts'
 import {
@@ -214,6 +215,30 @@ describe.skipIf(cannotUnshare !== undefined)(`memory moves between containers ${
     await thaw(next, second)
     const { startedAt } = await ask(primary)
     for (const each of [early, between, late]) expect(await each).toMatchObject({ startedAt })
+  })
+
+  test('clients that connect before the first clone is restored are answered by it', async () => {
+    await using primary = await container(counter, {})
+    await using second = await container(hold, {})
+    await eventually(() => ask(primary))
+    const images = await dump(primary)
+    const [listening] = await listeningAddresses(images, { from: undefined, to: '' })
+    const { address, port } = listening ?? {}
+    const keeper = spawn(
+      join(tools, 'keep-listening'),
+      ['open', `${second.pid}:${second.start}`, `${address}/${port}`],
+      { stdio: ['pipe', 'pipe', 'inherit'] },
+    )
+    const ended = once(keeper, 'close')
+    expect(String(await once(keeper.stdout, 'data'))).toBe('kept 1\n')
+    const early = ask(second, '/peek')
+    await eventually(() => expect(queuedIn(second)).toBe(1))
+    const clone = await restore(images, primary, second)
+    keeper.stdin.end()
+    expect(await ended).toEqual([0, null])
+    await thaw(clone, second)
+    const { startedAt } = await ask(primary)
+    expect(await early).toMatchObject({ startedAt })
   })
 
   test('a process that could not have its own /proc does not come back', async () => {

@@ -3,6 +3,10 @@
  * in the sockets' queues and meet no closed port.
  *
  *   keep-listening all|recent PID:START...
+ *   keep-listening open PID:START ADDRESS/PORT[/6]...
+ *
+ * `open` keeps sockets that no process has yet: it binds these addresses in the network of the process. /6: an address of IPv6
+ * whose socket serves no clients of IPv4. An address that cannot be bound is left out.
  *
  * START is the time at which a process began, in clock ticks since the boot; a process that began at another time has
  * reused the number. Prints one line, `kept COUNT`, once the sockets survive their processes, and ends when its standard
@@ -26,6 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "addresses.h"
 #include "number.h"
 #include "process_stat.h"
 #include "queues.h"
@@ -98,6 +103,15 @@ static void keep(int process, const char *number)
 		return;
 	if (network_of(fd) != network || !has(fd, SO_PROTOCOL, IPPROTO_TCP) || !has(fd, SO_ACCEPTCONN, 1) ||
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &yes, sizeof yes) != 0 || !note(fd))
+		close(fd);
+}
+
+static void open_one(const char *text)
+{
+	struct listening_address address;
+	int fd = kept_count < MOST_SOCKETS && parse_address(text, &address) ? open_address(&address) : -1;
+
+	if (fd >= 0 && !note(fd))
 		close(fd);
 }
 
@@ -199,33 +213,61 @@ static int begin(pid_t pid)
 
 static int usage(void)
 {
-	fputs("usage: keep-listening all|recent PID:START...\n", stderr);
+	fputs("usage: keep-listening all|recent PID:START...\n"
+	      "       keep-listening open PID:START ADDRESS/PORT[/6]...\n",
+	      stderr);
 	return 2;
+}
+
+/* Each argument is a process; with `open` only the first one, and the others are addresses. */
+static bool understood(int argc, char **argv)
+{
+	const bool opens = strcmp(argv[1], "open") == 0;
+	struct listening_address address;
+	uint64_t start;
+	pid_t pid;
+
+	if (!opens && strcmp(argv[1], "all") != 0 && strcmp(argv[1], "recent") != 0)
+		return false;
+	for (int i = 2; i < argc; i++)
+		if (opens && i > 2 ? !parse_address(argv[i], &address) : !parse_target(argv[i], &pid, &start))
+			return false;
+	return true;
+}
+
+/* Takes the sockets of a process, or opens those in its network. Returns an exit code. */
+static int look_at(const char *target, int addresses, char **address)
+{
+	uint64_t start = 0;
+	pid_t pid = 0;
+	int process = parse_target(target, &pid, &start) ? open_process(pid, start) : -1;
+	int code = process < 0 || network != 0 ? 0 : begin(pid);
+
+	if (process < 0)
+		return 0;
+	if (code == 0 && addresses == 0)
+		keep_all(pid, process);
+	for (int i = 0; code == 0 && i < addresses; i++)
+		open_one(address[i]);
+	close(process);
+	return code;
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t start;
 	ssize_t length;
-	pid_t pid;
+	int code = 0;
 	char byte;
 
-	if (argc < 3 || (strcmp(argv[1], "all") != 0 && strcmp(argv[1], "recent") != 0))
+	if (argc < 3 || !understood(argc, argv))
 		return usage();
-	for (int i = 2; i < argc; i++)
-		if (!parse_target(argv[i], &pid, &start))
-			return usage();
-	for (int i = 2; i < argc; i++) {
-		int code, process = parse_target(argv[i], &pid, &start) ? open_process(pid, start) : -1;
-
-		if (process < 0)
-			continue;
-		code = network == 0 ? begin(pid) : 0;
-		if (code != 0)
-			return code;
-		keep_all(pid, process);
-		close(process);
-	}
+	if (strcmp(argv[1], "open") == 0)
+		code = look_at(argv[2], argc - 3, argv + 3);
+	else
+		for (int i = 2; code == 0 && i < argc; i++)
+			code = look_at(argv[i], 0, NULL);
+	if (code != 0)
+		return code;
 	if (strcmp(argv[1], "recent") == 0 && !close_forgotten())
 		return failed("connections");
 	printf("kept %d\n", kept_count);

@@ -6,6 +6,7 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { holdDirectory } from '../../api/pod-contract.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from '../../checkpoint/images/edits.ts'
 import { lowerLimits } from '../../checkpoint/images/limits.ts'
+import { listeningAddresses } from '../../checkpoint/images/listening.ts'
 import { type ContainerImage, slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { orderHold } from '../container/hold.ts'
@@ -13,7 +14,7 @@ import { assertSame, inBatches, isSame, startTimeOf, treeOf } from '../container
 import { assertFits, assertWithinRights, imageFor } from './admission.ts'
 import { imagesOf } from './criu.ts'
 import type { DriverDependencies } from './dependencies.ts'
-import type { Listening } from './keep-listening.ts'
+import type { KeepListening, Listening } from './keep-listening.ts'
 import type { Limits } from './limits.ts'
 import type {
   Clone,
@@ -129,13 +130,14 @@ async function restoreInto(
 async function keepListening(
   deps: DriverDependencies,
   pod: LocatedPod,
-  { manifest }: Stored,
+  from: Stored,
   { clients, signal }: RestoreOptions,
 ): Promise<Listening | undefined> {
   if (deps.keepListening === undefined || clients === undefined) return undefined
   const old = await deps.records.load(pod.pod.uid)
+  if (old === undefined) return openListening(deps.keepListening, pod, from, signal)
   // A clone of another slot has clients of its own.
-  if (old === undefined || slotName(old.slot) !== slotName(manifest.slot)) return undefined
+  if (slotName(old.slot) !== slotName(from.manifest.slot)) return undefined
   const trees = await Promise.all(
     old.containers.map(async ({ app }) => ((await isSame(deps.fs, app)) ? treeOf(deps.fs, app.pid) : [])),
   )
@@ -143,7 +145,23 @@ async function keepListening(
     const start = await startTimeOf(deps.fs, pid)
     return start === undefined ? [] : [{ pid, start }]
   })
-  return deps.keepListening(processes.flat(), clients === 'Recent' ? 'recent' : 'all', signal)
+  return deps.keepListening.keep(processes.flat(), clients === 'Recent' ? 'recent' : 'all', signal)
+}
+
+/** The primary may be dead: its clients wait for the first clone here, and for every container of it. */
+async function openListening(
+  keepListening: KeepListening,
+  pod: LocatedPod,
+  { manifest, dir }: Stored,
+  signal: AbortSignal,
+): Promise<Listening | undefined> {
+  const [first] = pod.containers
+  if (first === undefined) return undefined
+  const moved = { from: manifest.source.ip, to: pod.pod.ip }
+  const found = await Promise.all(
+    pod.containers.map(container => listeningAddresses(join(dir, imagesOf(container)), moved)),
+  )
+  return keepListening.open(first.init, found.flat(), signal)
 }
 
 /** Ends everything that an earlier restore left in the pod. */

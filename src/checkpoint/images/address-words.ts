@@ -28,3 +28,29 @@ function bytesOfIPv6(address: string): number[] {
   const all = [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last]
   return all.flatMap(group => [group >> 8, group & 0xff])
 }
+
+interface Move {
+  readonly words: readonly number[]
+  readonly target: readonly number[]
+}
+
+/** Returns for each form of an address the same form of another one. A socket cannot be bound across address families. */
+export const movesOf = (from: string, to: string): readonly Move[] =>
+  addressWords(from).flatMap(words => {
+    const target = addressWords(to).find(it => it.length === words.length)
+    return target === undefined ? [] : [{ words, target }]
+  })
+
+/** Returns the words to which these move; undefined: they stay. */
+export const movedWords = (moves: readonly Move[], words: readonly number[]): readonly number[] | undefined =>
+  moves.find(move => move.words.length === words.length && move.words.every((word, at) => word === words[at]))
+    ?.target
+
+/** Returns the address of such words, as it is written; undefined: they are none. */
+export function addressOfWords(words: readonly number[]): string | undefined {
+  const bytes = Buffer.alloc(words.length * 4)
+  for (const [at, word] of words.entries()) bytes.writeUInt32LE(word >>> 0, at * 4)
+  if (words.length === 1) return [...bytes].join('.')
+  if (words.length !== 4) return undefined
+  return Array.from({ length: 8 }, (_, at) => bytes.readUInt16BE(at * 2).toString(16)).join(':')
+}

@@ -1,7 +1,7 @@
 /** Edits of a dump without which its restore below a placeholder fails or gives wrong results. */
 import { readdir } from 'node:fs/promises'
 import { CheckpointError } from '../errors.ts'
-import { addressWords } from './address-words.ts'
+import { movedWords, movesOf } from './address-words.ts'
 import { editImage, readImage } from './image-file.ts'
 import { has, type ValueOf } from './message.ts'
 import { coreEntry, fileEntry, inventoryEntry, taskKobjIds } from './messages.ts'
@@ -87,19 +87,13 @@ export async function forgetParent(dir: string): Promise<boolean> {
  * @throws CheckpointError BadImage
  */
 export function moveAddress(dir: string, from: string, to: string): Promise<number> {
-  const moves = addressWords(from).flatMap(words => {
-    const target = addressWords(to).find(it => it.length === words.length)
-    // A socket cannot be bound across address families: the restore reports that.
-    return target === undefined ? [] : [{ words, target }]
-  })
+  const moves = movesOf(from, to)
   return editImage(dir, 'files.img', 'files', fileEntry, ({ isk }) => {
-    const move = moves.find(
-      ({ words }) =>
-        words.length === isk?.srcAddr.length && words.every((word, at) => word === isk.srcAddr[at]),
-    )
-    if (isk === undefined || move === undefined) return false
-    if (move.target.every((word, at) => word === move.words[at])) return false
-    isk.srcAddr = [...move.target]
+    // The restore reports a socket that no address of the pod fits.
+    const target = isk && movedWords(moves, isk.srcAddr)
+    if (isk === undefined || target === undefined) return false
+    if (target.every((word, at) => word === isk.srcAddr[at])) return false
+    isk.srcAddr = [...target]
     return true
   })
 }

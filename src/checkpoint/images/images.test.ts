@@ -10,6 +10,7 @@ import { addressWords } from './address-words.ts'
 import { credentialsOf } from './credentials.ts'
 import { forgetParent, moveAddress, newPidNamespace, rearmTimers } from './edits.ts'
 import { joinEntries, largeImages, readImageBytes } from './image-file.ts'
+import { listeningAddresses } from './listening.ts'
 import { decode, encode } from './message.ts'
 import { credsEntry, fileEntry } from './messages.ts'
 import { descriptorsInFlight } from './queues.ts'
@@ -193,7 +194,7 @@ const socket = (id: number, words: readonly number[]) =>
       wire([
         ...Array.from({ length: 10 }, (_, at) => [at + 1, at + 1] as [number, number]),
         ...words.map(word => [11, word] as [number, number]),
-        [17, 5],
+        [18, 5],
       ]),
     ],
   ])
@@ -209,6 +210,53 @@ test.each([
   expect(await readFile(join(dir, 'files.img'))).toEqual(joinEntries('files', [socket(1, after), ...others]))
   expect(await moveAddress(dir, from, to)).toBe(0)
   expect(await moveAddress(dir, to, to)).toBe(0)
+})
+
+test('addresses at which the saved application listens, as they are in another pod', async () => {
+  const tcp = (
+    family: number,
+    port: number,
+    words: readonly number[],
+    more: Raw = [],
+    state = 10,
+    type = 1,
+  ) =>
+    wire([
+      [1, 2],
+      [2, 1],
+      [
+        4,
+        wire([
+          [3, family],
+          [4, type],
+          [6, state],
+          [7, port],
+          ...words.map(word => [11, word] as const),
+          ...more,
+        ]),
+      ],
+    ])
+  await put('files.img', 'files', [
+    tcp(2, 80, [0]),
+    tcp(2, 80, [0]),
+    tcp(2, 81, [0x0302010a]),
+    tcp(10, 82, [0, 0, 0, 0], [[15, 0]]),
+    tcp(10, 83, [0, 0, 0, 0x01000000], [[15, 1]]),
+    tcp(10, 84, [0, 0, 0xffff0000, 0x0302010a]),
+    // Bound to a device; connected; of UDP; of no family that we know.
+    tcp(2, 85, [0], [[17, 'eth0']]),
+    tcp(2, 86, [0], [], 1),
+    tcp(2, 87, [0], [], 10, 2),
+    tcp(1, 88, [0]),
+    timerfd(4, { ticks: 0, interval: 1 }),
+  ])
+  expect(await listeningAddresses(dir, { from: '10.1.2.3', to: '10.9.8.7' })).toEqual([
+    { address: '0.0.0.0', port: 80, onlyIPv6: false },
+    { address: '10.9.8.7', port: 81, onlyIPv6: false },
+    { address: '0:0:0:0:0:0:0:0', port: 82, onlyIPv6: false },
+    { address: '0:0:0:0:0:0:0:1', port: 83, onlyIPv6: true },
+    { address: '0:0:0:0:0:ffff:a09:807', port: 84, onlyIPv6: false },
+  ])
 })
 
 test.each(['', 'x', '1.2.3', 'fd00::1%eth0'])('%j is no address', text => {

@@ -44,7 +44,7 @@ describe.skipIf(!linux)(`messages of the locked CRIU ${linux ? '' : '(needs Linu
         'irmap_resolve pages_lazy page_pipes page_pipe_bufs shpages_scanned shpages_skipped_parent',
       file_entry: 'nsf psk nlsk efd epfd sgfd tunf ify ffy ext fifo pipe tty memfd bpf pidfd',
       ghost_file_entry: 'dev ino rdev atim mtim chunks size symlnk_target',
-      inet_sk_entry: 'dst_addr fown opts v6only ip_opts ifname ns_id shutdown tcp_opts',
+      inet_sk_entry: 'dst_addr fown opts ip_opts ns_id shutdown tcp_opts',
       inventory_entry:
         'root_cg_set lsmtype dump_uptime pre_dump_mode tcp_close network_lock_method plugins_entry ' +
         'dump_criu_run_id allow_uprobes',

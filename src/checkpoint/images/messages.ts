@@ -134,6 +134,8 @@ export const inetSocketEntry = message('inet_sk_entry', {
   flags: one(9, 'uint32'),
   backlog: one(10, 'uint32'),
   srcAddr: many(11, 'uint32'),
+  v6only: one(15, 'bool'),
+  ifname: one(17, 'bytes'),
 })
 
 export const fileEntry = message('file_entry', {
