@@ -41,7 +41,7 @@ export async function ofDeployment(
         [...pods.live.values()].find(it => !isLeaving(it)),
         'a pod',
       )
-      const direct = clientOf(context, pod)
+      const direct = await clientOf(context, pod)
       try {
         await direct.steady(20, 0, timeoutMs)
         prober.forget()

@@ -8,7 +8,7 @@ import { counterPort } from '../objects.ts'
 import { clientNode } from '../observe/scene.ts'
 
 /** A client of one pod's own address, beside the client of the Service. */
-export const clientOf = (context: BenchContext, pod: Pod): Prober =>
+export const clientOf = (context: BenchContext, pod: Pod): Promise<Prober> =>
   startProber(
     demand(context.playground, 'a playground'),
     clientNode(context),

@@ -134,7 +134,7 @@ async function runTrial(bench: Bench, trial: number): Promise<boolean> {
     return mode !== 'Granted' || isGranted(now) ? now : undefined
   })
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
-  const direct = clientOf(context, primary)
+  const direct = await clientOf(context, primary)
   let isWhole = false
   try {
     await direct.steady(20, 0, timeoutMs)
@@ -142,7 +142,7 @@ async function runTrial(bench: Bench, trial: number): Promise<boolean> {
     const { outage, ageMs } = tell(bench, primary, direct, seen)
     isWhole = outage.failed === 0
     context.say(
-      `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, ${outage.failed} failed, state ${ageMs.toFixed(0)} ms old; ${tellKept(bench, seen.killedAt)}`,
+      `${mode} ${trial}/${context.n}: outage ${outage.ms.toFixed(0)} ms, ${outage.failed} failed${outage.failures.map(each => ` (${each})`).join('')}, state ${ageMs.toFixed(0)} ms old; ${tellKept(bench, seen.killedAt)}`,
     )
   } finally {
     await direct.stop()
@@ -216,7 +216,8 @@ function tell(
   )
   const outage = outageOf(prober.probes, killedAt)
   const note = (what: string, ms: number) => samples.add(`${name} ${what}`, 's', ms / 1000)
-  note('pod', outageWhileThere(direct.probes, killedAt).ms)
+  const there = outageWhileThere(direct.probes, killedAt)
+  if (there !== undefined) note('pod', there.ms)
   note('service', outage.ms)
   samples.add(`${name} service, failed connections per kill`, 'requests', outage.failed)
   if (mode === 'Hung') note('service, beyond the time to notice', outage.ms - detectionMs)

@@ -1,7 +1,7 @@
 /**
  * Runs in a node's network namespace: `kept-client.ts <address> <port> <clients> <pause ms> <limit ms>`. Each client
  * keeps one HTTP connection and sends its next request some ms after the last answer. When the connection breaks, or an
- * answer takes longer than the limit, it connects again at once; after an attempt that was refused, a ms later. It
+ * answer takes longer than the limit, it connects again at once; after an attempt that was refused, 5 ms later (ten clients without a pause would keep a processor busy). It
  * prints a line of JSON for each break, once it is served again (`Break`), and one for each client's first answer.
  * It ends with its standard input, so that it never outlives the bench.
  */
@@ -11,7 +11,7 @@ import type { Break } from './kept.ts'
 const [address = '', port = '', clients = '', pause = '', limit = ''] = process.argv.slice(2)
 const now = () => performance.timeOrigin + performance.now()
 const tell = (line: Break | { readonly up: true }) => process.stdout.write(`${JSON.stringify(line)}\n`)
-const afterRefusalMs = 1
+const afterRefusalMs = 5
 
 function open(broken: Omit<Break, 'servedAt'> | undefined): void {
   let isServed = false

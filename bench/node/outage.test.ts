@@ -13,17 +13,17 @@ const bad = (at: number, ms = 2): Probe => ({
 
 describe('what a client sees', () => {
   it('is without an outage when every probe was answered', () => {
-    expect(outageOf([good(0), good(10)], 0)).toEqual({ ms: 0, failed: 0 })
+    expect(outageOf([good(0), good(10)], 0)).toMatchObject({ ms: 0, failed: 0 })
   })
 
   it('lasts from the first failed probe to the first good one after the last failure', () => {
     const probes = [good(0), bad(10, 500), good(20), bad(30), good(40), good(50)]
-    expect(outageOf(probes.toReversed(), 0)).toEqual({ ms: 30, failed: 2 })
+    expect(outageOf(probes.toReversed(), 0)).toMatchObject({ ms: 30, failed: 2 })
   })
 
   it('counts a probe that was under way when it began', () => {
-    expect(outageOf([bad(90, 20), good(100)], 100)).toEqual({ ms: 10, failed: 1 })
-    expect(outageOf([bad(90, 5), good(100)], 100)).toEqual({ ms: 0, failed: 0 })
+    expect(outageOf([bad(90, 20), good(100)], 100)).toMatchObject({ ms: 10, failed: 1 })
+    expect(outageOf([bad(90, 5), good(100)], 100)).toMatchObject({ ms: 0, failed: 0 })
   })
 
   it('is no figure without an answer after it, or without probes', () => {
@@ -32,8 +32,8 @@ describe('what a client sees', () => {
   })
 
   it('ends where the pod does, if somebody has answered there', () => {
-    expect(outageWhileThere([good(0), bad(10), good(20), bad(30)], 5)).toEqual({ ms: 10, failed: 1 })
-    expect(() => outageWhileThere([good(0), bad(10)], 5)).toThrow('no answer from the address')
+    expect(outageWhileThere([good(0), bad(10), good(20), bad(30)], 5)).toMatchObject({ ms: 10, failed: 1 })
+    expect(outageWhileThere([good(0), bad(10)], 5)).toBeUndefined()
   })
 
   it('tells who answered first, and who should not have', () => {

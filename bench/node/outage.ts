@@ -6,7 +6,11 @@ export interface Outage {
    */
   readonly ms: number
   readonly failed: number
+  /** The first of them, for a line of a log: ms since the event, and the error. */
+  readonly failures: readonly string[]
 }
+
+const failuresTold = 5
 
 /**
  * Returns the outage that a client saw because of an event.
@@ -20,21 +24,24 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
   const last = failed.at(-1)
   if (first === undefined || last === undefined) {
     if (inOrder.length === 0) throw new Error('the client sent no request')
-    return { ms: 0, failed: 0 }
+    return { ms: 0, failed: 0, failures: [] }
   }
   const back = inOrder.find(({ at, host }) => at > last.at && host !== undefined)
   if (back === undefined) throw new Error('the client got no answer after the last failure')
-  return { ms: back.at - first.at, failed: failed.length }
+  return {
+    ms: back.at - first.at,
+    failed: failed.length,
+    failures: failed.slice(0, failuresTold).map(told(since)),
+  }
 }
 
 /**
  * Returns the outage that a client saw at the address of a pod that is then removed. Ignores failures after the last
- * answer, which are due to the removal.
- * @throws Error if no probe has been answered since
+ * answer, which are due to the removal. Undefined: the pod was removed before anything answered there.
  */
-export function outageWhileThere(probes: readonly Probe[], since: number): Outage {
+export function outageWhileThere(probes: readonly Probe[], since: number): Outage | undefined {
   const answers = probes.flatMap(({ at, host }) => (host !== undefined && at >= since ? [at] : []))
-  if (answers.length === 0) throw new Error('no answer from the address of the pod')
+  if (answers.length === 0) return undefined
   const last = Math.max(...answers)
   return outageOf(
     probes.filter(({ at }) => at <= last),
@@ -62,3 +69,8 @@ export function answersFromBackups(
     return since === undefined || at + ms < since
   })
 }
+
+const told =
+  (since: number) =>
+  ({ at, ms, error }: Probe): string =>
+    `${(at - since).toFixed(1)} ms: ${error} after ${ms.toFixed(1)} ms`

@@ -1,4 +1,5 @@
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
+import { staticProgram } from '../../build/static-program.ts'
 import type { Cluster } from '../../playground/cluster.ts'
 import { startLineProgram } from './line-program.ts'
 
@@ -30,23 +31,24 @@ export const probeIntervalMs = 10
 /** A probe times out after this. */
 export const probeLimitMs = 1_000
 
-const program = fileURLToPath(new URL('./prober.ts', import.meta.url))
-
 /**
  * Starts a client on a node: one fresh connection every 10 ms to `address`, from the node's own network namespace.
  * @param signal ends waits, not the prober
  * @param protocol what it asks: the counter, or a redis for the number of its keys
  */
-export function startProber(
+export async function startProber(
   playground: Cluster,
   node: string,
   address: string,
   port: number,
   signal: AbortSignal,
   protocol: 'http' | 'redis' = 'http',
-): Prober {
+): Promise<Prober> {
+  const program = await staticProgram(
+    { name: 'prober', directory: join(import.meta.dirname, 'prober') },
+    { signal },
+  )
   const argv = playground.argvInNetwork(node, [
-    process.execPath,
     program,
     address,
     String(port),

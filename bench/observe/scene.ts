@@ -46,7 +46,7 @@ export async function openScene(
     api.get(services, { namespace, name: service }, { signal }),
   ])
   const address = demand(spec?.clusterIP, 'a cluster IP')
-  const prober = startProber(playground, clientNode(context), address, counterPort, signal)
+  const prober = await startProber(playground, clientNode(context), address, counterPort, signal)
   const nft = startNftMonitor(playground, clientNode(context), clock.now)
   return {
     address,
