@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { runBlock } from './block.ts'
+import { movesOf, type Told, tryMove } from './faulted/moves.ts'
+import { rows } from './faulted/rows.ts'
 import { runRound } from './model/round.ts'
 import { mutants } from './mutants/list.ts'
 import { tryMutant } from './mutants/try.ts'
@@ -35,3 +37,10 @@ describe('a fix that is taken back is noticed', () => {
     120_000,
   )
 })
+
+it('MP-30: a move with one fault, for each kind of fault, leaves the slot with its source or its target', async () => {
+  const told: Told[] = []
+  for (const move of movesOf(rows.length, 20_261_128)) told.push(await tryMove(move))
+  expect(told.filter(({ wrong }) => wrong.length > 0)).toEqual([])
+  expect(told.map(({ row }) => row)).toEqual(rows.map(({ name }) => name))
+}, 600_000)

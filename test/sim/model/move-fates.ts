@@ -41,7 +41,11 @@ export function followMoves(cluster: Pick<Cluster, 'server'>): () => readonly Mo
     [...known].map(([name, { last, isGone }]) => ({
       name,
       end: endOf(last, isGone),
-      holder: holderOf(cluster, last),
+      holder: holderOf(
+        cluster,
+        last,
+        [...known.values()].map(each => each.last).filter(each => each !== last),
+      ),
     }))
 }
 
@@ -51,7 +55,12 @@ function endOf(last: Migration, isGone: boolean): string {
   return isGone ? `called off in ${last.status?.phase ?? 'Pending'}` : 'open'
 }
 
-function holderOf({ server }: Pick<Cluster, 'server'>, { status, spec }: Migration): MoveFate['holder'] {
+/** @param others further moves: one of them may have moved the slot on, as that of a drain does */
+function holderOf(
+  { server }: Pick<Cluster, 'server'>,
+  { status, spec }: Migration,
+  others: readonly Migration[],
+): MoveFate['holder'] {
   const { source, target } = status ?? {}
   const all = server.list(leases).flatMap(lease => parseNumberedSlotLease(lease) ?? [])
   // The operator has not found its pod yet: the name tells the pod.
@@ -59,8 +68,19 @@ function holderOf({ server }: Pick<Cluster, 'server'>, { status, spec }: Migrati
     return all.some(({ holder }) => holder.name === spec.source.name) ? 'source' : 'unknown'
   const lease = all.find(({ group, slot }) => group === source.set && slot === source.slot)
   if (lease === undefined) return 'none'
-  if (lease.holder.uid === source.uid) return 'source'
-  return lease.holder.uid === target?.uid ? 'target' : 'other'
+  const origins = new Map(
+    others
+      .filter(each => each.status?.phase === 'Succeeded')
+      .map(each => [each.status?.target?.uid, each.status?.source?.uid]),
+  )
+  const visited = new Set<string>()
+  for (let uid: string | undefined = lease.holder.uid; uid !== undefined; uid = origins.get(uid)) {
+    if (uid === source.uid) return 'source'
+    if (uid === target?.uid) return 'target'
+    if (visited.has(uid)) break
+    visited.add(uid)
+  }
+  return 'other'
 }
 
 /** Calls `then` once, so long after the first Migration has reached this phase. */
