@@ -45,6 +45,8 @@ bool process_stat(pid_t pid, struct process_stat *stat)
 			stat->parent = (pid_t)value;
 		else if (field == 6)
 			stat->session = (pid_t)value;
+		else if (field == 9)
+			stat->flags = (unsigned)value;
 		else if (field == 22)
 			stat->start = value;
 	}

@@ -10,6 +10,7 @@ struct process_stat {
 	char state;
 	pid_t parent;
 	pid_t session;
+	unsigned flags; /* PF_* of the kernel */
 	uint64_t start; /* clock ticks since boot; with the pid it identifies a process */
 };
 

@@ -25,6 +25,7 @@ struct sentinel {
 	int64_t started_unix_ns;
 	uint64_t serials; /* number of connections so far */
 	struct source *door, *signals;
+	struct source *exits; /* NULL: this node has none */
 	struct client *clients;
 	struct watch *watches;
 	struct stop *stops;

@@ -1,17 +1,22 @@
 /* Long because all verbs of a watch share its table and its life cycle. */
 #include "watch.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "clock.h"
+#include "exits.h"
 #include "grave.h"
 #include "log.h"
 #include "number.h"
+#include "process_stat.h"
 #include "verbs.h"
 
 struct watch {
@@ -24,6 +29,7 @@ struct watch {
 	int64_t lasts_ns; /* how long the redirect lasts unless renewed; 0: for ever */
 	int64_t opens; /* monotonic end of a redirect that does not last for ever */
 	int64_t died_unix_ns; /* 0: alive */
+	bool early; /* heard of before its memory was freed */
 	int64_t grave_us; /* time from noticing the death to the kernel's acknowledgement */
 };
 
@@ -51,6 +57,7 @@ static void obituary(const struct watch *watch, struct message *message)
 	message_number(message, "at_unix_ns", watch->died_unix_ns);
 	message_text(message, "grave", grave_state_name(watch->grave));
 	message_number(message, "grave_us", watch->grave_us);
+	message_number(message, "early", watch->early);
 	message_end(message);
 }
 
@@ -119,8 +126,71 @@ static void died(struct source *source, uint32_t events)
 	clients_tell(sentinel, &message);
 	if (watch->grave)
 		grave_sweep(watch->grave);
-	log_line("info", "death", ",\"name\":\"%s\",\"pid\":%d,\"grave\":\"%s\",\"grave_us\":%lld", log_safe(watch->name),
-		 (int)watch->process.pid, grave_state_name(watch->grave), (long long)watch->grave_us);
+	log_line("info", "death", ",\"name\":\"%s\",\"pid\":%d,\"grave\":\"%s\",\"grave_us\":%lld,\"early\":%s", log_safe(watch->name),
+		 (int)watch->process.pid, grave_state_name(watch->grave), (long long)watch->grave_us, watch->early ? "true" : "false");
+}
+
+enum ending { ENDING_NOT, ENDING_WITH_CHILDREN, ENDING_ALONE };
+
+/* A kernel that tells no children may have some. */
+static bool has_children(pid_t pid, pid_t thread)
+{
+	char path[64], byte;
+	int fd;
+	ssize_t n;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)pid, (int)thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	n = read(fd, &byte, 1);
+	close(fd);
+	return n != 0;
+}
+
+/* Whether no thread of the process executes its program any more. Its children do, until the kernel has freed its memory. */
+static enum ending ending_of(struct process process)
+{
+	enum { EXITING = 0x4 }; /* the kernel's PF_EXITING */
+	enum ending ending = ENDING_ALONE;
+	char path[64];
+	struct process_stat stat;
+	struct dirent *entry;
+	DIR *threads;
+
+	if (!process_stat(process.pid, &stat) || stat.start != process.start)
+		return ENDING_NOT;
+	snprintf(path, sizeof path, "/proc/%d/task", (int)process.pid);
+	threads = opendir(path);
+	while (threads && ending != ENDING_NOT && (entry = readdir(threads))) {
+		int64_t thread;
+
+		/* A thread that is gone does not execute anything. */
+		if (!parse_number(entry->d_name, PID_MAX, &thread) || !process_stat((pid_t)thread, &stat))
+			continue;
+		if (!(stat.flags & EXITING))
+			ending = ENDING_NOT;
+		else if (has_children(process.pid, (pid_t)thread))
+			ending = ENDING_WITH_CHILDREN;
+	}
+	if (threads)
+		closedir(threads);
+	return threads ? ending : ENDING_NOT;
+}
+
+/* Clients go to the heir in any case. That may run only once no process of the container executes anything. */
+void watch_exiting(struct sentinel *sentinel, pid_t pid)
+{
+	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
+		enum ending ending = watch->process.pid == pid && !watch->died_unix_ns ? ending_of(watch->process) : ENDING_NOT;
+
+		if (ending == ENDING_ALONE) {
+			watch->early = true;
+			died(&watch->source, 0);
+		} else if (ending == ENDING_WITH_CHILDREN && watch->grave) {
+			close_grave(watch);
+		}
+	}
 }
 
 void watch_verb(struct client *client, const struct request *request)
@@ -165,6 +235,7 @@ void watch_verb(struct client *client, const struct request *request)
 	}
 	watch->next = sentinel->watches;
 	sentinel->watches = watch;
+	exits_follow(sentinel);
 	client_reply(client, request, "watching", NULL);
 }
 
@@ -193,6 +264,7 @@ void unwatch_verb(struct client *client, const struct request *request)
 	free(watch->name);
 	grave_free(watch->grave);
 	loop_forget(&sentinel->loop, &watch->source);
+	exits_follow(sentinel);
 	client_reply(client, request, "ok", NULL);
 }
 

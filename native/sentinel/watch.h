@@ -16,6 +16,12 @@ void grave_verb(struct client *client, const struct request *request);
 void bury_verb(struct client *client, const struct request *request);
 void exhume_verb(struct client *client, const struct request *request);
 
+/*
+ * Call it when a process may have begun to end. If none of its threads executes its program any more, its connections are redirected,
+ * and its death is reported unless it has children, which execute theirs for a little longer.
+ */
+void watch_exiting(struct sentinel *sentinel, pid_t pid);
+
 /* Ends redirects whose time is over. Returns the time of the next call, or INT64_MAX. */
 int64_t watches_due(struct sentinel *sentinel, int64_t now);
 

@@ -1,7 +1,11 @@
 /*
+ * Long because it is one program, so that a test needs one path only.
+ *
  * The program that the tests run below and around the sentinel.
  *
  *	app pause                    does nothing until it is killed
+ *	app large MIB                prints `ready` once it has so much memory, and does nothing until it is killed
+ *	app headless                 prints `ready`; at SIGUSR1 its first thread ends, and another one prints `headless`
  *	app serve WORD PORT          answers `WORD PEER` to each TCP connection and each UDP datagram; prints `ready`
  *	app ask tcp|udp ADDRESS PORT prints the answer, or `error N`
  *	app talk ADDRESS PORT        sends one UDP datagram for each line of standard input; prints each answer
@@ -18,6 +22,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,12 +257,56 @@ static int trace(pid_t pid, int runs)
 	pause_for_ever();
 }
 
+static int large(size_t mib)
+{
+	size_t bytes = mib << 20;
+	volatile char *memory = malloc(bytes);
+
+	for (size_t i = 0; memory && i < bytes; i += 4096)
+		memory[i] = 1;
+	puts(memory ? "ready" : "no memory");
+	fflush(stdout);
+	pause_for_ever();
+}
+
+static void *second_thread(void *first)
+{
+	pthread_join(*(pthread_t *)first, NULL);
+	puts("headless");
+	fflush(stdout);
+	pause_for_ever();
+}
+
+static int headless(void)
+{
+	/* Static, because the stack of this thread ends with it. */
+	static pthread_t self;
+	pthread_t other;
+	sigset_t set;
+	int signal;
+
+	self = pthread_self();
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (pthread_create(&other, NULL, second_thread, &self) != 0)
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	sigwait(&set, &signal);
+	pthread_exit(NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 
 	if (strcmp(name, "pause") == 0)
 		pause_for_ever();
+	if (strcmp(name, "large") == 0 && argc == 3)
+		return large((size_t)atoi(argv[2]));
+	if (strcmp(name, "headless") == 0)
+		return headless();
 	if (strcmp(name, "serve") == 0 && argc == 4)
 		return serve(argv[2], argv[3]);
 	if (strcmp(name, "ask") == 0 && argc == 5) {

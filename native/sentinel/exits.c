@@ -1,0 +1,219 @@
+#include "exits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/genetlink.h>
+#include <linux/taskstats.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "log.h"
+#include "netlink.h"
+#include "watch.h"
+
+/*
+ * Every process of the machine that ends is one message, and a tenant chooses how many end. After MESSAGES_MAX in a window the sentinel
+ * pauses for one: it hears of deaths by their descriptors then.
+ */
+enum { MESSAGES_MAX = 64, WINDOW_MS = 50, ROOM = 8192 };
+
+struct exits {
+	struct source source;
+	struct sentinel *sentinel;
+	int64_t window; /* monotonic start of the window */
+	int messages;	/* of the window */
+	bool paused, cannot;
+};
+
+static struct span attribute(struct span in, uint16_t type)
+{
+	struct nlattr header;
+
+	while (in.length >= sizeof header) {
+		size_t step;
+
+		memcpy(&header, in.at, sizeof header);
+		if (header.nla_len < sizeof header || header.nla_len > in.length)
+			break;
+		if ((header.nla_type & NLA_TYPE_MASK) == type)
+			return (struct span){ in.at + sizeof header, header.nla_len - sizeof header };
+		step = NLA_ALIGN((size_t)header.nla_len);
+		if (step > in.length)
+			break;
+		in = (struct span){ in.at + step, in.length - step };
+	}
+	return (struct span){ in.at, 0 };
+}
+
+/* Returns the number in an attribute of an attribute; 0: there is none. */
+static pid_t number(struct span in, uint16_t outer, uint16_t inner)
+{
+	struct span found = attribute(attribute(in, outer), inner);
+	uint32_t value = 0;
+
+	if (found.length == sizeof value)
+		memcpy(&value, found.at, sizeof value);
+	return (pid_t)value;
+}
+
+/* The thread that ends, and the process if that is its last thread of several. */
+static void heard(struct sentinel *sentinel, struct span body)
+{
+	pid_t thread, process;
+
+	if (body.length < GENL_HDRLEN)
+		return;
+	body = (struct span){ body.at + GENL_HDRLEN, body.length - GENL_HDRLEN };
+	thread = number(body, TASKSTATS_TYPE_AGGR_PID, TASKSTATS_TYPE_PID);
+	process = number(body, TASKSTATS_TYPE_AGGR_TGID, TASKSTATS_TYPE_TGID);
+	if (thread > 0)
+		watch_exiting(sentinel, thread);
+	if (process > 0 && process != thread)
+		watch_exiting(sentinel, process);
+}
+
+static void ready(struct source *source, uint32_t events)
+{
+	struct exits *exits = (struct exits *)source;
+	uint8_t bytes[ROOM];
+	ssize_t n = 0;
+
+	(void)events;
+	if (monotonic_ns() - exits->window > WINDOW_MS * (int64_t)NS_PER_MS) {
+		exits->window = monotonic_ns();
+		exits->messages = 0;
+	}
+	while (exits->messages < MESSAGES_MAX && (n = recv(source->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+		struct span received = { bytes, (size_t)n }, body;
+		struct nlmsghdr header;
+
+		exits->messages++;
+		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE)
+			if (header.nlmsg_type >= NLMSG_MIN_TYPE)
+				heard(exits->sentinel, body);
+	}
+	/* ENOBUFS: some are lost, and their descriptors tell. */
+	if (exits->messages < MESSAGES_MAX)
+		return;
+	exits->paused = true;
+	loop_change(&exits->sentinel->loop, source, 0);
+}
+
+int64_t exits_due(struct sentinel *sentinel, int64_t now)
+{
+	struct exits *exits = (struct exits *)sentinel->exits;
+	int64_t over = exits ? exits->window + 2 * WINDOW_MS * (int64_t)NS_PER_MS : INT64_MAX;
+
+	if (!exits || !exits->paused)
+		return INT64_MAX;
+	if (now < over)
+		return over;
+	exits->paused = false;
+	/* Those of the pause are old. */
+	netlink_drain(exits->source.fd);
+	loop_change(&sentinel->loop, &exits->source, EPOLLIN);
+	return INT64_MAX;
+}
+
+/* Asks for one thing with one text, and returns the answer; .length is 0, with errno, if there is none. */
+static struct span ask(int netlink, uint16_t type, uint8_t command, uint16_t attribute_type, const char *text, uint8_t *answer)
+{
+	struct {
+		struct nlmsghdr header;
+		struct genlmsghdr command;
+		struct nlattr attribute;
+		char text[256];
+	} question = {
+		.header = { .nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		.command = { .cmd = command, .version = 1 },
+		.attribute = { .nla_type = attribute_type },
+	};
+	size_t length = strlen(text) + 1;
+	struct span none = { answer, 0 };
+	ssize_t n;
+
+	if (length > sizeof question.text) {
+		errno = EMSGSIZE;
+		return none;
+	}
+	memcpy(question.text, text, length);
+	question.attribute.nla_len = (uint16_t)(NLA_HDRLEN + length);
+	question.header.nlmsg_len = (uint32_t)(NLMSG_HDRLEN + GENL_HDRLEN + NLA_ALIGN((size_t)question.attribute.nla_len));
+	if (netlink_send(netlink, &question, question.header.nlmsg_len) != 0)
+		return none;
+	n = recv(netlink, answer, ROOM, MSG_DONTWAIT);
+	return (struct span){ answer, n < 0 ? 0 : (size_t)n };
+}
+
+/* Returns the kernel's number of taskstats; 0: it has none. */
+static uint16_t family(int netlink)
+{
+	uint8_t answer[ROOM];
+	struct span received = ask(netlink, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, TASKSTATS_GENL_NAME, answer), body;
+	struct nlmsghdr header;
+	uint16_t id = 0;
+
+	if (netlink_next(&received, &header, &body) != NETLINK_MESSAGE || header.nlmsg_type != GENL_ID_CTRL || body.length < GENL_HDRLEN)
+		return 0;
+	body = attribute((struct span){ body.at + GENL_HDRLEN, body.length - GENL_HDRLEN }, CTRL_ATTR_FAMILY_ID);
+	if (body.length == sizeof id)
+		memcpy(&id, body.at, sizeof id);
+	netlink_drain(netlink);
+	return id;
+}
+
+/* Asks for the ends on all processors. Returns 0 or an errno. */
+static int enlist(int netlink)
+{
+	char processors[200] = "";
+	uint8_t answer[ROOM];
+	struct nlmsghdr header;
+	struct span received, body;
+	int fd = open("/sys/devices/system/cpu/possible", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, processors, sizeof processors - 1);
+	uint16_t id = family(netlink);
+
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0 || id == 0)
+		return ENOENT;
+	processors[strcspn(processors, "\n")] = '\0';
+	received = ask(netlink, id, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_REGISTER_CPUMASK, processors, answer);
+	if (netlink_next(&received, &header, &body) != NETLINK_MESSAGE || header.nlmsg_type != NLMSG_ERROR)
+		return EBADMSG;
+	return netlink_verdict(body);
+}
+
+static void begin(struct sentinel *sentinel, struct exits *exits)
+{
+	int netlink = netlink_open(NETLINK_GENERIC), error = netlink < 0 ? errno : enlist(netlink);
+
+	*exits = (struct exits){ .source = { .fd = netlink, .ready = ready, .urgent = true }, .sentinel = sentinel };
+	if (!error && !loop_add(&sentinel->loop, &exits->source, EPOLLIN))
+		error = errno;
+	if (!error) {
+		sentinel->exits = &exits->source;
+		return;
+	}
+	if (netlink >= 0)
+		close(netlink);
+	exits->cannot = true;
+	log_line("info", "ends are heard of once their memory is freed", ",\"error\":\"%s\"", strerror(error));
+}
+
+void exits_follow(struct sentinel *sentinel)
+{
+	/* Static, so that memory it refers to at exit counts as in use and not as leaked. */
+	static struct exits exits;
+
+	if (sentinel->watches && !sentinel->exits && !exits.cannot)
+		begin(sentinel, &exits);
+	if (sentinel->watches || !sentinel->exits)
+		return;
+	loop_close(&sentinel->loop, sentinel->exits);
+	sentinel->exits = NULL;
+}

@@ -1,0 +1,103 @@
+import { readlinkSync } from 'node:fs'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { childrenOf, start } from '../../init-waker/testing/process.ts'
+import { eventually } from '../../test/support/eventually.ts'
+import { buildProgram } from '../build.ts'
+import { buildApp, buildSanitized } from './testing/build.ts'
+import { processOf, startSentinel } from './testing/sentinel.ts'
+
+/** The kernel's number of the first pid namespace. */
+const first = 'pid:[4026531836]'
+const why =
+  process.getuid?.() !== 0
+    ? '(needs root)'
+    : readlinkSync('/proc/self/ns/pid') !== first
+      ? '(needs the first pid namespace of the machine)'
+      : undefined
+
+/** The kernel frees this in some 0.1 s. */
+const mib = 1024
+
+describe.skipIf(why !== undefined).each([
+  ['release build', () => buildProgram('sentinel')],
+  ['sanitized build', () => buildSanitized('sentinel')],
+])(`ends of processes, %s ${why ?? ''}`, (_, build) => {
+  let program: string
+  let app: string
+  beforeAll(async () => {
+    program = await build()
+    app = await buildApp()
+  })
+
+  const threads = `
+    const memory = Buffer.alloc(${mib} * 2 ** 20, 1)
+    setInterval(() => memory[0], 1_000)
+    console.log('ready')`
+
+  test.each([
+    ['one thread', () => start(app, ['large', String(mib)])],
+    ['several threads', () => start(process.execPath, ['-e', threads])],
+  ])('a death is told before the kernel has freed the memory of %s', async (_, run) => {
+    await using sentinel = await startSentinel(program)
+    await using victim = await run()
+    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
+    const client = await sentinel.connect()
+    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
+    process.kill(victim.pid, 'SIGKILL')
+    const { values } = await client.line(line => line.word === 'died')
+    expect(values).toMatchObject({ name: 'v', early: '1' })
+    await victim.exit
+    // One death is one message.
+    await client.ask('hello')
+    expect(client.lines.filter(({ word }) => word === 'died')).toEqual([])
+  })
+
+  test('a process whose children still run has not died', async () => {
+    await using sentinel = await startSentinel(program)
+    const parent = `
+      require('node:child_process').spawn('sleep', ['1000'], { stdio: 'ignore' })
+      ${threads}`
+    await using victim = await start(process.execPath, ['-e', parent])
+    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
+    const [child = 0] = childrenOf(victim.pid)
+    const client = await sentinel.connect()
+    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
+    process.kill(victim.pid, 'SIGKILL')
+    const { values } = await client.line(line => line.word === 'died')
+    expect(values).toMatchObject({ name: 'v', early: '0' })
+    process.kill(child, 'SIGKILL')
+  })
+
+  test('a process whose first thread has ended lives', async () => {
+    await using sentinel = await startSentinel(program)
+    await using victim = await start(app, ['headless'])
+    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
+    const client = await sentinel.connect()
+    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
+    // The sentinel has heard of that end once it has heard of a later one.
+    process.kill(victim.pid, 'SIGUSR1')
+    await eventually(() => expect(victim.stdout()).toBe('ready\nheadless\n'))
+    await using other = await start(app, ['large', String(mib)])
+    await eventually(() => expect(other.stdout()).toBe('ready\n'))
+    await client.ask('watch', { name: 'other', ...processOf(other.pid) })
+    process.kill(other.pid, 'SIGKILL')
+    const { values } = await client.line(line => line.word === 'died')
+    expect(values).toMatchObject({ name: 'other' })
+    process.kill(victim.pid, 'SIGKILL')
+    const last = await client.line(line => line.word === 'died' && line.values['name'] === 'v')
+    expect(last.values).toMatchObject({ name: 'v' })
+  })
+
+  test('a storm of ends hides no death', async () => {
+    await using sentinel = await startSentinel(program)
+    await using storm = await start(app, ['forks', '20'])
+    await eventually(() => expect(storm.stdout()).toBe('ready\n'))
+    const client = await sentinel.connect()
+    for (const name of ['a', 'b', 'c']) {
+      await using victim = await start(app, ['pause'])
+      await client.ask('watch', { name, ...processOf(victim.pid) })
+      process.kill(victim.pid, 'SIGKILL')
+      await client.line(line => line.word === 'died' && line.values['name'] === name)
+    }
+  })
+})
