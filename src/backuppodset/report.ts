@@ -70,11 +70,13 @@ const hard = ({
   readyReplicas: _r,
   readyHotbackups: _h,
   gatedColdbackups: _g,
+  summary,
   slots,
   conditions,
   ...rest
 }: BackupPodSetStatus) => ({
   ...rest,
+  summary: summary && [summary.replicas, summary.hotbackups, summary.coldbackups],
   slots: slots?.map(({ slot, pod, epoch }) => ({ slot, pod, epoch })),
   conditions: conditions?.map(({ message: _, reason: __, ...condition }) => condition),
 })

@@ -48,8 +48,34 @@ describe('the kind', () => {
         'HOTBACKUPS',
         'COLDBACKUPS',
         'AGE',
+        ...['READY', 'BACKUPS', 'PROTECTION'],
       ])
       expect(row?.split(/\s+/).slice(0, 5)).toEqual(['bps-sample', 'default', '2/2', '1/2', '0/2'])
+    } finally {
+      await kubectl('delete', 'bps', 'bps-sample')
+    }
+  })
+
+  it('D19.selectable: kubectl get selects sets by protection', async () => {
+    await kubectl('apply', '-f', sample('paper.yaml'))
+    try {
+      const ref = { namespace: 'default', name: 'bps-sample' }
+      const summary = { replicas: '2/2', hotbackups: '1/2', coldbackups: '0/2', protection: 'Cold' }
+      const shown = { ...summary, ready: '1/2', readyBackups: '1/4' }
+      await api.patch(
+        backupPodSets,
+        ref,
+        { type: 'merge', body: { status: { summary: shown } } },
+        { subresource: 'status' },
+      )
+      const named = async (protection: string) =>
+        await kubectl(
+          ...['get', 'bps', '-o', 'name', '--field-selector', `status.summary.protection=${protection}`],
+        )
+      expect((await named('Cold')).trim()).toBe('backuppodset.backup.example.com/bps-sample')
+      expect(await named('None')).toBe('')
+      const [, row = ''] = (await kubectl('get', 'bps')).trimEnd().split('\n')
+      expect(row.split(/\s+/).slice(-3)).toEqual(['1/2', '1/4', 'Cold'])
     } finally {
       await kubectl('delete', 'bps', 'bps-sample')
     }
