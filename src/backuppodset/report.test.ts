@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { SlotStatus } from '../api/slot-status.ts'
 import { createFakeClock } from '../kube/clock.ts'
+import { setCondition } from '../kube/conditions.ts'
 import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { createReporter } from './report.ts'
 
@@ -43,6 +44,10 @@ it('D19.columns: pods that become ready are written together, although columns c
   const columns = { replicas: '2/2', hotbackups: '0/0', coldbackups: '0/0', readyBackups: '0/0' }
   const statusWith = (ready: number) => ({
     ...{ replicas: 2, readyReplicas: ready, summary: { ...columns, ready: `${ready}/2` } },
+    conditions: setCondition([], {
+      ...{ type: 'Available', status: ready > 0 ? 'True' : 'False', reason: 'Test', message: '' },
+      ...{ observedGeneration: 1, now: ready },
+    }),
   })
   const current: BackupPodSet = {
     metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1' },

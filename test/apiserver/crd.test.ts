@@ -129,7 +129,7 @@ describe('the kind', () => {
     expect(recursive + nested).not.toContain('<no description>')
   })
 
-  it('kubectl get -o wide says whether a set is Ready, and why', async () => {
+  it('kubectl get -o wide says whether a set is Available, and why it is not Ready', async () => {
     await kubectl('apply', '-f', sample('paper.yaml'))
     try {
       const condition = {
@@ -140,9 +140,9 @@ describe('the kind', () => {
         lastTransitionTime: '2026-01-01T00:00:00Z',
         observedGeneration: 1,
       }
-      await status('bps-sample', { conditions: [condition] })
+      await status('bps-sample', { conditions: [condition, { ...condition, type: 'Available' }] })
       const [header, row] = (await kubectl('get', 'bps', '-o', 'wide')).trimEnd().split('\n')
-      expect(header?.split(/\s+/).slice(-4)).toEqual(['AGE', 'READY', 'REASON', 'SUSPENDED'])
+      expect(header?.split(/\s+/).slice(-4)).toEqual(['PROTECTION', 'AVAILABLE', 'REASON', 'SUSPENDED'])
       expect(row?.split(/\s+/).slice(-2)).toEqual(['False', 'PodsMissing'])
     } finally {
       await kubectl('delete', 'bps', 'bps-sample')

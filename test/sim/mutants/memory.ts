@@ -81,7 +81,7 @@ export const ofMemory: readonly Mutant[] = [
       leavesUntold,
     ],
     // The agent of the node that keeps it has just started when the app ends.
-    scenarios: onEachNode([1, 2], {}, node => [
+    scenarios: onEachNode([1], {}, node => [
       [0, endAgent(node, 2_000)],
       [4_000, endApp()],
     ]),

@@ -52,8 +52,8 @@ const foreignFlags = new Set([
   '--disable-eviction',
   ...['--agents', '--container-runtime', '--now'],
 ])
-/** Words of Kubernetes. */
-const foreignWords = new Set(['ReadWriteOnce', 'ReadWriteOncePod'])
+/** Words of Kubernetes, and of kstatus. */
+const foreignWords = new Set(['ReadWriteOnce', 'ReadWriteOncePod', 'InProgress'])
 
 interface Schema {
   readonly type?: string
