@@ -38,13 +38,15 @@ interface Parts {
   readonly names: { readonly singular: string; readonly [key: string]: unknown }
   readonly columns: readonly object[]
   readonly subresources: object
+  /** For `--field-selector`, beside name and namespace. */
+  readonly selectable?: readonly string[]
   readonly schema: Schema
   readonly labels?: Readonly<Record<string, string>>
 }
 
 const crdOf = (
   { group, version, plural, kind }: Resource<KubeObject>,
-  { scope, names, columns, subresources, schema, labels }: Parts,
+  { scope, names, columns, subresources, selectable, schema, labels }: Parts,
 ) => ({
   apiVersion: 'apiextensions.k8s.io/v1',
   kind: 'CustomResourceDefinition',
@@ -60,6 +62,7 @@ const crdOf = (
         storage: true,
         additionalPrinterColumns: columns,
         subresources,
+        ...(selectable && { selectableFields: selectable.map(jsonPath => ({ jsonPath })) }),
         schema: { openAPIV3Schema: schema },
       },
     ],
@@ -80,7 +83,11 @@ export const backupPodSetCrd = () =>
       column('Hotbackups', '.status.summary.hotbackups'),
       column('Coldbackups', '.status.summary.coldbackups'),
       age,
-      column('Ready', '.status.conditions[?(@.type=="Ready")].status', { priority: 1 }),
+      // Behind the columns of the paper, which count pods that exist.
+      column('Ready', '.status.summary.ready'),
+      column('Backups', '.status.summary.readyBackups'),
+      column('Protection', '.status.summary.protection'),
+      column('Available', '.status.conditions[?(@.type=="Available")].status', { priority: 1 }),
       column('Reason', '.status.conditions[?(@.type=="Ready")].reason', { priority: 1 }),
       column('Suspended', '.status.conditions[?(@.type=="Suspended")].status', { priority: 1 }),
     ],
@@ -92,6 +99,7 @@ export const backupPodSetCrd = () =>
         labelSelectorPath: '.status.selector',
       },
     },
+    selectable: ['.spec.paused', '.spec.suspend', '.status.summary.protection'],
     schema: backupPodSetSchema(),
   })
 
@@ -109,6 +117,7 @@ export const nodeReportCrd = () =>
       column('Agent', '.status.version', { priority: 1 }),
     ],
     subresources: { status: {} },
+    selectable: ['.status.ready'],
     schema: nodeReportSchema(),
   })
 
@@ -127,6 +136,7 @@ export const migrationCrd = () =>
       column('Target', '.status.target.name', { priority: 1 }),
     ],
     subresources: { status: {} },
+    selectable: ['.spec.source.name', '.status.phase', '.status.source.node', '.status.target.node'],
     schema: migrationSchema(),
   })
 
@@ -144,6 +154,7 @@ export const clonePodCrd = () =>
       column('Target', '.status.target.name', { priority: 1 }),
     ],
     subresources: { status: {} },
+    selectable: ['.spec.source.name', '.status.phase', '.status.target.node'],
     schema: clonePodSchema(),
   })
 
@@ -170,6 +181,7 @@ export const podMigrationJobCrd = (resource: Resource<PodMigrationJob>) =>
       column('Mode', '.spec.mode', { priority: 1 }),
     ],
     subresources: { status: {} },
+    selectable: ['.spec.podRef.namespace', '.spec.podRef.name', '.status.phase', '.status.nodeName'],
     schema: podMigrationJobSchema(resource.group),
     ...marked(resource),
   })
@@ -206,6 +218,7 @@ export const migratingPodCrd = () =>
       column('Migration', '.status.migration', { priority: 1 }),
     ],
     subresources: { status: {} },
+    selectable: ['.spec.suspend', '.status.state', '.status.node'],
     schema: migratingPodSchema(),
   })
 

@@ -10,7 +10,7 @@ understudy_generation_pipeline_seconds_sum{role="source"} ${seconds}
 understudy_generation_pipeline_seconds_count{role="source"} ${generations}
 understudy_generation_pipeline_seconds_sum{role="holder"} 99
 understudy_generation_pipeline_seconds_count{role="holder"} 9
-understudy_generation_bytes_sum{role="source"} ${generations * 1000}
+understudy_generation_size_bytes_sum{role="source"} ${generations * 1000}
 understudy_generation_shipped_bytes_sum 12
 `
 

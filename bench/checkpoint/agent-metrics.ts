@@ -57,7 +57,7 @@ export function totalsOf(text: string, role: Role): Totals {
     frozen: read('checkpoint_frozen_seconds_sum'),
     criuFrozen: read('checkpoint_criu_frozen_seconds_sum'),
     pipeline: read(`generation_pipeline_seconds_sum${of}`),
-    size: read(`generation_bytes_sum${of}`),
+    size: read(`generation_size_bytes_sum${of}`),
     shipped: read('generation_shipped_bytes_sum'),
   }
 }

@@ -20,7 +20,7 @@ const knowsNoOwner = [...ofOwners, 'src/api/numbered-slot.ts']
 export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
   'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
-  'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/kube'] },
+  'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/api', 'src/kube'] },
   'src/probe': { is: 'probes over HTTP, TCP and gRPC, as the kubelet runs them', uses: ['src/kube'] },
   'src/checkpoint': {
     is: 'generations: manifest, store, delta, CRIU images',

@@ -1,11 +1,13 @@
 /** Opens the parts of an agent that live as long as its process: connections, identity, caches, report and metrics. */
 import { join } from 'node:path'
 import type { Logger } from 'pino'
+import { metricName } from '../api/metrics.ts'
 import { type NodeReport, nodeReports, parseReport } from '../api/node-report.ts'
 import type { SlotKey } from '../api/slot-key.ts'
 import { groupSelector, parseSlotLease, type SlotLease } from '../api/slot-lease.ts'
 import { createApi } from '../kube/api.ts'
 import type { Api } from '../kube/api-types.ts'
+import { createBuildInfo } from '../kube/build-info.ts'
 import { systemClock as clock } from '../kube/clock.ts'
 import { loadConnection } from '../kube/connection.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
@@ -66,6 +68,7 @@ const warm = { bulk: 1, urgent: 2 } as const
 /** @throws Error if the cluster cannot be reached as configured. */
 export async function openResources(options: AgentOptions, log: Logger, version: string): Promise<Resources> {
   const metrics = createMetrics()
+  createBuildInfo(metrics.registry, metricName('build_info'), { component: 'agent', version })
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
   const api = createApi({ ...shared, connections: 8 })

@@ -71,7 +71,7 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   status.diskKey = entered.diskKey?.publicKey ?? null
   status.publish()
   const state = { able: false, sentinel: await entered.ensureSentinel(signal) }
-  const metrics = createAgentMetrics(resources.metrics.registry, () => entered.store.bytes)
+  const metrics = createAgentMetrics(resources.metrics.registry)
   late.notLazy = metrics.notLazy
   tellBudgets(resources, entered, late)
   const peers = await openPeers(resources, entered.store, metrics, (node, request) =>

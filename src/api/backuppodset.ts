@@ -9,7 +9,13 @@ import { type Condition, conditionLimits } from '../kube/conditions.ts'
 import type { KubeObject, Wire } from '../kube/object.ts'
 import type { Resource } from '../kube/resources.ts'
 import type { PodKind } from './labels.ts'
-import { type LastFailover, type RetainedSlots, type SlotStatus, slotLimits } from './slot-status.ts'
+import {
+  type LastFailover,
+  type Protection,
+  type RetainedSlots,
+  type SlotStatus,
+  slotLimits,
+} from './slot-status.ts'
 
 /** How to choose a pod among existing pods. */
 export const strategies = ['random', 'oldest', 'newest', 'spread', 'annotated'] as const
@@ -334,11 +340,17 @@ export interface LastTransition {
   readonly at: string
 }
 
-/** Current/desired number of each kind, as in `kubectl get bps`. */
+/** The columns of `kubectl get bps`. */
 export interface Summary {
   readonly replicas: string
   readonly hotbackups: string
   readonly coldbackups: string
+  /** The following fields count only pods that are ready for their job. Earlier versions did not write them. */
+  readonly ready?: string
+  /** Ready hot backups and cold backups at their gate. */
+  readonly readyBackups?: string
+  /** With checkpoint: that of the slot which would lose most. */
+  readonly protection?: Protection
 }
 
 /** The end of a primary with success. */

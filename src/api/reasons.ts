@@ -2,18 +2,24 @@
 
 export const conditionTypes = {
   ready: 'Ready',
+  available: 'Available',
   progressing: 'Progressing',
   degraded: 'Degraded',
   paused: 'Paused',
   checkpointReady: 'CheckpointReady',
   suspended: 'Suspended',
   cloned: 'Cloned',
+  /** Words of kstatus: tools that wait for objects of any kind read these two before `Ready`. */
+  reconciling: 'Reconciling',
+  stalled: 'Stalled',
 } as const
 
 /** Reasons of conditions. */
 export const reasons = {
   allInPlace: 'AllInPlace',
   podsMissing: 'PodsMissing',
+  allServe: 'AllServe',
+  primariesMissing: 'PrimariesMissing',
   rollingOut: 'RollingOut',
   /** Pods keep an older template until a user deletes them. */
   updateOnDelete: 'UpdateOnDelete',

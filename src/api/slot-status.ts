@@ -1,5 +1,6 @@
 /** The slots in the status of their owner. */
 
+/** From the best to none. */
 export const protections = ['Frozen', 'Staged', 'Warm', 'Cold', 'None'] as const
 export type Protection = (typeof protections)[number]
 

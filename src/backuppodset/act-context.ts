@@ -124,9 +124,10 @@ function finishLate(
   if (outcome.type === 'failed' && terms.current().leads.aborted) return
   const key = keyOfRef(set)
   record.failoverHistory.note(record.pendingStatus.note([outcome]))
-  metrics.acted([outcome], clock.monotonic())
   const current = sets.get(key)
-  if (current?.metadata.uid === set.uid) notify(current, eventsOf([outcome], clock.monotonic()))
+  const isPresent = current?.metadata.uid === set.uid
+  metrics.acted(isPresent ? set : undefined, [outcome], clock.monotonic())
+  if (isPresent) notify(current, eventsOf([outcome], clock.monotonic()))
   if (outcome.type === 'failed') log.warn({ set: key, err: outcome.error }, 'a wake-up failed')
   queue.add(key, { afterMs: record.actionRetries.note(attemptsOf([outcome])) })
 }

@@ -12,10 +12,9 @@ import { checkpointReadiness } from '../slot/report/readiness.ts'
 import { clonedOf, overdueWord } from './cloned.ts'
 import { type Pause, pausesOf } from './decide/breaker.ts'
 import { whyRollWaits, withErrands } from './decide/relay.ts'
+import { kstatusOf, type Wanted } from './kstatus.ts'
 import type { PassFacts } from './pass-facts.ts'
 import { type UpdateWord, waitingUpdate } from './update-status.ts'
-
-type Wanted = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>
 
 /** @param status with all slots, including those beyond the limit of the list. */
 export function conditionsOf(
@@ -26,14 +25,17 @@ export function conditionsOf(
 ): readonly Condition[] {
   const cloned = clonedOf(set, facts)
   const progress = progressOf(set, status, facts, overdueWord(cloned, facts, progressDeadlineMs))
+  const progressing = progressingOf(set, progress, facts)
   const wanted: readonly Wanted[] = [
     readyOf(set, progress, facts),
-    progressingOf(set, progress, facts),
+    availableOf(set, status, facts),
+    progressing,
     degradedOf(facts, progress.waiting),
     pausedOf(set),
     ...suspendedOf(set, facts),
     ...cloned,
     ...checkpointReadyOf(set, status, facts),
+    ...kstatusOf(progressing),
   ]
   return wanted.reduce<readonly Condition[]>(
     (all, condition) =>
@@ -128,6 +130,22 @@ function readyOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): 
   return progress.inPlace
     ? { type, status: 'False', reason: reasons.rollingOut, message: outdated }
     : { type, status: 'False', reason: reasons.podsMissing, message: numbers }
+}
+
+/** Whether the primaries serve, whatever their backups do. */
+function availableOf(
+  set: ParsedSet,
+  { readyReplicas = 0 }: BackupPodSetStatus,
+  { completed }: PassFacts,
+): Wanted {
+  const type = conditionTypes.available
+  if (completed) return { type, status: 'False', ...completedWord(completed) }
+  if (set.suspended)
+    return { type, status: 'False', reason: reasons.suspended, message: 'spec.suspend is true' }
+  const message = `${readyReplicas} of ${set.replicas} primaries are ready`
+  return readyReplicas >= set.replicas
+    ? { type, status: 'True', reason: reasons.allServe, message }
+    : { type, status: 'False', reason: reasons.primariesMissing, message }
 }
 
 function progressingOf(set: ParsedSet, progress: Progress, { completed }: PassFacts): Wanted {

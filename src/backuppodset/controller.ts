@@ -178,6 +178,8 @@ function reconcileDepsOf(options: SetControllerOptions, parts: Parts): Reconcile
     metrics: {
       ...metrics,
       // A pass left behind by the last term may end after this process has lost leadership.
+      acted: (set, outcomes, now) =>
+        metrics.acted(terms.current().leads.aborted ? undefined : set, outcomes, now),
       counted: (set, status, now) => {
         if (!terms.current().leads.aborted) metrics.counted(set, status, now)
       },

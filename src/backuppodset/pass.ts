@@ -96,7 +96,7 @@ function noteOutcomes(
   // An empty plan does not mean that all primaries exist: a successor may still be waking.
   const settled = plan.tiers.length === 0 && snapshot.pods.every(pod => !pod.waking) && isHeld(snapshot)
   if (settled && !set.paused) record.lostPrimaries.clear()
-  metrics.acted(outcomes, now)
+  metrics.acted(set, outcomes, now)
   for (const { type, action } of outcomes)
     if (action.type === 'release') unlabelledPods[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
   if (outcomes.length > 0) log.info({ actions: tally(outcomes) }, 'acted')

@@ -9,7 +9,7 @@ it('D10.names: sets that are made and deleted in a loop leave no series behind',
   const named = createNamedSets(10)
   const [pulls, sets] = [createPullMetrics(registry, named), createSetMetrics(registry, named)]
   const namingOf = async (word: string) =>
-    (await registry.metrics()).split('\n').filter(line => line.includes(`name="${word}`)).length
+    (await registry.metrics()).split('\n').filter(line => line.includes(`set="${word}`)).length
   for (let i = 0; i < 100; i += 1) {
     const set = { namespace: 'a', name: `web-${i}` }
     sets.counted(set, { replicas: 1 }, 0)
@@ -32,10 +32,10 @@ it('D10.names: of sets beyond the bound only their number is told', async () => 
     sets.counted({ namespace: 'a', name: `web-${i}` }, { replicas: 1 }, 0)
   }
   const lines = (await registry.metrics()).split('\n')
-  expect(new Set(lines.flatMap(line => /name="(web-\d+)"/.exec(line)?.[1] ?? [])).size).toBe(5)
-  expect(lines).toContain('backuppodset_unnamed_sets 95')
+  expect(new Set(lines.flatMap(line => /set="(web-\d+)"/.exec(line)?.[1] ?? [])).size).toBe(5)
+  expect(lines).toContain('understudy_unnamed_sets 95')
   pulls.reset()
-  expect((await registry.metrics()).split('\n').filter(line => line.startsWith('bps_pulls_total'))).toEqual(
-    [],
-  )
+  expect(
+    (await registry.metrics()).split('\n').filter(line => line.startsWith('understudy_pulls_total')),
+  ).toEqual([])
 })

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import type { SlotStatus } from '../api/slot-status.ts'
 import { createFakeClock } from '../kube/clock.ts'
+import { setCondition } from '../kube/conditions.ts'
 import { fakeApi, makeObject } from '../kube/testing/fake-api.ts'
 import { createReporter } from './report.ts'
 
@@ -34,4 +35,31 @@ it('R16: what goes on in every interval of a checkpoint is written once a minute
   expect(await report({ ...at(50), protection: 'Frozen' })).toBe('written')
   await clock.advance(60_000)
   expect(await report({ ...at(59), protection: 'Frozen' })).toBe('written')
+})
+
+it('D19.columns: pods that become ready are written together, although columns count them', async () => {
+  const clock = createFakeClock()
+  const api = fakeApi({ replace: async (_, __, set) => makeObject(set) })
+  const reporter = createReporter(api, clock)
+  const columns = { replicas: '2/2', hotbackups: '0/0', coldbackups: '0/0', readyBackups: '0/0' }
+  const statusWith = (ready: number) => ({
+    ...{ replicas: 2, readyReplicas: ready, summary: { ...columns, ready: `${ready}/2` } },
+    conditions: setCondition([], {
+      ...{ type: 'Available', status: ready > 0 ? 'True' : 'False', reason: 'Test', message: '' },
+      ...{ observedGeneration: 1, now: ready },
+    }),
+  })
+  const current: BackupPodSet = {
+    metadata: { name: 'web', namespace: 'default', uid: 'set', resourceVersion: '1' },
+    spec: { template: {} },
+  }
+  const first = await reporter.report(current, statusWith(0), new AbortController().signal)
+  expect(first.written).toBeDefined()
+  const next = first.written ?? current
+  expect(await reporter.report(next, statusWith(1), new AbortController().signal)).toEqual({
+    ...{ written: undefined, againAfterMs: 3_000 },
+  })
+  await clock.advance(3_000)
+  const last = await reporter.report(next, statusWith(2), new AbortController().signal)
+  expect(last.written?.status?.summary?.ready).toBe('2/2')
 })

@@ -1,5 +1,6 @@
 import { produce } from 'immer'
 import { type BackupPodSet, type BackupPodSetStatus, backupPodSets } from '../api/backuppodset.ts'
+import { conditionTypes } from '../api/reasons.ts'
 import type { Api } from '../kube/api.ts'
 import type { Clock } from '../kube/clock.ts'
 import { isEqual } from '../kube/equal.ts'
@@ -70,13 +71,18 @@ const hard = ({
   readyReplicas: _r,
   readyHotbackups: _h,
   gatedColdbackups: _g,
+  summary,
   slots,
   conditions,
   ...rest
 }: BackupPodSetStatus) => ({
   ...rest,
+  summary: summary && [summary.replicas, summary.hotbackups, summary.coldbackups],
   slots: slots?.map(({ slot, pod, epoch }) => ({ slot, pod, epoch })),
-  conditions: conditions?.map(({ message: _, reason: __, ...condition }) => condition),
+  // `Available` follows the numbers of ready pods.
+  conditions: conditions
+    ?.filter(({ type }) => type !== conditionTypes.available)
+    .map(({ message: _, reason: __, ...condition }) => condition),
 })
 
 const withoutProgress = ({ slots, ...rest }: BackupPodSetStatus) => ({

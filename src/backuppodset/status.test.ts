@@ -23,6 +23,8 @@ it('a refused set makes no progress, whatever it did before', () => {
     ['Progressing', 'False', 'ImageMissing'],
     ['Ready', 'False', 'ImageMissing'],
     ['Degraded', 'True', 'ImageMissing'],
+    ['Reconciling', 'False', 'ImageMissing'],
+    ['Stalled', 'True', 'ImageMissing'],
   ])
 })
 
@@ -115,20 +117,21 @@ describe('D16.suspend: a suspended set says', () => {
     expect(wordOf(makeSlot(lease, copies))).toMatchObject({ status: 'False', reason: 'Suspending' })
     const ending = of(makeSlot(marked, copies), { ending: 1 }).conditions
     expect(ending).toMatchObject([
-      {},
-      { type: 'Progressing', status: 'True', reason: 'Suspending' },
-      ...[{}, {}],
+      ...[{}, {}, { type: 'Progressing', status: 'True', reason: 'Suspending' }, {}, {}],
       { type: 'Suspended', status: 'False', reason: 'Suspending', message: expect.stringContaining('1 pod') },
-      {},
+      ...[{}, {}, {}],
     ])
     const { conditions = [] } = of(makeSlot(marked, copies))
     expect(conditions.map(({ type, status, reason }) => [type, status, reason])).toMatchObject([
       ['Ready', 'False', 'Suspended'],
+      ['Available', 'False', 'Suspended'],
       ['Progressing', 'False', 'Suspended'],
       ['Degraded', 'False', 'AsExpected'],
       ['Paused', 'False', 'Running'],
       ['Suspended', 'True', 'Suspended'],
       ['CheckpointReady', 'True', 'AllProtected'],
+      ['Reconciling', 'False', 'Suspended'],
+      ['Stalled', 'False', 'AsExpected'],
     ])
   })
 
@@ -203,9 +206,8 @@ describe('a slot that changes hands', () => {
 
   it('is not in place yet', () => {
     const { conditions = [] } = status(true, true)
-    expect(conditions.filter(({ status }) => status === 'True').map(({ type }) => type)).toEqual([
-      'Progressing',
-    ])
+    const whole = conditions.filter(({ status }) => status === 'True').map(({ type }) => type)
+    expect(whole).toEqual(['Available', 'Progressing', 'Reconciling'])
   })
 
   it('two primaries of one epoch are two: one of them gets another slot', () => {

@@ -2,7 +2,7 @@ import { type BackupPodSetStatus, limits } from '../api/backuppodset.ts'
 import { labels, type PodKind } from '../api/labels.ts'
 import type { ParsedSet } from '../api/parse.ts'
 import { conditionTypes } from '../api/reasons.ts'
-import type { SlotStatus } from '../api/slot-status.ts'
+import { type Protection, protections, type SlotStatus } from '../api/slot-status.ts'
 import { type Condition, setCondition } from '../kube/conditions.ts'
 import { pulledSlotFacts } from '../slot/http-state/status.ts'
 import { retainedSlots, slotFacts } from '../slot/report/status.ts'
@@ -51,6 +51,9 @@ export function statusOf(
       replicas: `${primaries.length}/${set.replicas}`,
       hotbackups: `${hot.length}/${set.hotBackups}`,
       coldbackups: `${cold.length}/${set.coldBackups}`,
+      ready: `${counts.readyReplicas}/${set.replicas}`,
+      readyBackups: `${counts.readyHotbackups + counts.gatedColdbackups}/${set.hotBackups + set.coldBackups}`,
+      ...optional('protection', leastProtection(slots)),
     },
     selector: `${labels.set}=${set.name},${labels.type}=primary`,
     slots: slots.slice(0, limits.listed),
@@ -74,6 +77,8 @@ const verdicts = [
   // Otherwise a client that waits for the end of the rollout would wait forever.
   [conditionTypes.progressing, 'False'],
   [conditionTypes.degraded, 'True'],
+  [conditionTypes.reconciling, 'False'],
+  [conditionTypes.stalled, 'True'],
 ] as const
 
 const isVerdict = (type: string): boolean => verdicts.some(([verdict]) => verdict === type)
@@ -144,6 +149,10 @@ const slotsOf = (
     .sort((a, b) => a.slot - b.slot || b.epoch - a.epoch)
     .filter(({ slot }, index, all) => all[index - 1]?.slot !== slot)
 }
+
+/** Returns the protection of the slot that would lose most; undefined if no slot keeps memory. */
+const leastProtection = (slots: readonly SlotStatus[]): Protection | undefined =>
+  protections.findLast(protection => slots.some(slot => slot.protection === protection))
 
 const optional = <Key extends string, Value>(
   key: Key,

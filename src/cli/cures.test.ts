@@ -7,6 +7,7 @@ import { cureOf, isAsItShouldBe } from './cures.ts'
 /** Reasons of conditions that are as they should be. */
 const good: readonly string[] = [
   reasons.allInPlace,
+  reasons.allServe,
   reasons.settled,
   reasons.running,
   reasons.asExpected,

@@ -11,6 +11,8 @@ const doctor = 'run `kubectl understudy doctor`: it names each node with a probl
 const cures: Readonly<Record<string, string>> = {
   [reasons.podsMissing]:
     'check the pods that are not in place; `kubectl describe pod` shows the messages of the scheduler and the kubelet',
+  [reasons.primariesMissing]:
+    'no action needed while backups take over; after that, check the pods as for PodsMissing',
   [reasons.rollingOut]: 'no action needed: the operator rolls out a changed template',
   [reasons.converging]: 'no action needed: the operator is working on it',
   [reasons.actionFailed]:
@@ -106,7 +108,10 @@ export function cureOf({ reason, message }: Pick<Condition, 'reason' | 'message'
   return cure !== undefined && message.includes(cure) ? undefined : cure
 }
 
-/** The statuses of conditions when nothing needs to be done. */
+/**
+ * The statuses of conditions when nothing needs to be done. `Available`, `Reconciling` and `Stalled` are for other tools: the reasons
+ * for them are in the others.
+ */
 const good: Readonly<Record<string, Condition['status']>> = {
   [conditionTypes.ready]: 'True',
   [conditionTypes.progressing]: 'False',

@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from 'prom-client'
 import { type ClonePod, clonePodPhases } from '../api/clone-pod.ts'
+import { metricName } from '../api/metrics.ts'
 
 /** @param objects the present ClonePods; empty in a process that does not lead. */
 export function createClonePodMetrics(
@@ -7,7 +8,7 @@ export function createClonePodMetrics(
   objects: () => readonly ClonePod[] = () => [],
 ): void {
   new Gauge({
-    name: 'understudy_clone_pods',
+    name: metricName('clone_pods'),
     help: 'ClonePods by phase.',
     labelNames: ['phase'],
     registers: [registry],

@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
+import { metricName } from '../api/metrics.ts'
 import type { LeavingPrimary } from './view.ts'
 
 /** @param leaving primaries that have to leave their node now; empty in a process that does not lead. */
@@ -7,7 +8,7 @@ export function createDrainMetrics(
   leaving: () => readonly LeavingPrimary[] = () => [],
 ): void {
   new Gauge({
-    name: 'understudy_drain_primaries',
+    name: metricName('drain_primaries'),
     help: 'Primaries with memory on nodes that are drained, by node and state: moving, or waiting for a user or for the next try.',
     labelNames: ['drained_node', 'state'],
     registers: [registry],

@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
+import { metricName } from '../api/metrics.ts'
 import { type MigratingPod, migratingPodStates } from '../api/migrating-pod.ts'
 
 /** @param objects the present MigratingPods; empty in a process that does not lead. */
@@ -7,7 +8,7 @@ export function createMigratingPodMetrics(
   objects: () => readonly MigratingPod[] = () => [],
 ): void {
   new Gauge({
-    name: 'understudy_migrating_pods',
+    name: metricName('migrating_pods'),
     help: 'MigratingPods by state.',
     labelNames: ['state'],
     registers: [registry],

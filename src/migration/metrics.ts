@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { metricName } from '../api/metrics.ts'
 import {
   isFinished,
   type Migration,
@@ -33,39 +34,39 @@ const minutes = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 900, 1_800, 3_600]
 
 const instruments = (registers: Registry[]) => ({
   ended: new Counter({
-    name: 'understudy_migrations_ended_total',
+    name: metricName('migrations_ended_total'),
     help: 'Migrations that have ended, by result (succeeded, failed) and reason.',
     labelNames: ['result', 'reason'],
     registers,
   }),
   duration: new Histogram({
-    name: 'understudy_migration_duration_seconds',
+    name: metricName('migration_duration_seconds'),
     help: 'From the creation of a Migration until its end, by result.',
     labelNames: ['result'],
     buckets: minutes,
     registers,
   }),
   phases: new Histogram({
-    name: 'understudy_migration_phase_seconds',
+    name: metricName('migration_phase_seconds'),
     help: 'Time that Migrations which succeeded were in each phase.',
     labelNames: ['phase'],
     buckets: [0.05, 0.1, 0.2, 0.5, ...minutes],
     registers,
   }),
   downtime: new Histogram({
-    name: 'understudy_migration_downtime_seconds',
+    name: metricName('migration_downtime_seconds'),
     help: 'From the request to stop a pod until its successor served, for Migrations that succeeded and were measured.',
     buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1, 2, 5, 10, 30, 60],
     registers,
   }),
   predicted: new Histogram({
-    name: 'understudy_migration_predicted_downtime_seconds',
+    name: metricName('migration_predicted_downtime_seconds'),
     help: 'The same by the prediction before the stop, for the same Migrations.',
     buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1, 2, 5, 10, 30, 60],
     registers,
   }),
   bytes: new Histogram({
-    name: 'understudy_migration_bytes',
+    name: metricName('migration_bytes'),
     help: 'Size of the last generation of pods that have moved.',
     buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
     registers,
@@ -105,7 +106,7 @@ function addGauges(registers: Registry[], gauges: () => MigrationGauges): void {
   const open = () => gauges().migrations.filter(each => !isFinished(each))
   const phaseOf = ({ status }: Migration): MigrationPhase => status?.phase ?? 'Pending'
   new Gauge({
-    name: 'understudy_migrations',
+    name: metricName('migrations'),
     help: 'Migrations that have not ended, by phase.',
     labelNames: ['phase'],
     registers,
@@ -116,7 +117,7 @@ function addGauges(registers: Registry[], gauges: () => MigrationGauges): void {
     },
   })
   new Gauge({
-    name: 'understudy_migrations_waiting',
+    name: metricName('migrations_waiting'),
     help: 'Migrations that have not stopped their pod, by the reason for which they wait.',
     labelNames: ['reason'],
     registers,
@@ -129,7 +130,7 @@ function addGauges(registers: Registry[], gauges: () => MigrationGauges): void {
     },
   })
   new Gauge({
-    name: 'understudy_migrations_oldest_seconds',
+    name: metricName('migrations_oldest_seconds'),
     help: 'For how long the Migration that entered its phase first has been in it, by phase.',
     labelNames: ['phase'],
     registers,

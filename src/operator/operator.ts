@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
+import { metricName } from '../api/metrics.ts'
 import { type MigratingPod, migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { failurePauses } from '../backuppodset/action-retries.ts'
@@ -12,6 +13,7 @@ import { createDrainController } from '../drain/controller.ts'
 import { createDrainMetrics } from '../drain/metrics.ts'
 import { drainedNodes, observeDrain } from '../drain/observe.ts'
 import type { Api } from '../kube/api.ts'
+import { createBuildInfo } from '../kube/build-info.ts'
 import type { Cache } from '../kube/cache-set.ts'
 import { createConsistencyStore } from '../kube/consistency.ts'
 import { keepWarm } from '../kube/keep-warm.ts'
@@ -66,7 +68,11 @@ export const runOperator = (
       healthPort: options.healthPort,
       metricsPort: options.metricsPort,
     },
-    manager => setUp(manager, options),
+    manager => {
+      const labels = { component: 'operator', version } as const
+      createBuildInfo(manager.metrics.registry, metricName('build_info'), labels)
+      return setUp(manager, options)
+    },
     signal,
   )
 

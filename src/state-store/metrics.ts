@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
+import { metricName } from '../api/metrics.ts'
 
 export interface StateStoreMetrics {
   done(operation: string, result: 'ok' | 'failed'): void
@@ -9,18 +10,18 @@ export interface StateStoreMetrics {
 export function createStateStoreMetrics(registry: Registry): StateStoreMetrics {
   const registers = [registry]
   const operations = new Counter({
-    name: 'understudy_state_store_operations_total',
+    name: metricName('state_store_operations_total'),
     help: 'Operations on the state store (put, renew, delete, load) by result.',
     labelNames: ['operation', 'result'],
     registers,
   })
   const up = new Gauge({
-    name: 'understudy_state_store_up',
+    name: metricName('state_store_up'),
     help: '1 while the last operation on the state store succeeded. At 0 everything works, but a restart would lose state.',
     registers,
   })
   const pending = new Gauge({
-    name: 'understudy_state_store_pending_keys',
+    name: metricName('state_store_pending_keys'),
     help: 'Keys whose last change is not in the state store yet.',
     registers,
   })

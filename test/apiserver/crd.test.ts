@@ -48,8 +48,34 @@ describe('the kind', () => {
         'HOTBACKUPS',
         'COLDBACKUPS',
         'AGE',
+        ...['READY', 'BACKUPS', 'PROTECTION'],
       ])
       expect(row?.split(/\s+/).slice(0, 5)).toEqual(['bps-sample', 'default', '2/2', '1/2', '0/2'])
+    } finally {
+      await kubectl('delete', 'bps', 'bps-sample')
+    }
+  })
+
+  it('D19.selectable: kubectl get selects sets by protection', async () => {
+    await kubectl('apply', '-f', sample('paper.yaml'))
+    try {
+      const ref = { namespace: 'default', name: 'bps-sample' }
+      const summary = { replicas: '2/2', hotbackups: '1/2', coldbackups: '0/2', protection: 'Cold' }
+      const shown = { ...summary, ready: '1/2', readyBackups: '1/4' }
+      await api.patch(
+        backupPodSets,
+        ref,
+        { type: 'merge', body: { status: { summary: shown } } },
+        { subresource: 'status' },
+      )
+      const named = async (protection: string) =>
+        await kubectl(
+          ...['get', 'bps', '-o', 'name', '--field-selector', `status.summary.protection=${protection}`],
+        )
+      expect((await named('Cold')).trim()).toBe('backuppodset.backup.example.com/bps-sample')
+      expect(await named('None')).toBe('')
+      const [, row = ''] = (await kubectl('get', 'bps')).trimEnd().split('\n')
+      expect(row.split(/\s+/).slice(-3)).toEqual(['1/2', '1/4', 'Cold'])
     } finally {
       await kubectl('delete', 'bps', 'bps-sample')
     }
@@ -103,7 +129,7 @@ describe('the kind', () => {
     expect(recursive + nested).not.toContain('<no description>')
   })
 
-  it('kubectl get -o wide says whether a set is Ready, and why', async () => {
+  it('kubectl get -o wide says whether a set is Available, and why it is not Ready', async () => {
     await kubectl('apply', '-f', sample('paper.yaml'))
     try {
       const condition = {
@@ -114,9 +140,9 @@ describe('the kind', () => {
         lastTransitionTime: '2026-01-01T00:00:00Z',
         observedGeneration: 1,
       }
-      await status('bps-sample', { conditions: [condition] })
+      await status('bps-sample', { conditions: [condition, { ...condition, type: 'Available' }] })
       const [header, row] = (await kubectl('get', 'bps', '-o', 'wide')).trimEnd().split('\n')
-      expect(header?.split(/\s+/).slice(-4)).toEqual(['AGE', 'READY', 'REASON', 'SUSPENDED'])
+      expect(header?.split(/\s+/).slice(-4)).toEqual(['PROTECTION', 'AVAILABLE', 'REASON', 'SUSPENDED'])
       expect(row?.split(/\s+/).slice(-2)).toEqual(['False', 'PodsMissing'])
     } finally {
       await kubectl('delete', 'bps', 'bps-sample')

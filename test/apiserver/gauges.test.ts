@@ -25,7 +25,7 @@ it('who leads no more tells nothing of sets', async () => {
   const told = async () =>
     (await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text())
       .split('\n')
-      .filter(line => line.startsWith('backuppodset_pods{') && line.includes(`"${namespace}"`))
+      .filter(line => line.startsWith('understudy_pods{') && line.includes(`"${namespace}"`))
   try {
     await api.create(namespaces, { metadata: { name: namespace } })
     await using _ = startOperatorHere(namespace, { leaderElect: true, metricsPort })

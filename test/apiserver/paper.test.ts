@@ -256,9 +256,9 @@ async function figures() {
   const time = (what: string) =>
     figureIn(scraped, `controller_runtime_reconcile_time_seconds_${what}`, '"backuppodset"')
   const actions = (type: string) =>
-    figureIn(scraped, 'backuppodset_actions_total', `type="${type}"`, 'result="done"')
+    figureIn(scraped, 'understudy_actions_total', `type="${type}"`, 'result="done"')
   const failover = (what: string) =>
-    figureIn(scraped, `backuppodset_failover_duration_seconds_${what}`, 'PodDeleted')
+    figureIn(scraped, `understudy_failover_duration_seconds_${what}`, 'set="timed"', 'PodDeleted')
   const passes = time('count')
   await eventually(() => expect(loggedPasses().length).toBeGreaterThanOrEqual(passes))
   return {

@@ -624,6 +624,13 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D19.archives', 'archives load as kind loads them', 'e2e'),
+      sentence('D19.metrics', 'all own metrics have one prefix and say of which set they are', 'unit'),
+      sentence('D19.shown', 'alerts and dashboard name only what is exported, for one set if asked', 'unit'),
+      sentence('D19.runbooks', 'each alert links to the page that says what to do', 'unit'),
+      sentence('D19.columns', 'kubectl get shows what is ready and how memory is protected', 'unit'),
+      sentence('D19.selectable', 'kubectl get selects by the fields that users filter', 'apiserver'),
+      sentence('D19.available', 'a condition says whether the primaries serve', 'unit'),
+      sentence('D19.kstatus', 'Flux, Argo CD and Helm judge a set by kstatus', 'unit'),
     ],
   },
   {

@@ -31,7 +31,7 @@ async function metric({ api }: World, name: string, labels: readonly string[] = 
 
 /** Returns how often the operator has pulled the state of a primary of this world. */
 const pulls = (world: World) =>
-  metric(world, 'bps_pulls_total', [`namespace="${world.namespace}"`, 'result="ok"'])
+  metric(world, 'understudy_pulls_total', [`namespace="${world.namespace}"`, 'result="ok"'])
 
 /** Waits until the state store has everything that was pulled. */
 const stored = (world: World): Promise<void> =>

@@ -23,7 +23,7 @@ const ofAgents = ['duty', 'phase', 'reason', 'role', 'tier', 'verdict']
 it('D10.metrics: what anybody may read of an agent names no namespace, set, slot or pod', () => {
   const { registry } = createMetrics({ process: false })
   const known = new Set(registry.getMetricsAsArray().map(({ name }) => name))
-  createAgentMetrics(registry, () => 0)
+  createAgentMetrics(registry)
   createBudgetMetrics(registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
   const labelsOf = (isOwn: boolean) => [
     ...new Set(

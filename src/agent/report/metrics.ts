@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { metricName } from '../../api/metrics.ts'
 
 /** Metrics of the agent on memory, besides those of the kit. All in seconds and bytes. */
 export interface AgentMetrics {
@@ -37,7 +38,7 @@ export interface AgentMetrics {
 const short = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30]
 
 const seconds = (registers: Registry[], name: string, help: string) =>
-  new Histogram({ name: `understudy_${name}_seconds`, help, buckets: short, registers })
+  new Histogram({ name: metricName(`${name}_seconds`), help, buckets: short, registers })
 
 const instruments = (registers: Registry[]) => ({
   frozen: seconds(registers, 'checkpoint_frozen', 'How long primaries were stopped for a checkpoint.'),
@@ -48,50 +49,50 @@ const instruments = (registers: Registry[]) => ({
   ),
   skew: seconds(registers, 'checkpoint_skew', 'Time between the stop of the first and of the last process.'),
   pipeline: new Histogram({
-    name: 'understudy_generation_pipeline_seconds',
+    name: metricName('generation_pipeline_seconds'),
     help: 'From the stop of a primary until the generation was complete on this node, by role (source, holder).',
     labelNames: ['role'],
     buckets: short,
     registers,
   }),
   size: new Histogram({
-    name: 'understudy_generation_bytes',
+    name: metricName('generation_size_bytes'),
     help: 'Size of complete generations by role (source, holder).',
     labelNames: ['role'],
     buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
     registers,
   }),
   shipped: new Histogram({
-    name: 'understudy_generation_shipped_bytes',
+    name: metricName('generation_shipped_bytes'),
     help: 'Bytes sent over the network for each fetched generation.',
     buckets: [1e4, 1e5, 1e6, 1e7, 1e8, 1e9],
     registers,
   }),
   restore: seconds(registers, 'restore', 'From the order to restore a generation until it was frozen.'),
   restored: new Histogram({
-    name: 'understudy_restore_bytes',
+    name: metricName('restore_bytes'),
     help: 'Size of generations that were restored.',
     buckets: [1e5, 1e6, 1e7, 1e8, 1e9, 1e10],
     registers,
   }),
   arrival: new Histogram({
-    name: 'understudy_pages_arrival_seconds',
+    name: metricName('pages_arrival_seconds'),
     help: 'From a lazy restore until all pages were loaded, while the application already ran.',
     buckets: [0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
     registers,
   }),
   notLazy: new Counter({
-    name: 'understudy_lazy_restore_failures_total',
+    name: metricName('lazy_restore_failures_total'),
     help: 'Lazy restores that failed before the application ran; the agent then restored all memory at once.',
     registers,
   }),
   pagesLost: new Counter({
-    name: 'understudy_pages_lost_total',
+    name: metricName('pages_lost_total'),
     help: 'Applications that were killed because their remaining pages could not be loaded.',
     registers,
   }),
   promotion: new Histogram({
-    name: 'understudy_promotion_seconds',
+    name: metricName('promotion_seconds'),
     help: 'Promotions on this node by phase (enter, restore, thaw, answer, told, total).',
     labelNames: ['phase'],
     buckets: short,
@@ -99,47 +100,38 @@ const instruments = (registers: Registry[]) => ({
   }),
   told: seconds(registers, 'death_told', 'From the end of a process to the accepted write that reports it.'),
   wakes: new Counter({
-    name: 'understudy_gate_messages_total',
+    name: metricName('gate_messages_total'),
     help: 'Wake messages that this node passed to gates, by answer of the gate (woken, already, denied, malformed).',
     labelNames: ['verdict'],
     registers,
   }),
   refused: new Counter({
-    name: 'understudy_gate_refusals_total',
+    name: metricName('gate_refusals_total'),
     help: 'Messages that gates on this node have refused: wrong, replayed or unreadable, from anywhere.',
     registers,
   }),
   fenced: new Gauge({
-    name: 'understudy_fenced_primaries',
+    name: metricName('fenced_primaries'),
     help: 'Primaries of this node that are stopped, because too few of their voters answer.',
     registers,
   }),
   failures: new Counter({
-    name: 'understudy_agent_failures_total',
+    name: metricName('agent_failures_total'),
     help: 'Failures of tasks by duty (kind of task) and reason.',
     labelNames: ['duty', 'reason'],
     registers,
   }),
   tasks: new Gauge({
-    name: 'understudy_agent_duties',
+    name: metricName('agent_duties'),
     help: 'Tasks that this node should be doing, by duty (kind of task).',
     labelNames: ['duty'],
     registers,
   }),
 })
 
-/** @param storeBytes present size of all generations. */
-export function createAgentMetrics(registry: Registry, storeBytes: () => number): AgentMetrics {
+export function createAgentMetrics(registry: Registry): AgentMetrics {
   const registers = [registry]
   const of = instruments(registers)
-  new Gauge({
-    name: 'understudy_generations_bytes',
-    help: 'Bytes of generations on this node.',
-    registers,
-    collect() {
-      this.set(storeBytes())
-    },
-  })
   return {
     saved({ frozenSeconds, criuFrozenSeconds, skewSeconds, bytes, pipelineSeconds }) {
       of.frozen.observe(frozenSeconds)

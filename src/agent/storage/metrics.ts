@@ -1,4 +1,5 @@
 import { Gauge, type Registry } from 'prom-client'
+import { metricName } from '../../api/metrics.ts'
 import type { GenerationDisk } from '../../checkpoint/disk/disk.ts'
 import type { GenerationStore } from '../../checkpoint/store.ts'
 import type { DiskKeeper } from './keeper.ts'
@@ -17,7 +18,7 @@ export function createBudgetMetrics(
     label: string,
   ) =>
     new Gauge({
-      name: `understudy_${name}`,
+      name: metricName(`${name}`),
       help,
       labelNames: [label],
       registers: [registry],

@@ -130,7 +130,7 @@ describe('the agents of two nodes', () => {
     expect(ofA['DumpFailed']).toBe(told(a)['DumpFailed'])
     expect(ofB['RestoreFailed']).toBe(told(b)['RestoreFailed'])
     // The end of the agents may have interrupted one more.
-    const dumps = await count(a, 'understudy_generation_bytes', 'source')
+    const dumps = await count(a, 'understudy_generation_size_bytes', 'source')
     expect(a.counts.dumps - (ofA['DumpFailed'] ?? 0) - dumps).toBeOneOf([0, 1])
     expect(await count(a, 'understudy_checkpoint_frozen_seconds')).toBe(dumps)
     const restores = await count(b, 'understudy_restore_seconds')

@@ -187,11 +187,19 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
           replicas: text('Primaries, for example 2/3.'),
           hotbackups: text('Hot backups, for example 2/3.'),
           coldbackups: text('Cold backups, for example 2/3.'),
+          ready: text('Primaries that are Ready, of those that the set wants, for example 2/3.'),
+          readyBackups: text(
+            'Hot backups that are Ready and cold backups at their gate, of those that the set wants, for example 2/3.',
+          ),
+          protection: choice(
+            'With checkpoint: the protection of the slot that would lose most; see slots.',
+            protections,
+          ),
         },
         { replicas: true, hotbackups: true, coldbackups: true },
         {
           description:
-            'Current and desired number of each kind (current/desired), as kubectl get prints them.',
+            'The columns of kubectl get: the current and the desired number of each kind (current/desired), and how many of them are ready.',
         },
       ),
       selector: text('Label selector of the primaries of this set, for the scale subresource.'),
@@ -226,7 +234,7 @@ export const statusSchema = (): SchemaOf<BackupPodSetStatus> =>
         limits.failovers,
       ),
       conditions: mapList(
-        'Ready: all numbers are met and every pod does the task of its kind. Progressing: the operator still has work to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused is true. Suspended: only with spec.suspend, whether all pods have ended, and where the memory is kept. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory.',
+        'Ready: all numbers are met and every pod does the task of its kind. Available: all primaries are ready, whatever the backups do. Progressing: the operator still has work to do. Degraded: an action fails, or containers keep failing. Paused: spec.paused is true. Suspended: only with spec.suspend, whether all pods have ended, and where the memory is kept. CheckpointReady: with checkpoint, whether every primary could be replaced with its memory. Reconciling and Stalled: the conventions of kstatus; Stalled is True if the set needs a change.',
         'type',
         condition,
         16,

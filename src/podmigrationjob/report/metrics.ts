@@ -1,4 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
+import { metricName } from '../../api/metrics.ts'
 import { type JobPhase, jobPhases } from '../../api/pod-migration-job.ts'
 
 export interface JobMetrics {
@@ -13,25 +14,25 @@ export interface JobMetrics {
 export function createJobMetrics(registry: Registry): JobMetrics {
   const registers = [registry]
   const jobs = new Gauge({
-    name: 'understudy_pod_migration_jobs',
+    name: metricName('pod_migration_jobs'),
     help: 'PodMigrationJobs by phase.',
     labelNames: ['phase'],
     registers,
   })
   const waiting = new Gauge({
-    name: 'understudy_pod_migration_jobs_waiting',
+    name: metricName('pod_migration_jobs_waiting'),
     help: 'PodMigrationJobs that wait, by the budget or rule for which they wait.',
     labelNames: ['reason'],
     registers,
   })
   const evictions = new Counter({
-    name: 'understudy_pod_migration_evictions_total',
+    name: metricName('pod_migration_evictions_total'),
     help: 'Evictions that were requested for PodMigrationJobs, by their answer.',
     labelNames: ['result'],
     registers,
   })
   const duration = new Gauge({
-    name: 'understudy_pod_migration_arbitration_seconds',
+    name: metricName('pod_migration_arbitration_seconds'),
     help: 'Time of the last arbitration of all PodMigrationJobs.',
     registers,
   })

@@ -55,17 +55,19 @@ export interface LostPrimary {
   readonly seenAt: number
 }
 
-export type LossReason =
-  | 'PodDeleted'
-  | 'PodFinished'
-  | 'Died'
+export const lossReasons = [
+  'PodDeleted',
+  'PodFinished',
+  'Died',
   /** Its app has ended, and not by itself as far as is known: its agent ended it, or its node was restarted. */
-  | 'Ended'
+  'Ended',
   /** Its node is silent, and its voters have made sure that it does not serve. */
-  | 'NodeLost'
-  | 'Unready'
-  | 'CrashLoop'
-  | 'Replaced'
+  'NodeLost',
+  'Unready',
+  'CrashLoop',
+  'Replaced',
+] as const
+export type LossReason = (typeof lossReasons)[number]
 
 /** Everything that the rules of slots read. */
 export interface SlotSnapshot {

@@ -1,4 +1,5 @@
 import { Counter, Histogram, type Registry } from 'prom-client'
+import { metricName, setLabels, setLabelsOf } from '../../api/metrics.ts'
 import type { PullFailure } from '../../checkpoint/http/transfer.ts'
 import { createNamedSets, type NamedSets, type SetName } from '../report/named-sets.ts'
 
@@ -25,40 +26,40 @@ const outcomes: Readonly<Record<PullOutcome, true>> = {
 export function createPullMetrics(registry: Registry, named: NamedSets = createNamedSets()): PullMetrics {
   const registers = [registry]
   const pulls = new Counter({
-    name: 'bps_pulls_total',
+    name: metricName('pulls_total'),
     help: 'Requests for the state of a primary (checkpoint.source http), by result: ok, PullFailed, StateTooLarge, StateBudgetExceeded.',
-    labelNames: ['namespace', 'name', 'result'],
+    labelNames: [...setLabels, 'result'],
     registers,
   })
   const pullSeconds = new Histogram({
-    name: 'bps_pull_duration_seconds',
+    name: metricName('pull_duration_seconds'),
     help: 'Duration of requests for the state of a primary.',
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 5, 30],
     registers,
   })
   const pushes = new Histogram({
-    name: 'bps_push_duration_seconds',
+    name: metricName('push_duration_seconds'),
     help: 'Duration of giving a pulled state to a successor, its start included, by result: taken, refused, gone.',
     labelNames: ['result'],
     buckets: [0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60],
     registers,
   })
   const refreshes = new Counter({
-    name: 'bps_refreshes_total',
+    name: metricName('refreshes_total'),
     help: 'States pushed to hot backups at each interval (checkpoint.http.push.everyInterval), by result: taken, failed, no-room.',
     labelNames: ['result'],
     registers,
   })
   return {
-    pulled({ namespace, name }, result, seconds) {
-      if (named.admit({ namespace, name })) pulls.inc({ namespace, name, result })
+    pulled(set, result, seconds) {
+      if (named.admit(set)) pulls.inc({ ...setLabelsOf(set), result })
       pullSeconds.observe(seconds)
     },
     pushed: (result, seconds) => pushes.observe({ result }, seconds),
     refreshed: result => refreshes.inc({ result }),
-    forget({ namespace, name }) {
-      named.forget({ namespace, name })
-      for (const result of Object.keys(outcomes)) pulls.remove({ namespace, name, result })
+    forget(set) {
+      named.forget(set)
+      for (const result of Object.keys(outcomes)) pulls.remove({ ...setLabelsOf(set), result })
     },
     reset() {
       pulls.reset()

@@ -45,7 +45,7 @@ async function scene(world: World) {
 const scrapes = (world: World, from: string, to: string) =>
   Promise.all([scrapeOperator(world), scrapeAgent(world, from), scrapeAgent(world, to)])
 
-const dumps = 'understudy_generation_bytes_count'
+const dumps = 'understudy_generation_size_bytes_count'
 
 /** Returns how many generations the sources of all nodes have saved. */
 async function dumpsOfAll(world: World): Promise<number> {

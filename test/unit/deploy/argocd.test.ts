@@ -69,6 +69,7 @@ test.each([
   ['complete', set({ Ready: 'True', Degraded: 'False', Paused: 'False' }), 'Healthy: Ready True'],
   ['on its way', set({ Ready: 'False', Progressing: 'True' }), 'Progressing: Ready False'],
   ['degraded', set({ Ready: 'False', Degraded: 'True' }), 'Degraded: Degraded True'],
+  ['stalled', set({ Ready: 'False', Stalled: 'True' }), 'Degraded: Stalled True'],
   ['paused', set({ Ready: 'True', Paused: 'True' }), 'Suspended: Paused True'],
   ['without conditions', set({}), 'Progressing: No condition Ready yet'],
   [

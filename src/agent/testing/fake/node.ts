@@ -113,7 +113,7 @@ function toolsOf(
     saves: createSaveTurns(2),
     obstacles: async ({ pod }) => memory.obstacles.get(pod.uid) ?? [],
     event: (_, __, reason) => void memory.events.push(reason),
-    metrics: createAgentMetrics(memory.registry, () => store.bytes),
+    metrics: createAgentMetrics(memory.registry),
     clock,
     log,
   }
