@@ -55,10 +55,10 @@ const set = (name: string, spec: object) => ({
   },
 })
 
-async function apply(object: object): Promise<void> {
+async function apply(object: object, ...options: string[]): Promise<void> {
   const file = join(tools.scratch, 'object.json')
   await writeFile(file, JSON.stringify(object))
-  await kubectl('apply', '-f', file)
+  await kubectl('apply', '-f', file, ...options)
 }
 
 /** Returns fields of an object, or nothing if there is none. */
@@ -212,6 +212,11 @@ test('D19.removal: `helm uninstall` deletes nothing while sets keep memory, and 
     ...[`get secrets -n ${namespace}`, 'patch nodereports --subresource=status', 'create jobs -A'],
   ])
     expect(await can(...question.split(' ')), question).toBe(false)
+  // Its pod is fit for the pod security level that docs/install.md gives the namespace.
+  await kubectl('label', 'namespace', namespace, 'pod-security.kubernetes.io/enforce=restricted')
+  const template = await look('.spec.template.spec', '-n', namespace, 'job/understudy-uninstall')
+  const metadata = { name: 'probe', namespace }
+  await apply({ apiVersion: 'v1', kind: 'Pod', metadata, spec: JSON.parse(template) }, '--dry-run=server')
   const hook = await runHook()
   expect([hook.code, hook.stderr]).toEqual([3, expect.stringContaining('default/kept')])
   expect((await uninstall).code).toBe(1)

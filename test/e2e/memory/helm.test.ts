@@ -1,6 +1,7 @@
 /** The chart on real nodes: installed, upgraded and rolled back under load, and removed. Nothing of ours may stay on any node. */
 import { describe, expect, it } from 'vitest'
 import { deployOperator } from '../../../playground/deploy.ts'
+import { stageLabel } from '../../../src/api/pod-contract.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
@@ -74,6 +75,10 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
           ...rollout('first'),
         )
 
+        await eventually(async () => {
+          const able = await world.api.list(nodes, { labelSelector: `${stageLabel}=ready` })
+          expect(able.items).toHaveLength(cluster.nodes.length)
+        }, 120_000)
         const set = await world.createSet('released', {
           ...{ replicas: 2, hotBackups: 2, template: counter.template },
           checkpoint: { interval: '1s' },
