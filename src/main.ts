@@ -253,6 +253,25 @@ program
   )
 
 program
+  .command('uninstall')
+  .description(
+    'Do what `kubectl understudy uninstall` does, with the same options: the hook of the chart runs it.',
+  )
+  .helpOption(false)
+  .allowUnknownOption()
+  .argument('[options...]')
+  .action(async (options: readonly string[]) => {
+    // Loaded only here: the operator and the agents have no use for it.
+    const [{ runCli }, { processTerminal }] = await Promise.all([
+      import('./cli/program.ts'),
+      import('./cli/terminal.ts'),
+    ])
+    const stop = new AbortController()
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, () => stop.abort(new Error(name)))
+    process.exitCode = await runCli(['uninstall', ...options], processTerminal(), stop.signal)
+  })
+
+program
   .command('version')
   .description('Print the version.')
   .action(() => console.log(version))

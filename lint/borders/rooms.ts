@@ -225,7 +225,7 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   'src/terminal': { is: 'tables and progress for people', uses: [] },
   'src/cli': { is: 'kubectl understudy', uses: ['src/api', 'src/kube', 'src/terminal'] },
-  src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/operator'] },
+  src: { is: 'entry point', uses: ['src/agent', 'src/api', 'src/cli', 'src/operator'] },
   build: { is: 'tools: compiler, cache, Debian packages, bundler', uses: [] },
   'native/common': { is: 'C: what all static programs share', uses: [] },
   'init-waker': { is: 'C: gate, first process of understudies', uses: ['build', 'native/common'] },

@@ -6,6 +6,8 @@ import { nodeRootfs } from './node-rootfs.ts'
 import type { Recipe } from './recipe.ts'
 
 export const KUBERNETES_VERSION = '1.36.3'
+/** As go/helm/go.mod has it. */
+export const HELM_VERSION = '4.3.2'
 
 /** Without these the kubelet reports v0.0.0, and checks that compare versions misbehave. */
 const versionVariables = Object.fromEntries(
@@ -54,6 +56,11 @@ export const recipes = {
       })
       await cp(join(kwok.trim(), 'kustomize', 'stage'), join(directory, 'stage'), { recursive: true })
     },
+  }),
+  helm: goBinaries(`Helm ${HELM_VERSION}`, {
+    module: 'helm',
+    packages: ['helm.sh/helm/v4/cmd/helm'],
+    variables: { 'helm.sh/helm/v4/internal/version.version': `v${HELM_VERSION}` },
   }),
   'node-rootfs': nodeRootfs,
 } satisfies Record<string, Recipe>

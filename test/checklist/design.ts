@@ -631,6 +631,16 @@ export const design: readonly FeatureGroup[] = [
       sentence('D19.selectable', 'kubectl get selects by the fields that users filter', 'apiserver'),
       sentence('D19.available', 'a condition says whether the primaries serve', 'unit'),
       sentence('D19.kstatus', 'Flux, Argo CD and Helm judge a set by kstatus', 'unit'),
+      sentence('D19.chart', 'the chart has the objects of the kustomizations, for every value', 'apiserver'),
+      sentence('D19.values', 'bad values of the chart are refused with a sentence', 'apiserver'),
+      sentence('D19.keep', 'Helm keeps the kinds of which users have objects', 'apiserver'),
+      sentence(
+        'D19.helm',
+        'a release is installed, upgraded and rolled back while a client writes',
+        'apiserver',
+      ),
+      sentence('D19.removal', 'the hook of helm uninstall waits for the sweep, with few rights', 'apiserver'),
+      sentence('D19.swept', 'a release loses no memory in upgrades, and leaves none on nodes', 'e2e'),
     ],
   },
   {

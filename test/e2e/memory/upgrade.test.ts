@@ -22,8 +22,9 @@ import {
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { cli } from '../lib/installation.ts'
+import { containersOf, startLoad } from '../lib/load.ts'
 import { previousVersion } from '../lib/previous-version.ts'
-import { alone, createWorld, isReady, replicas, type TestSet } from '../lib/world.ts'
+import { alone, createWorld, isReady, replicas } from '../lib/world.ts'
 
 const progress = createProgress(process.stderr)
 /** The order of docs/operate.md. */
@@ -31,43 +32,6 @@ const beforeAgents = ['crds', 'deploy/admission', 'deploy/operator'] as const
 
 const imagesOf = (pods: readonly Pod[]): readonly string[] =>
   pods.flatMap(({ spec }) => spec?.containers.map(({ image = '' }) => image) ?? [])
-
-/** Identities of the containers that run in each pod, by pod. */
-const containersOf = async (set: TestSet): Promise<ReadonlyMap<string, string>> =>
-  new Map(
-    (await set.pods()).map(({ metadata, status }) => [
-      metadata.uid,
-      (status?.containerStatuses ?? []).map(({ containerID }) => containerID).join(),
-    ]),
-  )
-
-/** Adds to a counter until it is stopped. A number that does not follow its predecessor is a failure. */
-function startLoad(address: string) {
-  const failures: string[] = []
-  let last = 0
-  let isOver = false
-  const client = (async () => {
-    last = await counter.read(address)
-    while (!isOver) {
-      try {
-        await counter.add(address)
-        const now = await counter.read(address)
-        if (now !== last + 1) failures.push(`${now} after ${last}`)
-        last = now
-      } catch (error) {
-        failures.push(String(error))
-      }
-      await new Promise(resolve => setTimeout(resolve, 10))
-    }
-    return { last, failures }
-  })()
-  return {
-    stop: () => {
-      isOver = true
-      return client
-    },
-  }
-}
 
 async function installPrevious(cluster: Cluster): Promise<void> {
   const previous = await previousVersion()

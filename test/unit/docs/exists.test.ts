@@ -41,6 +41,9 @@ const foreignFlags = new Set([
     '--context',
     '--build-arg',
     '--help',
+    '--create-namespace',
+    '--no-hooks',
+    '--set',
   ],
   ...[
     '--metric-labels-allowlist',
