@@ -3,6 +3,7 @@ import { chmod, mkdir, rename, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
+import { buildPage, embedding } from './page.ts'
 
 const project = dirname(dirname(fileURLToPath(import.meta.url)))
 
@@ -26,8 +27,10 @@ if (Number.parseInt(process.versions.node, 10) < ${oldest}) {
 export async function buildCli(
   directory: string,
 ): Promise<{ readonly program: string; readonly inputs: readonly string[] }> {
+  const page = await buildPage()
   const { outputFiles, metafile } = await build({
     entryPoints: ['src/cli/main.ts'],
+    plugins: [embedding(page)],
     absWorkingDir: project,
     outfile: 'kubectl-understudy',
     write: false,
@@ -51,5 +54,5 @@ export async function buildCli(
   await writeFile(`${path}.new`, program.contents)
   await chmod(`${path}.new`, 0o755)
   await rename(`${path}.new`, path)
-  return { program: path, inputs: Object.keys(metafile.inputs) }
+  return { program: path, inputs: [...Object.keys(metafile.inputs), ...page.inputs] }
 }

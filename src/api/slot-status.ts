@@ -73,6 +73,9 @@ export interface RetainedSlots {
   readonly retainedSlotCount?: number
 }
 
+/** Steps of a failover in the order in which they end, with the names that `LastFailover.phases` has. `woken`: of a cold backup only. */
+export const failoverSteps = ['lease', 'woken', 'serving', 'published'] as const
+
 export interface SlotFailover {
   readonly from: string
   readonly to: string
@@ -97,6 +100,6 @@ export interface LastFailover {
   /** The restored generation, and its age in seconds. */
   readonly generation?: number
   readonly stateAge?: number
-  /** Seconds of each step, in order. */
+  /** Seconds of each of `failoverSteps`. The API server sorts them by name. */
   readonly phases?: Readonly<Record<string, number>>
 }

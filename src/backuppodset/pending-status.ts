@@ -1,5 +1,5 @@
 import type { LastTransition } from '../api/backuppodset.ts'
-import type { LastFailover, OriginOfMemory } from '../api/slot-status.ts'
+import { failoverSteps, type LastFailover, type OriginOfMemory } from '../api/slot-status.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Phases } from '../slot/act/outcome.ts'
 import type { Action, Outcome } from './plan.ts'
@@ -118,7 +118,7 @@ function pulledOrigin(action: Action) {
 export function stepsOf(phases: Phases, seenAt: number): Readonly<Record<string, number>> {
   const steps: Record<string, number> = {}
   let before = seenAt
-  for (const phase of ['lease', 'woken', 'serving', 'published'] as const) {
+  for (const phase of failoverSteps) {
     const at = phases[phase]
     if (at === undefined) continue
     steps[phase] = Math.max(0, Math.round(at - before) / 1000)

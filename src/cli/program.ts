@@ -4,6 +4,7 @@ import { addActions } from './commands/actions.ts'
 import { addLooks } from './commands/looks.ts'
 import { complete } from './completion/complete.ts'
 import { completionScript, type Shell, shells } from './completion/scripts.ts'
+import { embeddedPage, type PageAssets } from './dashboard/assets.ts'
 import { exitCodes, explain, failureLines } from './failure.ts'
 import { seconds } from './output/duration-option.ts'
 import { type CommonOptions, openSession, type Perform } from './session.ts'
@@ -17,12 +18,14 @@ const completing = '__complete'
  * Runs one command line (without node and program).
  *
  * @param signal fires when the user interrupts the command.
+ * @param page what `dashboard` serves. Only tests choose it: the build embeds it.
  * @returns the exit code, after all output has been written.
  */
 export async function runCli(
   args: readonly string[],
   terminal: Terminal,
   signal: AbortSignal,
+  page = embeddedPage,
 ): Promise<number> {
   let exitCode: number = exitCodes.done
   let server: string | undefined
@@ -39,7 +42,7 @@ export async function runCli(
     }
   }
   try {
-    const root = program(terminal, perform)
+    const root = program(terminal, perform, page)
     if (args[0] === completing) {
       const lines = await complete(root, args.slice(1), { terminal, version, signal })
       terminal.out(lines.join('\n'))
@@ -58,7 +61,7 @@ export async function runCli(
   }
 }
 
-function program(terminal: Terminal, perform: Perform): Command {
+function program(terminal: Terminal, perform: Perform, page: PageAssets | undefined): Command {
   const root = new Command('kubectl understudy')
     .description(
       'Manages BackupPodSets: shows their protection and problems, and performs planned failovers.',
@@ -88,7 +91,7 @@ function program(terminal: Terminal, perform: Perform): Command {
 Exit codes: 0 done; 1 failed, or something is broken; 2 wrong usage; 3 refused, memory would be lost;
 4 not done within --timeout; 130 interrupted.`,
     )
-  addLooks(root, perform)
+  addLooks(root, perform, page)
   addActions(root, perform)
   root
     .command('completion')

@@ -669,6 +669,32 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'The live page',
+    features: [
+      sentence(
+        'D20.page',
+        'the page shows sets, slots, ages of states and who would follow whom',
+        'apiserver',
+      ),
+      sentence('D20.happens', 'the page shows a failover as it happens', 'apiserver'),
+      sentence('D20.many', 'the page has a row for each of a thousand slots', 'apiserver'),
+      sentence(
+        'D20.past',
+        'without the API server the page says since when, and shows the past as past',
+        'apiserver',
+      ),
+      sentence('D20.rights', 'the page names the rights that a user lacks', 'apiserver'),
+      sentence('D20.drill', 'the page offers drills only for sets that allow them', 'apiserver'),
+      sentence(
+        'D20.access',
+        'the page works with keyboard and screen reader, in light and dark',
+        'apiserver',
+      ),
+      sentence('D20.guard', 'the page is served to the user of the machine, and to no other site', 'unit'),
+      sentence('D20.facts', 'nothing but named facts leaves the program for the page', 'unit'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),

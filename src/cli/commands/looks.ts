@@ -1,5 +1,7 @@
 /** The commands that change nothing. */
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
+import type { PageAssets } from '../dashboard/assets.ts'
+import { type DashboardOptions, dashboard } from '../dashboard/dashboard.ts'
 import { type DoctorOptions, doctor } from '../doctor/doctor.ts'
 import type { Places } from '../doctor/installation.ts'
 import { type LogsOptions, logs } from '../logs/logs.ts'
@@ -10,8 +12,32 @@ import type { Perform } from '../session.ts'
 import { type StatusOptions, status } from '../status/status.ts'
 import { showVersions } from '../version/version.ts'
 
-export function addLooks(root: Command, perform: Perform): void {
+export function addLooks(root: Command, perform: Perform, page: PageAssets | undefined): void {
   for (const add of [addStatus, addDoctor, addMigrations, addVersion, addLogs, addReport]) add(root, perform)
+  addDashboard(root, perform, page)
+}
+
+function addDashboard(root: Command, perform: Perform, page: PageAssets | undefined): void {
+  root
+    .command('dashboard')
+    .description(
+      'Serve a live page of sets, slots, failovers and moves to browsers on this machine, with your rights, until Ctrl-C.',
+    )
+    .option('-A, --all-namespaces', 'show the sets of all namespaces')
+    .option('--port <number>', 'port of 127.0.0.1 and ::1; 0: any that is free', portNumber, 0)
+    .action(async (options: DashboardOptions, command: Command) =>
+      perform(command, async session => {
+        await dashboard(session, options, page)
+        return undefined
+      }),
+    )
+}
+
+function portNumber(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError('must be a number from 0 to 65535')
+  return port
 }
 
 function addStatus(root: Command, perform: Perform): void {

@@ -2,16 +2,20 @@ import type { Session } from '../session.ts'
 import { about, type Finding } from './finding.ts'
 import { ourKinds } from './kind-names.ts'
 
-export interface Asked {
-  /** The command that needs this right. */
-  readonly command: 'status' | 'checkpoint' | 'promote' | 'doctor'
+/** A right, as the API server decides on it. */
+export interface NamedRight {
   readonly verb: string
   readonly group: string
   readonly resource: string
   /** Absent: any name. */
   readonly name?: string
   /** Absent: cluster-wide. */
-  readonly namespace?: string
+  readonly namespace?: string | undefined
+}
+
+export interface Asked extends NamedRight {
+  /** The command that needs this right. */
+  readonly command: 'status' | 'checkpoint' | 'promote' | 'doctor'
 }
 
 export interface Right extends Asked {
@@ -65,10 +69,14 @@ export function asked({ namespace, operatorNamespace, agentNamespace }: Namespac
 }
 
 /** Asks the API server for each right whether the user has it. */
-export const readRights = ({ api, call }: Session, all: readonly Asked[]): Promise<readonly Right[]> =>
+export const readRights = <R extends NamedRight>(
+  { api, call }: Session,
+  all: readonly R[],
+): Promise<readonly (R & { readonly allowed: boolean })[]> =>
   Promise.all(
     all.map(async right => {
-      const { command: _, ...resourceAttributes } = right
+      const { verb, group, resource, name, namespace } = right
+      const resourceAttributes = { verb, group, resource, name, namespace }
       const { body } = await api.request('POST', '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews', {
         ...call,
         body: {
@@ -81,6 +89,9 @@ export const readRights = ({ api, call }: Session, all: readonly Asked[]): Promi
       return { ...right, allowed: status?.allowed === true }
     }),
   )
+
+export const rightText = ({ verb, resource, group, namespace }: NamedRight): string =>
+  `${verb} ${resource}${group === '' ? '' : `.${group}`}${namespace === undefined ? ' in the whole cluster' : ` in ${namespace}`}`
 
 const cures: Readonly<Record<Asked['command'], string>> = {
   status:
@@ -96,12 +107,10 @@ export function rightsFindings(rights: readonly Right[], user: string | undefine
   const { ok, note } = about('you')
   const who = user === undefined ? 'you' : user
   const missing = rights.filter(({ allowed }) => !allowed)
-  const textOf = ({ verb, resource, group, namespace }: Right) =>
-    `${verb} ${resource}${group === '' ? '' : `.${group}`}${namespace === undefined ? ' in the whole cluster' : ` in ${namespace}`}`
   return (['status', 'checkpoint', 'promote', 'doctor'] as const).map(command => {
     const lacking = missing.filter(right => right.command === command)
     return lacking.length === 0
       ? ok(command, `${who} may do everything that \`${command}\` needs`)
-      : note(command, `${who} may not: ${lacking.map(textOf).join(', ')}`, cures[command])
+      : note(command, `${who} may not: ${lacking.map(rightText).join(', ')}`, cures[command])
   })
 }

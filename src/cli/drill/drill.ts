@@ -44,15 +44,18 @@ export interface Drilled {
  * 4 if no successor serves in time; KubeError.
  */
 export async function drill(session: Session, name: string, options: DrillOptions): Promise<void> {
+  const drilled = await drillSet(session, name, options)
+  answer(session, 'Drill', drilled, () => drillText(drilled))
+}
+
+/** Does what `drill` does, and returns what it saw. @throws like `drill` */
+export async function drillSet(session: Session, name: string, options: DrillOptions): Promise<Drilled> {
   const { namespace } = session
   const set = await findSet(session, name)
   isAllowed(set)
   const slot = chosen(session, set, options)
   mayBeDone(set, slot, {})
-  const drilled = await followWorld(session, { namespace, set: name }, world =>
-    perform(session, world, set, slot, options),
-  )
-  answer(session, 'Drill', drilled, () => lineOf(drilled))
+  return followWorld(session, { namespace, set: name }, world => perform(session, world, set, slot, options))
 }
 
 function isAllowed({ metadata: { name, annotations: given } }: BackupPodSet): void {
@@ -137,7 +140,7 @@ const recordMs = 3_000
 /** The operator writes endpoints and status at about the same time. */
 const routedMs = 5_000
 
-const lineOf = (drilled: Drilled): string =>
+export const drillText = (drilled: Drilled): string =>
   [
     `slot ${drilled.slot}: ${drilled.from} was deleted → ${drilled.to}${drilled.node === undefined ? '' : ` on ${drilled.node}`} (epoch ${drilled.epoch})`,
     `  serves after   ${duration(drilled.servedSeconds)}`,

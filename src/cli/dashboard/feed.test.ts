@@ -1,0 +1,83 @@
+import { expect, test } from 'vitest'
+import { createFakeClock } from '../../kube/clock.ts'
+import { set } from '../testing/objects.ts'
+import type { World } from '../world.ts'
+import { aliveEveryMs, createFeed } from './feed.ts'
+import type { Head, Message } from './wire.ts'
+
+const named = (name: string, readyReplicas = 1) => {
+  const { metadata, ...rest } = set({ readyReplicas })
+  return { ...rest, metadata: { ...metadata, name } }
+}
+const worldOf = (...sets: World['sets']): World => ({ sets, pods: [], reports: undefined })
+
+function opened(first: World) {
+  const clock = createFakeClock()
+  let world = first
+  let lost: Head['lost']
+  const head = (): Head => ({
+    ...{ server: 's', version: 'v', now: clock.now(), isFilled: true, missing: [] },
+    ...(lost && { lost }),
+  })
+  const feed = createFeed({ world: () => world, head, clock })
+  const stop = new AbortController()
+  const ended = feed.run(stop.signal).catch(() => undefined)
+  const heard: Message[] = []
+  return {
+    ...{ feed, heard },
+    listen: (into = heard) => feed.subscribe(text => into.push(JSON.parse(text))),
+    async change(next: World) {
+      world = next
+      feed.changed()
+      await clock.advance(1_000)
+    },
+    async lose() {
+      lost = { since: 1, why: 'away' }
+      feed.changed()
+      await clock.advance(1_000)
+    },
+    quiet: () => clock.advance(aliveEveryMs),
+    async [Symbol.asyncDispose]() {
+      stop.abort()
+      await ended
+    },
+  }
+}
+const namesOf = ({ sets }: Message) => sets.map(({ name }) => name)
+
+test('a page gets everything first, and then what has changed', async () => {
+  await using it = opened(worldOf(named('a'), named('b')))
+  it.listen()
+  expect(it.heard.map(message => [message.whole, ...namesOf(message)])).toEqual([[true, 'a', 'b']])
+  it.heard.length = 0
+  await it.change(worldOf(named('a'), named('b', 0)))
+  await it.change(worldOf(named('b', 0)))
+  expect(it.heard.filter(({ sets, gone }) => sets.length + gone.length > 0)).toMatchObject([
+    { whole: false, sets: [{ name: 'b', primaries: { inPlace: 0 } }], gone: [] },
+    { whole: false, sets: [], gone: ['shop/a'] },
+  ])
+})
+
+test('a second page gets everything, and the first one misses nothing', async () => {
+  await using it = opened(worldOf(named('a')))
+  it.listen()
+  const second: Message[] = []
+  await it.change(worldOf(named('a', 0)))
+  it.heard.length = 0
+  it.listen(second)
+  expect(second.map(namesOf)).toEqual([['a']])
+  await it.change(worldOf(named('a', 1)))
+  for (const heard of [it.heard, second])
+    expect(heard.at(-1)).toMatchObject({ whole: false, sets: [{ primaries: { inPlace: 1 } }] })
+})
+
+test('the loss of the API server is told, and that the program is alive', async () => {
+  await using it = opened(worldOf(named('a')))
+  it.listen()
+  await it.lose()
+  expect(it.heard.at(-1)).toMatchObject({ head: { lost: { why: 'away' } }, sets: [] })
+  it.heard.length = 0
+  await it.quiet()
+  await it.quiet()
+  expect(it.heard.length).toBeGreaterThan(0)
+})
