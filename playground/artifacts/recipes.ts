@@ -55,6 +55,11 @@ export const recipes = {
       await cp(join(kwok.trim(), 'kustomize', 'stage'), join(directory, 'stage'), { recursive: true })
     },
   }),
+  /** Copies images between layouts and registries, and serves a registry for tests. */
+  crane: goBinaries('crane 0.22.1', {
+    module: 'crane',
+    packages: ['github.com/google/go-containerregistry/cmd/crane'],
+  }),
   'node-rootfs': nodeRootfs,
 } satisfies Record<string, Recipe>
 

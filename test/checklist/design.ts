@@ -652,6 +652,20 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'Releases',
+    features: [
+      sentence(
+        'D20.no-registry',
+        'an installation without a registry is refused with a sentence',
+        'apiserver',
+      ),
+      sentence('D20.install', 'the file of a release installs, with every image by its digest', 'apiserver'),
+      sentence('D20.push', 'images and signatures reach a registry under the same digests', 'apiserver'),
+      sentence('D20.again', 'the same commit gives the same release', 'apiserver'),
+      sentence('D20.verify', 'a changed or unsigned file of a release is found', 'apiserver'),
+    ],
+  },
+  {
     name: 'Beyond the paper',
     features: [
       sentence('N01', 'M understudies cover N primaries: each that is lost gets its own memory back', 'e2e'),
