@@ -70,13 +70,13 @@ async function optionsOf(flags: MakeFlags): Promise<ReleaseOptions> {
   const problems = await imageProblems(await thisMachine())
   if (problems.length > 0) throw new Error(`this machine cannot build images yet:\n${problems.join('\n')}`)
   const { registry, key, architectures, baseUrl, builder, programs } = flags
+  const source = await sourceOf()
+  const signer = key === undefined ? throwAwayKey() : parsePrivateKey(await readFile(key, 'utf8'))
   progress('kubectl')
   const { kube } = await ensureArtifacts(['kube'], { signal: stopped.signal })
   return {
-    ...{ architectures, baseUrl, builder, programs, progress },
-    source: await sourceOf(),
+    ...{ architectures, baseUrl, builder, programs, progress, source, key: signer },
     ...(registry !== undefined && { registry }),
-    key: key === undefined ? throwAwayKey() : parsePrivateKey(await readFile(key, 'utf8')),
     kubectl: join(kube, 'kubectl'),
     locked: true,
     signal: stopped.signal,
