@@ -16,7 +16,23 @@ const require = understudyRequire(import.meta.url)`
  * @throws with esbuild's messages if the build fails
  */
 export async function bundle(entryPoint: string): Promise<Entry[]> {
-  const result = await build({
+  const { outputFiles } = await bundled(entryPoint)
+  return outputFiles.map(file => ({
+    type: 'file',
+    path: `/${relative(project, file.path)}`,
+    mode: 0o644,
+    content: file.contents,
+  }))
+}
+
+/** Returns the modules that a bundle contains, as paths from this project's directory. */
+export async function bundledModules(entryPoint: string): Promise<readonly string[]> {
+  const { metafile } = await bundled(entryPoint)
+  return Object.keys(metafile.inputs)
+}
+
+function bundled(entryPoint: string) {
+  return build({
     entryPoints: [relative(project, entryPoint)],
     absWorkingDir: project,
     outfile: 'app/understudy.mjs',
@@ -30,12 +46,7 @@ export async function bundle(entryPoint: string): Promise<Entry[]> {
     sourcesContent: false,
     legalComments: 'none',
     banner: { js: banner },
+    metafile: true,
     logLevel: 'silent',
   })
-  return result.outputFiles.map(file => ({
-    type: 'file',
-    path: `/${relative(project, file.path)}`,
-    mode: 0o644,
-    content: file.contents,
-  }))
 }

@@ -1,13 +1,14 @@
 import { readFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { toolchainFor } from './architecture.ts'
 import { cachedDirectory, cacheRoot, keyOf } from './cache.ts'
 import { type DebianOptions, lockedPackages } from './debian.ts'
 import { run } from './run.ts'
 
 /**
  * Compiles one C file to a static, stripped executable against musl and returns its path in the cache. musl comes from
- * Debian as files only (nothing is installed). The compiler is the machine's `gcc`; if it is missing and we are root,
- * apt installs it.
+ * Debian as files only (nothing is installed). The compiler is the machine's `gcc`, or the cross compiler for another
+ * architecture; if it is missing and we are root, apt installs it.
  */
 export async function compileStatic(source: string, options: DebianOptions = {}): Promise<string> {
   const { signal } = options
@@ -45,20 +46,23 @@ export async function compileStatic(source: string, options: DebianOptions = {})
   return join(target, name)
 }
 
-export async function findCompiler({ signal, progress }: DebianOptions): Promise<string> {
+/** Returns the name of the compiler for an architecture. @throws if it is missing and cannot be installed */
+export async function findCompiler({ architecture, signal, progress }: DebianOptions): Promise<string> {
+  const { compiler, debianPackage } = toolchainFor(architecture)
   const works = (): Promise<boolean> =>
-    run('gcc', ['--version']).then(
+    run(compiler, ['--version']).then(
       () => true,
       (error: NodeJS.ErrnoException) => {
         if (error.code === 'ENOENT') return false
         throw error
       },
     )
-  if (await works()) return 'gcc'
-  if (process.getuid?.() !== 0) throw new Error('gcc is missing: install it with `apt-get install gcc`')
-  progress?.('apt-get install gcc')
+  if (await works()) return compiler
+  if (process.getuid?.() !== 0)
+    throw new Error(`${compiler} is missing: install it with \`apt-get install ${debianPackage}\``)
+  progress?.(`apt-get install ${debianPackage}`)
   const options = signal === undefined ? {} : { signal }
   await run('apt-get', ['--quiet', 'update'], options)
-  await run('apt-get', ['--quiet', '--yes', '--no-install-recommends', 'install', 'gcc'], options)
-  return 'gcc'
+  await run('apt-get', ['--quiet', '--yes', '--no-install-recommends', 'install', debianPackage], options)
+  return compiler
 }

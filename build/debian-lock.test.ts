@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { type PackageFile, parseUris } from './apt.ts'
+import { architectures } from './architecture.ts'
 import { lockedTree, type PackageSource } from './debian.ts'
 import { LockedFilesGone, lockText, readLock } from './debian-lock.ts'
-import { lockedArchitectures } from './lock.ts'
 import { type PackageSet, packageSets, setNames } from './package-sets.ts'
 import { run } from './run.ts'
 
@@ -175,7 +175,7 @@ test('the lock has every set of the images, for every architecture, and names no
   expect(lock.date).toMatch(/^\d{4}-\d\d-\d\d$/)
   for (const name of setNames) {
     const { names, dependencies } = packageSets[name]
-    expect(Object.keys(lock.sets[name])).toEqual(lockedArchitectures)
+    expect(Object.keys(lock.sets[name])).toEqual(architectures)
     for (const [architecture, files] of Object.entries(lock.sets[name])) {
       const packages = files.map(it => it.package)
       expect(packages).toEqual(dependencies ? expect.arrayContaining([...names]) : names)

@@ -1,7 +1,7 @@
 import { mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fullName, type PackageFile, packageIndex } from './apt.ts'
-import { imageArchitecture } from './architecture.ts'
+import { type Architecture, imageArchitecture } from './architecture.ts'
 import { cachedDirectory, cacheRoot, exists, keyOf } from './cache.ts'
 import { downloadAll, downloadLocked, filesOf, LockedFilesGone, readLock } from './debian-lock.ts'
 import { type PackageSet, packageSets, type SetName, SUITE } from './package-sets.ts'
@@ -16,6 +16,8 @@ export interface PackageTree {
 }
 
 export interface DebianOptions {
+  /** Default: this machine's. */
+  readonly architecture?: Architecture
   readonly cacheDir?: string
   readonly signal?: AbortSignal
   readonly progress?: (message: string) => void
@@ -45,7 +47,8 @@ const recipe = 3
  * @throws LockedFilesGone; for a file with another digest, in either mode
  */
 export async function lockedPackages(name: SetName, options: DebianOptions = {}): Promise<PackageTree> {
-  return lockedTree(name, packageSets[name], filesOf(await readLock(), name, imageArchitecture()), options)
+  const { architecture = imageArchitecture() } = options
+  return lockedTree(name, packageSets[name], filesOf(await readLock(), name, architecture), options)
 }
 
 /** Like `lockedPackages`, for any set. */
@@ -57,13 +60,14 @@ export async function lockedTree(
   { archives, index }: PackageSource = mirror,
 ): Promise<PackageTree> {
   const { signal, cacheDir = cacheRoot(), locked = process.env['UNDERSTUDY_LOCKED'] === '1' } = options
+  const { architecture = imageArchitecture() } = options
   const target = join(cacheDir, 'debian', `${name}-${keyOf({ set, files, recipe })}`)
   const substitute = `${target}-substitute`
   if (locked || (await exists(target)) || !(await exists(substitute))) {
     try {
       await cachedDirectory(target, async scratch => {
         options.progress?.(`Debian packages: ${set.names.join(' ')}`)
-        const present = () => presentFiles(join(scratch, 'apt'), set, index, signal)
+        const present = () => presentFiles(join(scratch, 'apt'), set, index, architecture, signal)
         const directory = join(scratch, 'archives')
         await unpack(
           scratch,
@@ -102,13 +106,13 @@ export async function debianPackages(
   names: readonly string[],
   options: DebianOptions & { readonly dependencies?: boolean } = {},
 ): Promise<PackageTree> {
-  const { dependencies = true, signal, cacheDir = cacheRoot() } = options
+  const { dependencies = true, signal, cacheDir = cacheRoot(), architecture = imageArchitecture() } = options
   const set: PackageSet = { suite: SUITE, names: [...new Set(names)].sort(), dependencies }
-  const key = keyOf({ set, architecture: imageArchitecture(), recipe })
+  const key = keyOf({ set, architecture, recipe })
   const target = join(cacheDir, 'debian', `${set.names.at(-1)}-${key}`)
   await cachedDirectory(target, async scratch => {
     options.progress?.(`Debian packages: ${set.names.join(' ')}`)
-    const files = await presentFiles(join(scratch, 'apt'), set, packageIndex, signal)
+    const files = await presentFiles(join(scratch, 'apt'), set, packageIndex, architecture, signal)
     const paths = await downloadAll(files, await debianArchives(), join(scratch, 'archives'), signal)
     await unpack(scratch, files, paths, signal)
   })
@@ -119,9 +123,10 @@ async function presentFiles(
   directory: string,
   set: PackageSet,
   index: PackageSource['index'],
+  architecture: Architecture,
   signal?: AbortSignal,
 ): Promise<readonly PackageFile[]> {
-  return (await index(directory, set.suite, imageArchitecture(), signal)).files(set)
+  return (await index(directory, set.suite, architecture, signal)).files(set)
 }
 
 async function readTree(directory: string): Promise<PackageTree> {

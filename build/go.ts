@@ -14,11 +14,12 @@ export async function goProgram(
   directory: string,
   options: DebianOptions = {},
 ): Promise<string> {
-  const { signal, cacheDir = cacheRoot(), progress } = options
+  const { signal, cacheDir = cacheRoot(), progress, architecture } = options
   const environment = {
     CGO_ENABLED: '0',
     GOFLAGS: '',
     GOWORK: 'off',
+    ...(architecture && { GOARCH: architecture }),
     PATH: `${process.env['PATH'] ?? ''}:/usr/local/go/bin:/usr/lib/go/bin`,
   }
   const within = { cwd: directory, env: environment, ...(signal && { signal }) }
@@ -27,6 +28,7 @@ export async function goProgram(
     sources: await Promise.all(names.map(file => readFile(join(directory, file), 'utf8'))),
     // Run in the module's directory: its go.mod may select another Go than the installed one.
     go: await run('go', ['version'], within),
+    ...(architecture && { architecture }),
     recipe: 1,
   })
   const target = join(cacheDir, 'native', `${name}-${key}`)

@@ -7,16 +7,15 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type PackageFile, packageIndex } from './apt.ts'
+import { architectures } from './architecture.ts'
 import { type DebianLock, differences, lockPath, lockText, readLock } from './debian-lock.ts'
 import { packageSets, type SetName, setNames } from './package-sets.ts'
-
-export const lockedArchitectures = ['amd64', 'arm64'] as const
 
 type Sets = Partial<Record<SetName, Record<string, readonly PackageFile[]>>>
 
 async function presentSets(scratch: string, names: readonly SetName[]): Promise<Sets> {
   const sets: Sets = {}
-  for (const architecture of lockedArchitectures) {
+  for (const architecture of architectures) {
     for (const suite of new Set(names.map(name => packageSets[name].suite))) {
       const index = await packageIndex(join(scratch, `${suite}-${architecture}`), suite, architecture)
       for (const name of names.filter(it => packageSets[it].suite === suite))
@@ -41,7 +40,7 @@ if (import.meta.main) {
     const date = asked.length === 0 ? today : (before?.date ?? today)
     await writeFile(lockPath, lockText({ date, sets }))
     for (const name of setNames)
-      for (const architecture of lockedArchitectures)
+      for (const architecture of architectures)
         for (const change of differences(
           before?.sets[name]?.[architecture] ?? [],
           sets[name][architecture] ?? [],

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { type Pack, pack } from 'tar-stream'
-import { imageArchitecture } from '../build/architecture.ts'
+import { type Architecture, imageArchitecture } from '../build/architecture.ts'
 import type { Entry } from '../build/entry.ts'
 import { cachedLayer, EPOCH, type Layer } from './layer.ts'
 import { normaliseReference, tagOf } from './reference.ts'
@@ -52,6 +52,8 @@ interface Blob {
 }
 
 export interface PackOptions {
+  /** That of the programs in the image. Default: this machine's. */
+  readonly architecture?: Architecture
   readonly signal?: AbortSignal
   /** Where compressed layers are kept for the next build. Default: UNDERSTUDY_CACHE. */
   readonly cacheDir?: string
@@ -69,15 +71,16 @@ export async function packImage(
   options: PackOptions = {},
 ): Promise<PackedImage> {
   const ref = normaliseReference(source.ref)
+  const { architecture = imageArchitecture() } = options
   await mkdir(dirname(path), { recursive: true })
   const work = await mkdtemp(`${path}.work-`)
   try {
     const layers: Layer[] = []
     for (const layer of source.layers) layers.push(await cachedLayer(layer.files, options))
-    const config = jsonBlob(configuration(source.config, layers))
+    const config = jsonBlob(configuration(source.config, architecture, layers))
     const manifest = jsonBlob(imageManifest(config, layers))
     const archive = join(work, 'archive.tar')
-    const size = await writeArchive(archive, { ref, config, manifest, layers }, options.signal)
+    const size = await writeArchive(archive, { ref, architecture, config, manifest, layers }, options.signal)
     await rename(archive, path)
     return { path, ref, digest: `sha256:${manifest.digest}`, size }
   } finally {
@@ -85,10 +88,10 @@ export async function packImage(
   }
 }
 
-function configuration(config: ImageConfig, layers: readonly Layer[]): unknown {
+function configuration(config: ImageConfig, architecture: Architecture, layers: readonly Layer[]): unknown {
   return {
     created: EPOCH.toISOString(),
-    architecture: imageArchitecture(),
+    architecture,
     os: 'linux',
     config: {
       ...(config.user !== undefined && { User: config.user }),
@@ -127,13 +130,14 @@ function imageManifest(config: Blob, layers: readonly Layer[]): unknown {
 
 interface ArchiveParts {
   readonly ref: string
+  readonly architecture: Architecture
   readonly config: Blob
   readonly manifest: Blob
   readonly layers: readonly Layer[]
 }
 
 async function writeArchive(path: string, parts: ArchiveParts, signal?: AbortSignal): Promise<number> {
-  const { ref, config, manifest, layers } = parts
+  const { ref, architecture, config, manifest, layers } = parts
   const blobs = new Map<string, Blob>()
   for (const layer of layers) {
     blobs.set(layer.digest, { digest: layer.digest, size: layer.size, content: { source: layer.path } })
@@ -150,7 +154,7 @@ async function writeArchive(path: string, parts: ArchiveParts, signal?: AbortSig
         size: manifest.size,
         // containerd reads the whole name from its own annotation; other tools know only the tag.
         annotations: { 'io.containerd.image.name': ref, 'org.opencontainers.image.ref.name': tagOf(ref) },
-        platform: { architecture: imageArchitecture(), os: 'linux' },
+        platform: { architecture, os: 'linux' },
       },
     ],
   }

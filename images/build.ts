@@ -1,6 +1,6 @@
 import { readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { imageArchitecture } from '../build/architecture.ts'
+import { type Architecture, imageArchitecture } from '../build/architecture.ts'
 import { cachedDirectory, cacheRoot, keyOf } from '../build/cache.ts'
 import { projectVersion } from '../build/project-version.ts'
 import { type ImageSource, type PackedImage, packImage } from './archive.ts'
@@ -32,6 +32,8 @@ export const imageNames = Object.keys(usual) as readonly (keyof typeof usual)[]
 export const allImageNames = Object.keys(recipes) as readonly ImageName[]
 
 export interface BuildOptions {
+  /** Default: this machine's. */
+  readonly architecture?: Architecture
   /** Called before each step that the cache does not answer, with a message about it. */
   readonly progress?: (message: string) => void
   readonly signal?: AbortSignal
@@ -68,9 +70,9 @@ export async function cachedImage(
   source: ImageSource,
   options: BuildOptions = {},
 ): Promise<PackedImage> {
-  const { progress, cacheDir = cacheRoot() } = options
+  const { progress, cacheDir = cacheRoot(), architecture = imageArchitecture() } = options
   const key = keyOf({
-    architecture: imageArchitecture(),
+    architecture,
     code: await readFile(new URL('./archive.ts', import.meta.url), 'utf8'),
     ref: source.ref,
     config: source.config,

@@ -61,7 +61,8 @@ export async function unpackImage(archive: string, root: string): Promise<Unpack
   }
 }
 
-async function extractFiles(archive: string, directory: string): Promise<void> {
+/** Unpacks a tar of plain files, such as an image layout. */
+export async function extractFiles(archive: string, directory: string): Promise<void> {
   const entries = extract()
   const read = pipeline(createReadStream(archive), entries)
   for await (const entry of entries) {

@@ -235,4 +235,8 @@ export const rooms: Readonly<Record<string, Room>> = {
   },
   images: { is: 'recipes of images, OCI archives', uses: ['build', 'init-waker', 'native'] },
   plugin: { is: 'kubectl plugin: single executables, archives, krew manifest', uses: ['build', 'images'] },
+  release: {
+    is: 'release: install.yaml, bills of material, provenance, signatures',
+    uses: ['build', 'images', 'plugin', 'playground/artifacts/artifacts.ts'],
+  },
 }

@@ -30,6 +30,7 @@ test('versions in titles are those in go.mod', async () => {
     containerd: 'github.com/containerd/containerd/v2',
     coredns: 'github.com/coredns/coredns',
     kwok: 'sigs.k8s.io/kwok',
+    crane: 'github.com/google/go-containerregistry',
   } as const
   for (const name of Object.keys(modules) as (keyof typeof modules)[]) {
     const { sources } = (await recipes[name].inputs()) as { sources: Record<string, string> }

@@ -62,6 +62,11 @@ export const recipes = {
     packages: ['helm.sh/helm/v4/cmd/helm'],
     variables: { 'helm.sh/helm/v4/internal/version.version': `v${HELM_VERSION}` },
   }),
+  /** Copies images between layouts and registries, and serves a registry for tests. */
+  crane: goBinaries('crane 0.22.1', {
+    module: 'crane',
+    packages: ['github.com/google/go-containerregistry/cmd/crane'],
+  }),
   'node-rootfs': nodeRootfs,
 } satisfies Record<string, Recipe>
 

@@ -692,6 +692,17 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D20.guard', 'the page is served to the user of the machine, and to no other site', 'unit'),
       sentence('D20.facts', 'nothing but named facts leaves the program for the page', 'unit'),
+    name: 'Releases',
+    features: [
+      sentence(
+        'D20.no-registry',
+        'an installation without a registry is refused with a sentence',
+        'apiserver',
+      ),
+      sentence('D20.install', 'the file of a release installs, with every image by its digest', 'apiserver'),
+      sentence('D20.push', 'images and signatures reach a registry under the same digests', 'apiserver'),
+      sentence('D20.again', 'the same commit gives the same release', 'apiserver'),
+      sentence('D20.verify', 'a changed or unsigned file of a release is found', 'apiserver'),
     ],
   },
   {

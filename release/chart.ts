@@ -1,0 +1,36 @@
+import { mkdir, readFile, rm } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { run } from '../build/run.ts'
+import { takeTree } from '../build/tree.ts'
+import { writeLayer } from '../images/layer.ts'
+import { project } from './contents.ts'
+
+export interface ChartOptions {
+  readonly kubectl: string
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Adds the Helm chart to a release, if this repository has the command that writes one: an archive as `helm package`
+ * makes it, but the same each time. The command prints the directory of the chart.
+ */
+export async function addChart(
+  directory: string,
+  version: string,
+  { kubectl, signal }: ChartOptions,
+): Promise<void> {
+  const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8')) as {
+    readonly scripts: Readonly<Record<string, string>>
+  }
+  if (scripts['chart'] === undefined) return
+  const work = join(directory, '.chart')
+  await mkdir(work)
+  try {
+    const words = ['run', '--silent', 'chart', '--', '--out', work, '--kubectl', kubectl]
+    const chart = (await run('npm', words, { cwd: project, ...(signal && { signal }) })).trim()
+    const files = await takeTree({ root: dirname(chart), packages: [] }, `/${basename(chart)}`)
+    await writeLayer(join(directory, `${basename(chart)}-${version}.tgz`), files, signal)
+  } finally {
+    await rm(work, { recursive: true, force: true })
+  }
+}
