@@ -692,6 +692,9 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D20.guard', 'the page is served to the user of the machine, and to no other site', 'unit'),
       sentence('D20.facts', 'nothing but named facts leaves the program for the page', 'unit'),
+    ],
+  },
+  {
     name: 'Releases',
     features: [
       sentence(
