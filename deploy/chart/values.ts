@@ -167,8 +167,15 @@ const agents = ({ agentResources }: ManifestDefaults) =>
       'False: sets with `checkpoint` wait. Before you switch it off, run `kubectl understudy uninstall`.',
       true,
     ),
-    namespace: text('A namespace for the agents alone.', 'understudy-agents', { ...dnsLabel, minLength: 1 }),
-    createNamespace: flag('Make that namespace, with the pod security level `privileged`.', true),
+    namespace: text(
+      'A namespace for the agents alone. Do not change it later: the key of saved memory is in it.',
+      'understudy-agents',
+      { ...dnsLabel, minLength: 1 },
+    ),
+    createNamespace: flag(
+      'Make that namespace, with the pod security level `privileged`. False from the start only: Helm deletes it when this becomes false later.',
+      true,
+    ),
     priorityClass: choice(
       'system: system-node-critical; system-with-quota: with a quota that admits it, as some of GKE require; own: a class that the chart makes.',
       ['system', 'system-with-quota', 'own'],
