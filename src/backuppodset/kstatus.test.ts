@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { BackupPodSetStatus } from '../api/backuppodset.ts'
+import { makeLease, makeSlot } from '../slot/testing/slots.ts'
+import { kstatusOf } from './kstatus.ts'
+import type { PodView } from './snapshot.ts'
 import { refusedStatus, statusOf } from './status.ts'
-import { makePrimary } from './testing/memory.ts'
+import { coldCopy, makePrimary } from './testing/memory.ts'
 import { makePod, makeSet } from './testing/snapshots.ts'
 
 type Verdict = 'Current' | 'InProgress' | 'Failed'
@@ -36,12 +39,13 @@ const facts = {
   ...{ lastTransition: undefined, lastFailover: undefined },
 }
 const set = makeSet({ replicas: 2, hotBackups: 1, coldBackups: 0 })
-const [p0, p1] = [0, 1].map(slot => makePrimary(`p${slot}`, slot))
+const p0 = makePrimary('p0', 0)
+const p1 = makePrimary('p1', 1)
 const hot = makePod('h', 'hotbackup')
-const of = (pods: readonly (typeof hot | undefined)[], over: object = {}, ofSet: object = {}) =>
+const of = (pods: readonly PodView[], over: object = {}, ofSet: object = {}) =>
   statusOf({ ...set, ...ofSet }, undefined, {
     ...facts,
-    pods: pods.flatMap(pod => (pod === undefined ? [] : [{ ...pod, templateHash: 'now' }])),
+    pods: pods.map(pod => ({ ...pod, templateHash: 'now' })),
     ...over,
   })
 
@@ -103,4 +107,24 @@ it('D19.columns: kubectl get counts pods that are ready', () => {
   expect(summary).toEqual({
     ...{ replicas: '2/2', hotbackups: '1/1', coldbackups: '0/0', ready: '1/2', readyBackups: '0/1' },
   })
+})
+
+it('D19.kstatus: a template that would cost memory needs a user, one whose pods are deleted by hand does not', () => {
+  const stalledBy = (reason: string) =>
+    kstatusOf({ type: 'Progressing', status: 'False', reason, message: 'why' })[1]
+  expect(stalledBy('UpdateWouldLoseState')).toMatchObject({ status: 'True', message: 'why' })
+  expect(stalledBy('UpdateOnDelete')).toMatchObject({ status: 'False', message: '' })
+})
+
+it('D19.columns: the protection of a set is that of the slot that would lose most', () => {
+  const leases = [p0, p1].map(pod => makeLease(pod))
+  const protectionWith = (...saved: readonly boolean[]) => {
+    const slots = leases.map(
+      (lease, index) => [index, makeSlot(lease, saved[index] ? [coldCopy(lease, 'x')] : [])] as const,
+    )
+    const memory = { slots: new Map(slots), copies: 1, nodes: new Map() }
+    return of([p0, p1, hot], { memory }).summary?.protection
+  }
+  expect(protectionWith(true, true)).toBe('Cold')
+  expect(protectionWith(true, false)).toBe('None')
 })

@@ -628,6 +628,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D19.shown', 'alerts and dashboard name only what is exported, for one set if asked', 'unit'),
       sentence('D19.runbooks', 'each alert links to the page that says what to do', 'unit'),
       sentence('D19.columns', 'kubectl get shows what is ready and how memory is protected', 'unit'),
+      sentence('D19.log-levels', 'lines of the log have levels as words and times as RFC 3339', 'unit'),
       sentence('D19.selectable', 'kubectl get selects by the fields that users filter', 'apiserver'),
       sentence('D19.available', 'a condition says whether the primaries serve', 'unit'),
       sentence('D19.kstatus', 'Flux, Argo CD and Helm judge a set by kstatus', 'unit'),

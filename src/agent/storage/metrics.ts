@@ -18,7 +18,7 @@ export function createBudgetMetrics(
     label: string,
   ) =>
     new Gauge({
-      name: metricName(`${name}`),
+      name: metricName(name),
       help,
       labelNames: [label],
       registers: [registry],

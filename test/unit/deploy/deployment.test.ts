@@ -56,6 +56,16 @@ test.each(['--agent-namespace', '--agents-namespace'])(
   },
 )
 
+test('D19.log-levels: a line of the log has its level as a word, and its time as in the API', () => {
+  const { stdout } = spawnSync(process.execPath, ['src/main.ts', 'operator', '--kubeconfig=/nonexistent'], {
+    encoding: 'utf8',
+  })
+  const [line = ''] = stdout.split('\n')
+  expect(JSON.parse(line)).toMatchObject({
+    ...{ level: 'info', time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/) },
+  })
+})
+
 test('the policy of the gate lets in the pods that the Deployment makes, on the port of the gate', async () => {
   const { spec: policy } = await manifest<{
     spec: {
