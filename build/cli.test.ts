@@ -1,11 +1,14 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { copyFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import packageJson from '../package.json' with { type: 'json' }
 import { buildCli } from './cli.ts'
+import { buildPage } from './page.ts'
 
 const run = promisify(execFile)
 let scratch = ''
@@ -30,6 +33,25 @@ describe('the bundle of the command line tool', () => {
       code: 1,
       stderr: expect.stringContaining('cannot read kubeconfig'),
     })
+  })
+
+  test('has the page of `dashboard` in it, and serves it although the API server is away', async () => {
+    const kubeconfig = join(scratch, 'kubeconfig')
+    const named = { clusters: [{ name: 'a', cluster: { server: 'http://127.0.0.1:1' } }], users: [] }
+    const contexts = [{ name: 'a', context: { cluster: 'a' } }]
+    await writeFile(kubeconfig, JSON.stringify({ ...named, contexts, 'current-context': 'a' }))
+    const child = spawn(process.execPath, [program, 'dashboard', '--kubeconfig', kubeconfig])
+    const ended = new Promise(resolve => child.once('exit', resolve))
+    try {
+      const [address]: string[] = await once(createInterface({ input: child.stdout }), 'line')
+      const arrived = await fetch(address ?? 'nothing was printed')
+      const cookie = arrived.headers.get('set-cookie')?.split(';')[0] ?? ''
+      const script = await fetch(new URL('/page.js', address), { headers: { cookie } })
+      expect([script.status, await script.text()]).toEqual([200, (await buildPage()).script])
+    } finally {
+      child.kill('SIGINT')
+    }
+    expect(await ended).toBe(0)
   })
 
   test('says so on a Node that is too old', async () => {

@@ -91,30 +91,30 @@ async function main(): Promise<void> {
       const context = await chromium.browser.newContext({ viewport: { width: 1200, height: 900 } })
       return context.newPage()
     }
+    const arrive = async (page: Page) => {
+      await page.goto(dashboard.address, { waitUntil: 'commit' })
+      await page.waitForURL(url => url.search === '', { waitUntil: 'commit' })
+      return whenDrawn(page, rows)
+    }
     // The first page waits until the program has read everything.
     const warm = await open()
-    await warm.goto(dashboard.address)
-    await whenDrawn(warm, rows)
+    await arrive(warm)
     await warm.context().close()
     for (let trial = 0; trial < n; trial++) {
       const page = await open()
       const begun = Date.now()
-      await page.goto(dashboard.address, { waitUntil: 'commit' })
-      await page.waitForURL(url => url.search === '', { waitUntil: 'commit' })
-      samples.add(
-        'address opened to picture of 1,000 slots',
-        's',
-        ((await whenDrawn(page, rows)) - begun) / 1000,
-      )
+      samples.add('address opened to picture of 1,000 slots', 's', ((await arrive(page)) - begun) / 1000)
       await page.context().close()
     }
     const reporting = keepReporting(api, uids, stop.signal)
     const page = await open()
-    await page.goto(dashboard.address)
-    await whenDrawn(page, rows)
+    await arrive(page)
     for (let trial = 0; trial < n; trial++) {
       const successor = `successor-${trial}`
-      const seen = whenDrawn(page, `document.querySelector('main').textContent.includes('→ ${successor} ')`)
+      const seen = whenDrawn(
+        page,
+        `document.querySelector('.happenings').textContent.includes('→ ${successor} ')`,
+      )
       const set = sets[trial % sets.length] ?? ''
       const slots = slotsOf(set).map(slot =>
         slot.slot === trial ? { ...slot, pod: successor, epoch: 2 } : slot,

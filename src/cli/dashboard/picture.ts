@@ -5,7 +5,8 @@ import type { Migration } from '../../api/migration.ts'
 import { slotLeaseName } from '../../api/numbered-slot.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { type SetFacts, type SlotFacts, setsFacts } from '../status/facts.ts'
-import { followersOf, reportsBySlot, type SlotReports } from '../status/successors.ts'
+import { indexOf, type ReportIndex } from '../status/report-index.ts'
+import { followersIn } from '../status/successors.ts'
 import { oneLine, printable } from '../terminal.ts'
 import type { World } from '../world.ts'
 import { happeningsOf } from './happenings.ts'
@@ -23,7 +24,7 @@ export function picturesOf(world: World): readonly SetPicture[] {
   const moves = Map.groupBy(world.migrations ?? [], ({ metadata, status }) =>
     keyOf({ namespace: metadata.namespace ?? '', name: status?.source?.set ?? '' }),
   )
-  const reports = world.reports === undefined ? undefined : reportsBySlot(world.reports)
+  const reports = world.reports && indexOf(world.reports)
   return setsFacts(world).flatMap(facts => {
     const key = keyOf(facts)
     const set = sets.get(key)
@@ -37,11 +38,12 @@ function pictureOf(
   facts: SetFacts,
   pods: readonly Pod[],
   migrations: readonly Migration[],
-  reports: ReadonlyMap<string, SlotReports> | undefined,
+  reports: ReportIndex | undefined,
 ): SetPicture {
   const { namespace, name, ready, primaries, hotBackups, coldBackups, memory, slots, troubles } = facts
+  const followersOf = followersIn(set, pods)
   const slotPicture = (slot: SlotFacts): SlotPicture => {
-    const ofSlot = reports && (reports.get(`${namespace}/${slotLeaseName(name, slot.slot)}`) ?? new Map())
+    const ofSlot = reports?.slot(namespace, slotLeaseName(name, slot.slot))
     const savedAt = Date.parse(slot.savedAt ?? '')
     return {
       ...{ slot: slot.slot, pod: slot.pod, ready: slot.ready, epoch: slot.epoch },
@@ -49,7 +51,7 @@ function pictureOf(
       ...(memory === undefined ? {} : { protection: slot.protection ?? 'None' }),
       ...(slot.generation === undefined ? {} : { generation: slot.generation }),
       ...(Number.isNaN(savedAt) ? {} : { savedAt }),
-      followers: followersOf(set, slot, pods, ofSlot),
+      followers: followersOf(slot, ofSlot),
     }
   }
   return {

@@ -13,6 +13,7 @@ import { keptBy } from '../checkpoint/slots.ts'
 import { cureOf, isAsItShouldBe, migratingPodCures } from '../cures.ts'
 import type { World } from '../world.ts'
 import { type PodFacts, podFacts } from './pods.ts'
+import { indexOf, type ReportIndex } from './report-index.ts'
 
 export type SlotFacts = SlotStatus
 
@@ -90,19 +91,27 @@ export interface SetFacts {
 type Movers = Pick<World, 'migrations' | 'migratingPods'>
 
 export function setsFacts({ sets, pods, reports, ...movers }: World): readonly SetFacts[] {
+  const index = reports && indexOf(reports)
   const bySet = Map.groupBy(pods, pod => `${pod.metadata.namespace}/${pod.metadata.labels?.[labels.set]}`)
   return sets
     .map(set =>
-      setFacts(set, bySet.get(`${set.metadata.namespace}/${set.metadata.name}`) ?? [], reports, movers),
+      factsOf(set, bySet.get(`${set.metadata.namespace}/${set.metadata.name}`) ?? [], index, movers),
     )
     .sort((a, b) => (`${a.namespace}/${a.name}` < `${b.namespace}/${b.name}` ? -1 : 1))
 }
 
-export function setFacts(
+export const setFacts = (
   set: BackupPodSet,
   pods: readonly Pod[],
   reports: readonly NodeReport[] | undefined,
-  { migrations = [], migratingPods = [] }: Movers = {},
+  movers: Movers = {},
+): SetFacts => factsOf(set, pods, reports && indexOf(reports), movers)
+
+function factsOf(
+  set: BackupPodSet,
+  pods: readonly Pod[],
+  index: ReportIndex | undefined,
+  { migrations = [], migratingPods = [] }: Movers,
 ): SetFacts {
   const { metadata, spec, status = {} } = set
   const { namespace = '', name, creationTimestamp = '' } = metadata
@@ -138,12 +147,12 @@ export function setFacts(
       : { memory: { source, mode, interval: spec.checkpoint?.interval ?? defaults.checkpoint.interval } }),
     ready: observed && conditions.some(it => it.type === 'Ready' && it.status === 'True'),
     observed,
-    slots: (status.slots ?? []).map(slot => withNewest(slot, namespace, name, reports ?? [])),
+    slots: (status.slots ?? []).map(slot => withNewest(slot, namespace, name, index)),
     pods: podFacts(pods),
     troubles: [...troublesOf(conditions, observed), ...troublesOfOwner(owner)],
     moves: movesOf(migrations, namespace, name),
     ...(owner === undefined ? {} : { migratingPod: migratingPodFacts(owner) }),
-    ...(reports === undefined ? {} : { nodes: nodeFacts(namespace, name, pods, reports) }),
+    ...(index === undefined ? {} : { nodes: nodeFacts(namespace, name, pods, index) }),
     ...(lastFailover === undefined ? {} : { lastFailover }),
   }
 }
@@ -197,11 +206,9 @@ function withNewest(
   slot: SlotStatus,
   namespace: string,
   name: string,
-  reports: readonly NodeReport[],
+  index: ReportIndex | undefined,
 ): SlotFacts {
-  const [newest] = reports
-    .flatMap(({ status }) => status?.slots ?? [])
-    .filter(it => it.namespace === namespace && it.name === slotLeaseName(name, slot.slot))
+  const [newest] = [...(index?.slot(namespace, slotLeaseName(name, slot.slot)).values() ?? [])]
     .filter(({ usable, epoch = slot.epoch }) => usable !== undefined && epoch === slot.epoch)
     .sort((a, b) => b.generation - a.generation)
   if (newest?.takenAt === undefined || newest.generation <= (slot.generation ?? 0)) return slot
@@ -235,23 +242,19 @@ function nodeFacts(
   namespace: string,
   name: string,
   pods: readonly Pod[],
-  reports: readonly NodeReport[],
+  index: ReportIndex,
 ): readonly NodeFacts[] {
-  const bySlots = new Map(
-    reports.map(({ metadata, status }) => [
-      metadata.name,
-      (status?.slots ?? []).flatMap(report => {
-        const slot = report.namespace === namespace ? slotNumberIn(name, report.name) : undefined
-        return slot === undefined ? [] : [{ ...report, slot }]
-      }),
-    ]),
-  )
+  const kept = index.slotsOf(namespace, name).flatMap(lease => {
+    const slot = slotNumberIn(name, lease)
+    if (slot === undefined) return []
+    return [...index.slot(namespace, lease)].map(([node, report]) => ({ node, report: { ...report, slot } }))
+  })
+  const byNode = Map.groupBy(kept, ({ node }) => node)
   const ofPods = pods.flatMap(({ spec }) => spec?.nodeName ?? [])
-  const keeping = [...bySlots].filter(([, slots]) => slots.length > 0).map(([node]) => node)
-  return [...new Set([...ofPods, ...keeping])].sort().map(node => {
-    const report = reports.find(({ metadata }) => metadata.name === node)?.status
+  return [...new Set([...ofPods, ...byNode.keys()])].sort().map(node => {
+    const report = index.nodes.get(node)
     const failed = report?.checks.find(({ ok }) => !ok)
-    const slots = [...(bySlots.get(node) ?? [])].sort((a, b) => a.slot - b.slot)
+    const slots = (byNode.get(node) ?? []).map(({ report: each }) => each).sort((a, b) => a.slot - b.slot)
     return {
       node,
       ...(report === undefined ? {} : { agent: report.version, reportedAt: report.updatedAt }),

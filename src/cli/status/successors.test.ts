@@ -4,7 +4,8 @@ import type { NodeReport } from '../../api/node-report.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { atGate, pod, report, set, slotReport, understudyCondition } from '../testing/objects.ts'
-import { followersOf, reportsBySlot } from './successors.ts'
+import { indexOf } from './report-index.ts'
+import { followersIn } from './successors.ts'
 
 const slot: SlotStatus = {
   ...{ slot: 0, pod: 'web-p', node: 'n1', epoch: 2, ready: true, protection: 'Frozen', usableOn: ['n2'] },
@@ -13,7 +14,7 @@ const frozen = (name: string, node: string) =>
   pod(name, 'hotbackup', { node, status: understudyCondition('True', 'Frozen', '') })
 const cold = pod('web-c', 'coldbackup', { node: 'n4', status: atGate })
 const of = (pods: readonly Pod[], reports: readonly NodeReport[] | undefined, of: BackupPodSet = set()) =>
-  followersOf(of, slot, pods, reports && (reportsBySlot(reports).get('shop/web-0') ?? new Map()))
+  followersIn(of, pods)(slot, reports && indexOf(reports).slot('shop', 'web-0'))
 
 test('the hot backup that has the frozen clone follows, and no other one', () => {
   const pods = [frozen('web-a', 'n2'), frozen('web-b', 'n3'), cold]
