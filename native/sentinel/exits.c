@@ -1,7 +1,9 @@
 #include "exits.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/genetlink.h>
 #include <linux/taskstats.h>
 #include <stdlib.h>
@@ -10,23 +12,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "log.h"
 #include "netlink.h"
 #include "watch.h"
 
+/* The filter has room for so many processes. The descriptors of further ones tell alone. */
+enum { FOLLOWED_MAX = 1000, ROOM = 8192 };
+
 /*
- * Every process of the machine that ends is one message, and a tenant chooses how many end. After MESSAGES_MAX in a window the sentinel
- * pauses for one: it hears of deaths by their descriptors then.
+ * Where a message has what the filter looks at: the length of the first attribute, which is about the thread that ends, and the
+ * number of that thread. The number of the process is as far behind in the second attribute, if there is one.
  */
-enum { MESSAGES_MAX = 64, WINDOW_MS = 50, ROOM = 8192 };
+enum { LENGTH_AT = NLMSG_HDRLEN + GENL_HDRLEN, NUMBER_AT = LENGTH_AT + 2 * NLA_HDRLEN };
 
 struct exits {
 	struct source source;
 	struct sentinel *sentinel;
-	int64_t window; /* monotonic start of the window */
-	int messages;	/* of the window */
-	bool paused, cannot;
+	bool cannot;
 };
 
 static struct span attribute(struct span in, uint16_t type)
@@ -80,43 +82,71 @@ static void ready(struct source *source, uint32_t events)
 {
 	struct exits *exits = (struct exits *)source;
 	uint8_t bytes[ROOM];
-	ssize_t n = 0;
+	ssize_t n;
 
 	(void)events;
-	if (monotonic_ns() - exits->window > WINDOW_MS * (int64_t)NS_PER_MS) {
-		exits->window = monotonic_ns();
-		exits->messages = 0;
-	}
-	while (exits->messages < MESSAGES_MAX && (n = recv(source->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
+	/* ENOBUFS: some are lost, and their descriptors tell. */
+	while (source->fd >= 0 && (n = recv(source->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0) {
 		struct span received = { bytes, (size_t)n }, body;
 		struct nlmsghdr header;
 
-		exits->messages++;
 		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE)
 			if (header.nlmsg_type >= NLMSG_MIN_TYPE)
 				heard(exits->sentinel, body);
 	}
-	/* ENOBUFS: some are lost, and their descriptors tell. */
-	if (exits->messages < MESSAGES_MAX)
-		return;
-	exits->paused = true;
-	loop_change(&exits->sentinel->loop, source, 0);
 }
 
-int64_t exits_due(struct sentinel *sentinel, int64_t now)
+static struct sock_filter step(uint16_t code, uint32_t value)
 {
-	struct exits *exits = (struct exits *)sentinel->exits;
-	int64_t over = exits ? exits->window + 2 * WINDOW_MS * (int64_t)NS_PER_MS : INT64_MAX;
+	return (struct sock_filter){ .code = code, .k = value };
+}
 
-	if (!exits || !exits->paused)
-		return INT64_MAX;
-	if (now < over)
-		return over;
-	exits->paused = false;
-	/* Those of the pause are old. */
-	netlink_drain(exits->source.fd);
-	loop_change(&sentinel->loop, &exits->source, EPOLLIN);
-	return INT64_MAX;
+/* Takes a message that has one of these numbers in the accumulator. Returns the number of steps. */
+static size_t take_any(struct sock_filter *steps, const pid_t *pids, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		steps[2 * i] = step(BPF_JMP | BPF_JEQ | BPF_K, htonl((uint32_t)pids[i]));
+		steps[2 * i].jf = 1;
+		steps[2 * i + 1] = step(BPF_RET | BPF_K, UINT32_MAX);
+	}
+	return 2 * count;
+}
+
+/*
+ * Has the kernel drop messages about other processes: each that ends on the machine is one, and a tenant chooses how many end. It loads
+ * numbers as those of a network, and these are numbers of this machine, whose first byte is the lowest one. Returns 0 or an errno.
+ */
+static int filter(int netlink, const pid_t *pids, size_t count)
+{
+	/* Static, as it is large. */
+	static struct sock_filter steps[16 + 4 * FOLLOWED_MAX];
+	struct sock_fprog program = { .filter = steps };
+	size_t at = 0;
+
+	steps[at++] = step(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT);
+	at += take_any(steps + at, pids, count);
+	/* The second attribute is behind the first one, whose length is rounded up to four bytes. */
+	steps[at++] = step(BPF_LD | BPF_B | BPF_ABS, LENGTH_AT + 1);
+	steps[at++] = step(BPF_ALU | BPF_LSH | BPF_K, 8);
+	steps[at++] = step(BPF_MISC | BPF_TAX, 0);
+	steps[at++] = step(BPF_LD | BPF_B | BPF_ABS, LENGTH_AT);
+	steps[at++] = step(BPF_ALU | BPF_OR | BPF_X, 0);
+	steps[at++] = step(BPF_ALU | BPF_ADD | BPF_K, NLA_ALIGNTO - 1);
+	steps[at++] = step(BPF_ALU | BPF_AND | BPF_K, (uint32_t) ~(NLA_ALIGNTO - 1));
+	steps[at++] = step(BPF_MISC | BPF_TAX, 0);
+	steps[at++] = step(BPF_LD | BPF_W | BPF_IND, NUMBER_AT);
+	at += take_any(steps + at, pids, count);
+	steps[at++] = step(BPF_RET | BPF_K, 0);
+	program.len = (unsigned short)at;
+	return setsockopt(netlink, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) == 0 ? 0 : errno;
+}
+
+/* Returns 0 or an errno. */
+static int filter_watched(const struct sentinel *sentinel, int netlink)
+{
+	static pid_t pids[FOLLOWED_MAX];
+
+	return filter(netlink, pids, watched_pids(sentinel, pids, FOLLOWED_MAX));
 }
 
 /* Asks for one thing with one text, and returns the answer; .length is 0, with errno, if there is none. */
@@ -188,32 +218,39 @@ static int enlist(int netlink)
 	return netlink_verdict(body);
 }
 
-static void begin(struct sentinel *sentinel, struct exits *exits)
+/* Returns 0 or an errno. */
+static int begin(struct sentinel *sentinel, struct exits *exits)
 {
 	int netlink = netlink_open(NETLINK_GENERIC), error = netlink < 0 ? errno : enlist(netlink);
 
-	*exits = (struct exits){ .source = { .fd = netlink, .ready = ready, .urgent = true }, .sentinel = sentinel };
+	exits->source = (struct source){ .fd = netlink, .ready = ready, .urgent = true };
+	exits->sentinel = sentinel;
+	if (!error)
+		error = filter_watched(sentinel, netlink);
 	if (!error && !loop_add(&sentinel->loop, &exits->source, EPOLLIN))
 		error = errno;
-	if (!error) {
-		sentinel->exits = &exits->source;
-		return;
-	}
-	if (netlink >= 0)
+	if (error && netlink >= 0)
 		close(netlink);
-	exits->cannot = true;
-	log_line("info", "ends are heard of once their memory is freed", ",\"error\":\"%s\"", strerror(error));
+	sentinel->exits = error ? NULL : &exits->source;
+	return error;
 }
 
 void exits_follow(struct sentinel *sentinel)
 {
 	/* Static, so that memory it refers to at exit counts as in use and not as leaked. */
 	static struct exits exits;
+	int error = 0;
 
-	if (sentinel->watches && !sentinel->exits && !exits.cannot)
-		begin(sentinel, &exits);
-	if (sentinel->watches || !sentinel->exits)
+	if (exits.cannot)
 		return;
-	loop_close(&sentinel->loop, sentinel->exits);
-	sentinel->exits = NULL;
+	if (sentinel->watches)
+		error = sentinel->exits ? filter_watched(sentinel, sentinel->exits->fd) : begin(sentinel, &exits);
+	if (error) {
+		exits.cannot = true;
+		log_line("info", "ends are heard of once their memory is freed", ",\"error\":\"%s\"", strerror(error));
+	}
+	if ((error || !sentinel->watches) && sentinel->exits) {
+		loop_close(&sentinel->loop, sentinel->exits);
+		sentinel->exits = NULL;
+	}
 }

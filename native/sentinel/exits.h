@@ -5,18 +5,12 @@
 #ifndef EXITS_H
 #define EXITS_H
 
-#include <stdint.h>
-
 #include "sentinel.h"
 
 /*
- * Calls watch_exiting() from then on if anything is watched, and nothing otherwise: every process of the machine that ends wakes the
- * sentinel. Only a sentinel in the first pid namespace of the machine may ask for that, and not every kernel has it: then a log line
- * says so, and descriptors tell alone.
+ * Call it when the watched processes have changed: watch_exiting() hears of the ends of these. Only a sentinel in the first pid namespace
+ * of the machine may ask for that, and not every kernel has it: then a log line says so, and descriptors tell alone.
  */
 void exits_follow(struct sentinel *sentinel);
-
-/* Listens again after a pause. Returns the time of its next call. */
-int64_t exits_due(struct sentinel *sentinel, int64_t now);
 
 #endif

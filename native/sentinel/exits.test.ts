@@ -1,17 +1,19 @@
 import { readlinkSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { childrenOf, start } from '../../init-waker/testing/process.ts'
+import { start } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
 import { buildProgram } from '../build.ts'
 import { buildApp, buildSanitized } from './testing/build.ts'
 import { processOf, startSentinel } from './testing/sentinel.ts'
 
 /** The kernel's number of the first pid namespace. */
-const first = 'pid:[4026531836]'
+const host = 'pid:[4026531836]'
+/** As the first process of a container is. */
+const first = { pidNamespace: true } as const
 const why =
   process.getuid?.() !== 0
     ? '(needs root)'
-    : readlinkSync('/proc/self/ns/pid') !== first
+    : readlinkSync('/proc/self/ns/pid') !== host
       ? '(needs the first pid namespace of the machine)'
       : undefined
 
@@ -35,8 +37,8 @@ describe.skipIf(why !== undefined).each([
     console.log('ready')`
 
   test.each([
-    ['one thread', () => start(app, ['large', String(mib)])],
-    ['several threads', () => start(process.execPath, ['-e', threads])],
+    ['one thread', () => start(app, ['large', String(mib)], first)],
+    ['several threads', () => start(process.execPath, ['-e', threads], first)],
   ])('a death is told before the kernel has freed the memory of %s', async (_, run) => {
     await using sentinel = await startSentinel(program)
     await using victim = await run()
@@ -57,15 +59,24 @@ describe.skipIf(why !== undefined).each([
     const parent = `
       require('node:child_process').spawn('sleep', ['1000'], { stdio: 'ignore' })
       ${threads}`
-    await using victim = await start(process.execPath, ['-e', parent])
+    await using victim = await start(process.execPath, ['-e', parent], first)
     await eventually(() => expect(victim.stdout()).toBe('ready\n'))
-    const [child = 0] = childrenOf(victim.pid)
     const client = await sentinel.connect()
     await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
     process.kill(victim.pid, 'SIGKILL')
     const { values } = await client.line(line => line.word === 'died')
     expect(values).toMatchObject({ name: 'v', early: '0' })
-    process.kill(child, 'SIGKILL')
+  })
+
+  test('a process that is not the first one of a container may have children elsewhere', async () => {
+    await using sentinel = await startSentinel(program)
+    await using victim = await start(app, ['large', String(mib)])
+    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
+    const client = await sentinel.connect()
+    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
+    process.kill(victim.pid, 'SIGKILL')
+    const { values } = await client.line(line => line.word === 'died')
+    expect(values).toMatchObject({ name: 'v', early: '0' })
   })
 
   test('a process whose first thread has ended lives', async () => {

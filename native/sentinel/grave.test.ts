@@ -379,7 +379,8 @@ describe.skipIf(cannotNetwork !== undefined).each([
     process.kill(dead.pid, 'SIGKILL')
     await client.line(line => line.word === 'died')
     expect((await client.ask('unwatch', { name: 'p' })).word).toBe('ok')
-    expect(sentinel.descriptors()).toBe(idle)
+    // The thread that forgets connections may still have its socket.
+    await eventually(() => expect(sentinel.descriptors()).toBe(idle))
     expect(network.ask('tcp')).toBe('heir 10.0.0.2')
     await sentinel[Symbol.asyncDispose]()
     expect(network.ask('tcp')).toBe('heir 10.0.0.2')

@@ -24,7 +24,6 @@
 #include "client.h"
 #include "clock.h"
 #include "daemon.h"
-#include "exits.h"
 #include "halt.h"
 #include "journal.h"
 #include "killing.h"
@@ -147,7 +146,7 @@ static int64_t due(void *context, int64_t now)
 	/* Voting comes before what an earlier sentinel has stopped: a primary that may not serve yet stays stopped. */
 	int64_t votes = voting_due(sentinel, now), stops = stops_due(sentinel, now), killings = killings_due(sentinel, now);
 	int64_t rest = awake_while(&sentinel->awake, stops_hold(sentinel), now);
-	const int64_t times[] = { votes, stops, killings, halts_due(sentinel, now), rest, watches_due(sentinel, now), exits_due(sentinel, now) };
+	const int64_t times[] = { votes, stops, killings, halts_due(sentinel, now), rest, watches_due(sentinel, now) };
 	int64_t first = INT64_MAX;
 
 	for (size_t i = 0; i < sizeof times / sizeof *times; i++)

@@ -130,7 +130,22 @@ static void died(struct source *source, uint32_t events)
 		 (int)watch->process.pid, grave_state_name(watch->grave), (long long)watch->grave_us, watch->early ? "true" : "false");
 }
 
-enum ending { ENDING_NOT, ENDING_WITH_CHILDREN, ENDING_ALONE };
+enum ending { ENDING_NOT, ENDING_IN_COMPANY, ENDING_ALONE };
+
+/* True if the process is the first one of its pid namespace: the kernel ends the others before it gives up their parent. */
+static bool is_first(pid_t pid)
+{
+	char text[4096], *line, *last;
+
+	if (!process_read(pid, "status", text, sizeof text))
+		return false;
+	line = strstr(text, "\nNSpid:");
+	if (!line)
+		return false;
+	line[1 + strcspn(line + 1, "\n")] = '\0';
+	last = strrchr(line, '\t');
+	return last && strcmp(last + 1, "1") == 0;
+}
 
 /* A kernel that tells no children may have some. */
 static bool has_children(pid_t pid, pid_t thread)
@@ -148,11 +163,14 @@ static bool has_children(pid_t pid, pid_t thread)
 	return n != 0;
 }
 
-/* Whether no thread of the process executes its program any more. Its children do, until the kernel has freed its memory. */
+/*
+ * Whether no thread of the process executes its program any more. Its children do, until the kernel has freed its memory. Those of
+ * a process that is not the first one of a container have another parent already, so they cannot be found.
+ */
 static enum ending ending_of(struct process process)
 {
 	enum { EXITING = 0x4 }; /* the kernel's PF_EXITING */
-	enum ending ending = ENDING_ALONE;
+	enum ending ending = is_first(process.pid) ? ENDING_ALONE : ENDING_IN_COMPANY;
 	char path[64];
 	struct process_stat stat;
 	struct dirent *entry;
@@ -171,7 +189,7 @@ static enum ending ending_of(struct process process)
 		if (!(stat.flags & EXITING))
 			ending = ENDING_NOT;
 		else if (has_children(process.pid, (pid_t)thread))
-			ending = ENDING_WITH_CHILDREN;
+			ending = ENDING_IN_COMPANY;
 	}
 	if (threads)
 		closedir(threads);
@@ -187,10 +205,20 @@ void watch_exiting(struct sentinel *sentinel, pid_t pid)
 		if (ending == ENDING_ALONE) {
 			watch->early = true;
 			died(&watch->source, 0);
-		} else if (ending == ENDING_WITH_CHILDREN && watch->grave) {
+		} else if (ending == ENDING_IN_COMPANY && watch->grave) {
 			close_grave(watch);
 		}
 	}
+}
+
+size_t watched_pids(const struct sentinel *sentinel, pid_t *pids, size_t room)
+{
+	size_t count = 0;
+
+	for (const struct watch *watch = sentinel->watches; watch && count < room; watch = watch->next)
+		if (!watch->died_unix_ns)
+			pids[count++] = watch->process.pid;
+	return count;
 }
 
 void watch_verb(struct client *client, const struct request *request)

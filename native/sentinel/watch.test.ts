@@ -101,7 +101,8 @@ describe.skipIf(why !== undefined).each([
     await client.ask('hello')
     const idle = sentinel.descriptors()
     await client.ask('watch', { name: 'x', ...processOf(victim.pid) })
-    expect(sentinel.descriptors()).toBe(idle + 1)
+    // The process, and the ends of processes where the kernel tells them.
+    expect([1, 2]).toContain(sentinel.descriptors() - idle)
     await client.ask('unwatch', { name: 'x' })
     expect(sentinel.descriptors()).toBe(idle)
     process.kill(victim.pid, 'SIGKILL')

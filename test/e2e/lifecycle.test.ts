@@ -40,6 +40,7 @@ describe("the paper's story on real kubelets", () => {
       'HOTBACKUPS',
       'COLDBACKUPS',
       'AGE',
+      ...['READY', 'BACKUPS', 'PROTECTION'],
     ])
     expect(row?.split(/\s+/).slice(0, 5)).toEqual(['bps-sample', namespace, '2/2', '2/2', '2/2'])
     const { status } = await set.get()
