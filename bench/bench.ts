@@ -36,6 +36,8 @@ export interface BenchContext {
   readonly load: LoadOptions
   /** For benches of memory of several sizes, GB; undefined: those of the bench. */
   readonly sizes: readonly number[] | undefined
+  /** For benches with several modes: those to measure; undefined: all. */
+  readonly modes: readonly string[] | undefined
   /** Trials of each case. */
   readonly n: number
   readonly clock: UnixClock
@@ -50,6 +52,8 @@ export interface Bench {
   readonly name: string
   /** One line for the list. */
   readonly title: string
+  /** The choices of --modes; absent: it has none. */
+  readonly modes?: readonly string[]
   /** Default number of trials. */
   readonly trials: number
   /** Requirements of the bench. */

@@ -26,6 +26,7 @@ interface Options {
   readonly interval: string
   readonly ports: number | undefined
   readonly sizes?: readonly number[]
+  readonly modes?: readonly string[]
 }
 
 const positive = (text: string) => {
@@ -76,6 +77,11 @@ const program: Command = new Command('npm run bench --')
     'migration, migrating-pod: sizes of the memory, GB, such as 0,0.2,1,10 (default: up to 1)',
     sizes,
   )
+  .option(
+    '--modes <list>',
+    'failover: only some of its modes, such as Frozen,Granted; not with --write-figures',
+    (text: string) => text.split(','),
+  )
   .option('--interval <duration>', 'load-kills, load-freeze: interval of checkpoints', duration, '1s')
   .option(
     '--ports <n>',
@@ -91,6 +97,7 @@ const program: Command = new Command('npm run bench --')
     if (bench === undefined) program.error(`unknown bench ${name}\n\n${list()}`)
     if (options.peer !== undefined && bench.before === undefined)
       program.error(`--peer: ${bench.name} does not measure the paper's controller, paper does`)
+    refuseModes(bench, options)
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
@@ -116,6 +123,15 @@ const program: Command = new Command('npm run bench --')
       console.log(`\nbench/results/${result.name}.json, docs/figures.md, README.md`)
     }
   })
+
+/** A result with some modes must not replace one with all. */
+function refuseModes({ name, modes = [] }: Bench, options: Options): void {
+  const wrong = options.modes?.filter(mode => !modes.includes(mode)) ?? []
+  if (wrong.length > 0)
+    program.error(`--modes: ${name} has ${modes.join(', ') || 'none'}, not ${wrong.join(', ')}`)
+  if (options.modes !== undefined && options.writeFigures === true)
+    program.error('--write-figures: needs all modes')
+}
 
 function list(): string {
   const width = Math.max(...benches.map(({ name }) => name.length))
@@ -170,6 +186,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
         intervalSeconds: (parseDuration(options.interval) ?? 0) / 1000,
       },
       sizes: options.sizes,
+      modes: options.modes,
       n: options.n ?? bench.trials,
       clock: createUnixClock(),
       signal,

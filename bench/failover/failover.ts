@@ -31,14 +31,16 @@ function benchOf(name: string, title: string, trials: number, modes: readonly Mo
   return {
     name,
     title,
+    modes,
     trials,
     needs: ['operator', 'playground'],
     run: async (context, samples) => {
+      const chosen = modes.filter(mode => context.modes?.includes(mode) ?? true)
       await inNamespace(context.api, 'bench-failover', context.signal, async namespace => {
         await ofDeployment(context, namespace, samples)
-        for (const mode of modes) await ofSet(context, namespace, mode, samples)
+        for (const mode of chosen) await ofSet(context, namespace, mode, samples)
       })
-      return samples.report(name, baselinesOf(modes))
+      return samples.report(name, baselinesOf(chosen))
     },
   }
 }

@@ -90,6 +90,18 @@ static int64_t close_grave(struct watch *watch)
 	return (monotonic_ns() - began) / NS_PER_US;
 }
 
+/* Redirects the connections of the pod, unless another container has done that: its heir stays. Returns the time in microseconds. */
+static int64_t redirect(struct watch *watch)
+{
+	if (!watch->grave)
+		return 0;
+	if (!pod_is_closed(watch))
+		return close_grave(watch);
+	watch->grave->state = GRAVE_CLOSED;
+	watch->opens = monotonic_ns() + watch->lasts_ns;
+	return 0;
+}
+
 /*
  * The successor continues with the memory of the whole pod, so the pod's other containers must not run beside it. The
  * sentinel asks no client, because the agent or the operator may be unavailable.
@@ -112,12 +124,7 @@ static void died(struct source *source, uint32_t events)
 	struct message message;
 
 	(void)events;
-	if (watch->grave && pod_is_closed(watch)) {
-		watch->grave->state = GRAVE_CLOSED;
-		watch->opens = monotonic_ns() + watch->lasts_ns;
-	} else if (watch->grave) {
-		watch->grave_us = close_grave(watch);
-	}
+	watch->grave_us = redirect(watch);
 	watch->died_unix_ns = unix_ns() - watch->grave_us * NS_PER_US;
 	end_siblings(watch);
 	/* The watch stays; its descriptor has nothing more to report. */
@@ -205,8 +212,8 @@ void watch_exiting(struct sentinel *sentinel, pid_t pid)
 		if (ending == ENDING_ALONE) {
 			watch->early = true;
 			died(&watch->source, 0);
-		} else if (ending == ENDING_IN_COMPANY && watch->grave) {
-			close_grave(watch);
+		} else if (ending == ENDING_IN_COMPANY) {
+			redirect(watch);
 		}
 	}
 }
