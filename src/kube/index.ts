@@ -3,6 +3,7 @@
 export * from './abort.ts'
 export * from './api.ts'
 export * from './backoff.ts'
+export * from './build-info.ts'
 export * from './cache-set.ts'
 export type { Clock } from './clock.ts'
 export { elapses, systemClock } from './clock.ts'
