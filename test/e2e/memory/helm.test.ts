@@ -139,6 +139,12 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
       } finally {
         // For the tests that come after this one, whatever has failed.
         await helm.run('uninstall', ...release, '--no-hooks', '--ignore-not-found', ...patience)
+        // Helm does not wait for what the API server deletes afterwards.
+        await eventually(async () => {
+          const left = await kubectl('get', 'namespaces,crd', '-o', 'name')
+          expect(left).not.toContain('understudy-agents')
+          expect(left).not.toContain('nodereports')
+        }, 120_000)
         await deployOperator(cluster, { progress: createProgress(process.stderr) })
       }
     },
