@@ -138,7 +138,9 @@ describe.each([
       for (const byte of probe) await send(byte)
       expect(await reply).toBe(opened)
       const at = woken.trim().split(' ')[2]
-      expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', kind: 'hotbackup', at, refused: 1 })
+      await eventually(() =>
+        expect(gate.log().at(-1)).toMatchObject({ msg: 'woken', kind: 'hotbackup', at, refused: 1 }),
+      )
       // Every later request gets the same reply, whatever came before.
       expect(await exchange(gate.port, wakeAs('primary'))).toBe(woken.replace('woken', 'already'))
       expect(await exchange(gate.port, wakeAs('primary', otherToken))).toMatch(replyOf('denied'))
