@@ -101,7 +101,8 @@ describe.skipIf(why !== undefined).each([
 
   test('a storm of ends hides no death', async () => {
     await using sentinel = await startSentinel(program)
-    await using storm = await start(app, ['forks', '20'])
+    // In a pid namespace, so that no child outlives it.
+    await using storm = await start(app, ['forks', '20'], first)
     await eventually(() => expect(storm.stdout()).toBe('ready\n'))
     const client = await sentinel.connect()
     for (const name of ['a', 'b', 'c']) {
