@@ -30,7 +30,7 @@ if (import.meta.main) {
     .option('--out <directory>', 'where the directory of the chart is written', 'out/chart')
     .option(
       '--kubectl <program>',
-      'kubectl 1.30 or later; default: one that is built from source, like the one of the playground',
+      'path of a kubectl of version 1.30 or later; default: the playground builds one from source',
     )
     .action((flags: Flags) => main(flags, stop.signal))
   try {

@@ -56,6 +56,26 @@ enum netlink_next netlink_next(struct span *received, struct nlmsghdr *header, s
 	return NETLINK_MESSAGE;
 }
 
+struct span netlink_attribute(struct span in, uint16_t type)
+{
+	struct nlattr header;
+
+	while (in.at && in.length >= sizeof header) {
+		size_t step;
+
+		memcpy(&header, in.at, sizeof header);
+		if (header.nla_len < sizeof header || header.nla_len > in.length)
+			break;
+		if ((header.nla_type & NLA_TYPE_MASK) == type)
+			return (struct span){ in.at + sizeof header, header.nla_len - sizeof header };
+		step = NLA_ALIGN((size_t)header.nla_len);
+		if (step > in.length)
+			break;
+		in = (struct span){ in.at + step, in.length - step };
+	}
+	return (struct span){ NULL, 0 };
+}
+
 int netlink_verdict(struct span body)
 {
 	int32_t verdict;

@@ -26,6 +26,9 @@ enum netlink_next { NETLINK_END, NETLINK_MESSAGE, NETLINK_MALFORMED };
 /* Takes the first message off the received bytes: its header, and the body behind it. */
 enum netlink_next netlink_next(struct span *received, struct nlmsghdr *header, struct span *body);
 
+/* Returns the content of the attribute of that type among those of a body, or of another attribute's content; .at is NULL if there is none. */
+struct span netlink_attribute(struct span in, uint16_t type);
+
 /* Returns the errno in the body of an NLMSG_ERROR; 0: an acknowledgement. */
 int netlink_verdict(struct span body);
 

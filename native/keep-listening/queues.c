@@ -21,22 +21,15 @@ int kept_count;
 /* Returns for how long the peer of a connection has sent nothing, ms; 0: the kernel does not say. */
 static unsigned silent_ms(struct span body)
 {
-	size_t at = NLMSG_ALIGN(sizeof(struct inet_diag_msg));
+	size_t skipped = NLMSG_ALIGN(sizeof(struct inet_diag_msg));
 	struct tcp_info info = { 0 };
-	struct nlattr attribute;
+	struct span found = { NULL, 0 };
 
-	for (; at + sizeof attribute <= body.length; at += NLA_ALIGN(attribute.nla_len)) {
-		memcpy(&attribute, body.at + at, sizeof attribute);
-		if (attribute.nla_len < sizeof attribute || attribute.nla_len > body.length - at)
-			return 0;
-		if (attribute.nla_type != INET_DIAG_INFO)
-			continue;
-		size_t length = attribute.nla_len - sizeof attribute;
-
-		memcpy(&info, body.at + at + sizeof attribute, length < sizeof info ? length : sizeof info);
-		return info.tcpi_last_data_recv;
-	}
-	return 0;
+	if (body.length > skipped)
+		found = netlink_attribute((struct span){ body.at + skipped, body.length - skipped }, INET_DIAG_INFO);
+	if (found.at)
+		memcpy(&info, found.at, found.length < sizeof info ? found.length : sizeof info);
+	return info.tcpi_last_data_recv;
 }
 
 /* Returns the kept socket of a port; -1: there are several, and the kernel does not say which one a connection waits for. */

@@ -37,27 +37,6 @@ static bool among(const struct addresses *addresses, struct span address)
 	return false;
 }
 
-/* Returns the attribute of that type within another attribute's content; .at is NULL if there is none. */
-static struct span attribute(struct span in, uint16_t type)
-{
-	struct nlattr header;
-
-	while (in.at && in.length >= sizeof header) {
-		size_t step;
-
-		memcpy(&header, in.at, sizeof header);
-		if (header.nla_len < sizeof header || header.nla_len > in.length)
-			break;
-		if ((header.nla_type & NLA_TYPE_MASK) == type)
-			return (struct span){ in.at + sizeof header, header.nla_len - sizeof header };
-		step = NLA_ALIGN((size_t)header.nla_len);
-		if (step > in.length)
-			break;
-		in = (struct span){ in.at + step, in.length - step };
-	}
-	return (struct span){ NULL, 0 };
-}
-
 static uint32_t word(struct span span)
 {
 	uint32_t value = 0;
@@ -75,17 +54,17 @@ static int byte(struct span span)
 static bool concerns(struct span connection, struct span tuple, const struct addresses *addresses, uint8_t family)
 {
 	const bool four = family == AF_INET;
-	struct span ip = attribute(tuple, CTA_TUPLE_IP);
-	int protocol = byte(attribute(attribute(tuple, CTA_TUPLE_PROTO), CTA_PROTO_NUM)), state;
+	struct span ip = netlink_attribute(tuple, CTA_TUPLE_IP);
+	int protocol = byte(netlink_attribute(netlink_attribute(tuple, CTA_TUPLE_PROTO), CTA_PROTO_NUM)), state;
 
-	if (ntohl(word(attribute(connection, CTA_STATUS))) & IPS_DST_NAT)
+	if (ntohl(word(netlink_attribute(connection, CTA_STATUS))) & IPS_DST_NAT)
 		return false;
-	if (!among(addresses, attribute(ip, four ? CTA_IP_V4_DST : CTA_IP_V6_DST)) ||
-	    among(addresses, attribute(ip, four ? CTA_IP_V4_SRC : CTA_IP_V6_SRC)))
+	if (!among(addresses, netlink_attribute(ip, four ? CTA_IP_V4_DST : CTA_IP_V6_DST)) ||
+	    among(addresses, netlink_attribute(ip, four ? CTA_IP_V4_SRC : CTA_IP_V6_SRC)))
 		return false;
 	if (protocol == IPPROTO_UDP)
 		return true;
-	state = byte(attribute(attribute(attribute(connection, CTA_PROTOINFO), CTA_PROTOINFO_TCP), CTA_PROTOINFO_TCP_STATE));
+	state = byte(netlink_attribute(netlink_attribute(netlink_attribute(connection, CTA_PROTOINFO), CTA_PROTOINFO_TCP), CTA_PROTOINFO_TCP_STATE));
 	return protocol == IPPROTO_TCP &&
 	       (state == TCP_CONNTRACK_SYN_SENT || state == TCP_CONNTRACK_SYN_RECV || state == TCP_CONNTRACK_CLOSE);
 }
@@ -145,7 +124,7 @@ static bool read_some(struct span received, const struct addresses *addresses, s
 			return false;
 		if (body.length > skipped) {
 			struct span connection = { body.at + skipped, body.length - skipped };
-			struct span tuple = attribute(connection, CTA_TUPLE_ORIG);
+			struct span tuple = netlink_attribute(connection, CTA_TUPLE_ORIG);
 			struct nfgenmsg about;
 
 			memcpy(&about, body.at, sizeof about);

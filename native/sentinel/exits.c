@@ -31,30 +31,10 @@ struct exits {
 	bool cannot;
 };
 
-static struct span attribute(struct span in, uint16_t type)
-{
-	struct nlattr header;
-
-	while (in.length >= sizeof header) {
-		size_t step;
-
-		memcpy(&header, in.at, sizeof header);
-		if (header.nla_len < sizeof header || header.nla_len > in.length)
-			break;
-		if ((header.nla_type & NLA_TYPE_MASK) == type)
-			return (struct span){ in.at + sizeof header, header.nla_len - sizeof header };
-		step = NLA_ALIGN((size_t)header.nla_len);
-		if (step > in.length)
-			break;
-		in = (struct span){ in.at + step, in.length - step };
-	}
-	return (struct span){ in.at, 0 };
-}
-
 /* Returns the number in an attribute of an attribute; 0: there is none. */
 static pid_t number(struct span in, uint16_t outer, uint16_t inner)
 {
-	struct span found = attribute(attribute(in, outer), inner);
+	struct span found = netlink_attribute(netlink_attribute(in, outer), inner);
 	uint32_t value = 0;
 
 	if (found.length == sizeof value)
@@ -189,7 +169,7 @@ static uint16_t family(int netlink)
 
 	if (netlink_next(&received, &header, &body) != NETLINK_MESSAGE || header.nlmsg_type != GENL_ID_CTRL || body.length < GENL_HDRLEN)
 		return 0;
-	body = attribute((struct span){ body.at + GENL_HDRLEN, body.length - GENL_HDRLEN }, CTRL_ATTR_FAMILY_ID);
+	body = netlink_attribute((struct span){ body.at + GENL_HDRLEN, body.length - GENL_HDRLEN }, CTRL_ATTR_FAMILY_ID);
 	if (body.length == sizeof id)
 		memcpy(&id, body.at, sizeof id);
 	netlink_drain(netlink);

@@ -36,10 +36,24 @@ describe.skipIf(why !== undefined).each([
     setInterval(() => memory[0], 1_000)
     console.log('ready')`
 
+  const parent = `
+    require('node:child_process').spawn('sleep', ['1000'], { stdio: 'ignore' })
+    ${threads}`
+
   test.each([
-    ['one thread', () => start(app, ['large', String(mib)], first)],
-    ['several threads', () => start(process.execPath, ['-e', threads], first)],
-  ])('a death is told before the kernel has freed the memory of %s', async (_, run) => {
+    ['one thread: at once', '1', () => start(app, ['large', String(mib)], first)],
+    ['several threads: at once', '1', () => start(process.execPath, ['-e', threads], first)],
+    [
+      'children that still run: once they have ended',
+      '0',
+      () => start(process.execPath, ['-e', parent], first),
+    ],
+    [
+      'a place behind the first one of its container, so perhaps children elsewhere: at its end',
+      '0',
+      () => start(app, ['large', String(mib)]),
+    ],
+  ])('the sentinel reports the death of a large process that has %s', async (_, early, run) => {
     await using sentinel = await startSentinel(program)
     await using victim = await run()
     await eventually(() => expect(victim.stdout()).toBe('ready\n'))
@@ -47,36 +61,11 @@ describe.skipIf(why !== undefined).each([
     await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
     process.kill(victim.pid, 'SIGKILL')
     const { values } = await client.line(line => line.word === 'died')
-    expect(values).toMatchObject({ name: 'v', early: '1' })
+    expect(values).toMatchObject({ name: 'v', early })
     await victim.exit
     // One death is one message.
     await client.ask('hello')
     expect(client.lines.filter(({ word }) => word === 'died')).toEqual([])
-  })
-
-  test('a process whose children still run has not died', async () => {
-    await using sentinel = await startSentinel(program)
-    const parent = `
-      require('node:child_process').spawn('sleep', ['1000'], { stdio: 'ignore' })
-      ${threads}`
-    await using victim = await start(process.execPath, ['-e', parent], first)
-    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
-    const client = await sentinel.connect()
-    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
-    process.kill(victim.pid, 'SIGKILL')
-    const { values } = await client.line(line => line.word === 'died')
-    expect(values).toMatchObject({ name: 'v', early: '0' })
-  })
-
-  test('a process that is not the first one of a container may have children elsewhere', async () => {
-    await using sentinel = await startSentinel(program)
-    await using victim = await start(app, ['large', String(mib)])
-    await eventually(() => expect(victim.stdout()).toBe('ready\n'))
-    const client = await sentinel.connect()
-    await client.ask('watch', { name: 'v', ...processOf(victim.pid) })
-    process.kill(victim.pid, 'SIGKILL')
-    const { values } = await client.line(line => line.word === 'died')
-    expect(values).toMatchObject({ name: 'v', early: '0' })
   })
 
   test('a process whose first thread has ended lives', async () => {

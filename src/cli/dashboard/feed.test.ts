@@ -71,7 +71,7 @@ test('a second page gets everything, and the first one misses nothing', async ()
     expect(heard.at(-1)).toMatchObject({ whole: false, sets: [{ primaries: { inPlace: 1 } }] })
 })
 
-test('the loss of the API server is told, and that the program is alive', async () => {
+test('the feed reports the loss of the API server, and keeps sending signs of life', async () => {
   await using it = opened(worldOf(named('a')))
   it.listen()
   await it.lose()

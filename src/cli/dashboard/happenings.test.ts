@@ -36,7 +36,7 @@ test('a set of an operator that keeps no list has its last failover', () => {
   expect(happeningsOf(set(), [])).toMatchObject([{ from: 'web-old', to: 'web-p' }])
 })
 
-test('a move under way has a phase that lasts; one that has ended has none', () => {
+test('the last phase of a running move has no end; every phase of a finished move has one', () => {
   const phaseTimes = [
     { phase: 'Pending', at: '2030-01-01T00:10:00Z' },
     { phase: 'Preparing', at: '2030-01-01T00:10:02Z' },
