@@ -2,31 +2,25 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "connections.h"
 #include "netlink.h"
 
-enum { PATIENCE_MS = 1000, WAKE_MS = 100, ROOM = 32768 };
-/* The states of a connection: established, and close wait (the client has closed its side). */
-enum { STATES = 1 << 1 | 1 << 8 };
+enum { PATIENCE_MS = 1000, WAKE_MS = 100 };
 
 struct kept kept[MOST_SOCKETS];
 int kept_count;
 
 /* Returns for how long the peer of a connection has sent nothing, ms; 0: the kernel does not say. */
-static unsigned silent_ms(struct span body)
+static unsigned silent_ms(struct span attributes)
 {
-	size_t skipped = NLMSG_ALIGN(sizeof(struct inet_diag_msg));
 	struct tcp_info info = { 0 };
-	struct span found = { NULL, 0 };
+	struct span found = netlink_attribute(attributes, INET_DIAG_INFO);
 
-	if (body.length > skipped)
-		found = netlink_attribute((struct span){ body.at + skipped, body.length - skipped }, INET_DIAG_INFO);
 	if (found.at)
 		memcpy(&info, found.at, found.length < sizeof info ? found.length : sizeof info);
 	return info.tcpi_last_data_recv;
@@ -46,18 +40,15 @@ static int only_one_of(in_port_t port)
 	return found;
 }
 
-static void count(struct span body)
+static void count(void *context, const struct inet_diag_msg *one, struct span more)
 {
-	struct inet_diag_msg one;
+	int at;
 
-	if (body.length < sizeof one)
-		return;
-	memcpy(&one, body.at, sizeof one);
+	(void)context;
 	/* A connection that no process has accepted has no file. */
-	if (one.idiag_inode != 0 || silent_ms(body) <= PATIENCE_MS)
+	if (one->idiag_inode != 0 || silent_ms(more) <= PATIENCE_MS)
 		return;
-	int at = only_one_of(one.id.idiag_sport);
-
+	at = only_one_of(one->id.idiag_sport);
 	if (at >= 0)
 		kept[at].waited++;
 }
@@ -65,36 +56,8 @@ static void count(struct span body)
 /* Counts the connections that have waited for too long. Returns false with errno. */
 static bool count_all(int netlink, int family)
 {
-	struct {
-		struct nlmsghdr header;
-		struct inet_diag_req_v2 request;
-	} question = {
-		.header = { .nlmsg_len = sizeof question, .nlmsg_type = SOCK_DIAG_BY_FAMILY, .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.request = { .sdiag_family = (unsigned char)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = STATES,
-			     .idiag_ext = 1 << (INET_DIAG_INFO - 1) },
-	};
-	static uint8_t answer[ROOM];
-
-	if (netlink_send(netlink, &question, sizeof question) != 0)
-		return false;
-	for (;;) {
-		ssize_t length = recv(netlink, answer, sizeof answer, 0);
-		struct span received = { answer, (size_t)length }, body;
-		struct nlmsghdr header;
-
-		if (length <= 0)
-			return false;
-		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE) {
-			if (header.nlmsg_type == NLMSG_DONE)
-				return true;
-			if (header.nlmsg_type == NLMSG_ERROR) {
-				errno = netlink_verdict(body);
-				/* A kernel without IPv6 has no IPv6 connections. */
-				return errno == ENOENT && family == AF_INET6;
-			}
-			count(body);
-		}
-	}
+	errno = connections_each(netlink, family, ESTABLISHED | CLOSE_WAIT, 1 << (INET_DIAG_INFO - 1), count, NULL);
+	return errno == 0;
 }
 
 static bool has_queue(int fd)

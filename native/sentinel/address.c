@@ -87,3 +87,11 @@ void addresses_read(struct addresses *addresses)
 	read_four(addresses);
 	read_six(addresses);
 }
+
+bool addresses_have(const struct addresses *addresses, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < addresses->count; i++)
+		if (addresses->list[i].length == length && memcmp(addresses->list[i].bytes, bytes, length) == 0)
+			return true;
+	return false;
+}

@@ -29,4 +29,7 @@ bool address_parse(const char *text, struct address *address);
 /* Reads the addresses of the caller's network namespace, but not those of its loopback interface for IPv6. */
 void addresses_read(struct addresses *addresses);
 
+/* True if one of them has these bytes. */
+bool addresses_have(const struct addresses *addresses, const uint8_t *bytes, size_t length);
+
 #endif

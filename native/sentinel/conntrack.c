@@ -30,11 +30,7 @@ struct tuples {
 
 static bool among(const struct addresses *addresses, struct span address)
 {
-	for (size_t i = 0; address.at && i < addresses->count; i++)
-		if (addresses->list[i].length == address.length &&
-		    memcmp(addresses->list[i].bytes, address.at, address.length) == 0)
-			return true;
-	return false;
+	return address.at && addresses_have(addresses, address.at, address.length);
 }
 
 static uint32_t word(struct span span)

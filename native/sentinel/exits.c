@@ -125,8 +125,13 @@ static int filter(int netlink, const pid_t *pids, size_t count)
 static int filter_watched(const struct sentinel *sentinel, int netlink)
 {
 	static pid_t pids[FOLLOWED_MAX];
+	size_t count = watched_pids(sentinel, pids, FOLLOWED_MAX);
+	int error;
 
-	return filter(netlink, pids, watched_pids(sentinel, pids, FOLLOWED_MAX));
+	/* Kernels before 6.10 have room for some hundred processes (net.core.optmem_max). The descriptors of the others tell alone. */
+	while ((error = filter(netlink, pids, count)) == ENOMEM && count > 1)
+		count /= 2;
+	return error;
 }
 
 /* Asks for one thing with one text, and returns the answer; .length is 0, with errno, if there is none. */
@@ -227,7 +232,7 @@ void exits_follow(struct sentinel *sentinel)
 		error = sentinel->exits ? filter_watched(sentinel, sentinel->exits->fd) : begin(sentinel, &exits);
 	if (error) {
 		exits.cannot = true;
-		log_line("info", "ends are heard of once their memory is freed", ",\"error\":\"%s\"", strerror(error));
+		log_line("info", "no statistics of ends, so traces have to do", ",\"error\":\"%s\"", strerror(error));
 	}
 	if ((error || !sentinel->watches) && sentinel->exits) {
 		loop_close(&sentinel->loop, sentinel->exits);

@@ -9,7 +9,7 @@
 
 /*
  * Call it when the watched processes have changed: watch_exiting() hears of the ends of these. Only a sentinel in the first pid namespace
- * of the machine may ask for that, and not every kernel has it: then a log line says so, and descriptors tell alone.
+ * of the machine may ask for that, and not every kernel has it: then a log line says so, and exit_event.h has to do.
  */
 void exits_follow(struct sentinel *sentinel);
 

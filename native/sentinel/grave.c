@@ -34,6 +34,8 @@ static int look_around(void *context, const struct network *network)
 		errno = error;
 		return -1;
 	}
+	/* A kernel without it resets connections later, as the app dies. */
+	grave->connections = netlink_open(NETLINK_SOCK_DIAG);
 	grave->network = *network;
 	grave->state = survey->closed(survey->context, network) ? GRAVE_CLOSED : GRAVE_READY;
 	addresses_read(&grave->addresses);
@@ -139,7 +141,7 @@ struct grave *grave_dig(struct process process, const struct address *heir, bool
 
 	if (!grave)
 		return NULL;
-	grave->resets = grave->tracking = -1;
+	grave->resets = grave->tracking = grave->connections = -1;
 	grave->heir = *heir;
 	netlink = network_enter(process, look_around, &survey);
 	if (netlink >= 0 && furnish(grave, process, netlink)) {
@@ -227,6 +229,12 @@ void grave_sweep(const struct grave *grave)
 		sweeper_forget(grave->tracking, &grave->addresses);
 }
 
+void grave_end_connections(const struct grave *grave, struct process process)
+{
+	if (grave->state == GRAVE_CLOSED && grave->connections >= 0)
+		sweeper_end(grave->connections, &grave->addresses, process);
+}
+
 int grave_open(struct grave *grave)
 {
 	if (!grave_settle(grave))
@@ -244,6 +252,8 @@ void grave_free(struct grave *grave)
 		close(grave->resets);
 	if (grave->tracking >= 0)
 		close(grave->tracking);
+	if (grave->connections >= 0)
+		close(grave->connections);
 	committer_free(grave->committer);
 	free(grave);
 }

@@ -25,6 +25,7 @@ struct grave {
 	struct network network;
 	int resets; /* the setting of how long the kernel keeps a connection that was reset; -1: there is none */
 	int tracking; /* a socket of the pod's connection tracking, for grave_sweep() */
+	int connections; /* a socket that lists and ends the pod's connections, for grave_end_connections(); -1: this kernel has none */
 	struct addresses addresses; /* the pod's addresses */
 	bool both; /* the tables of IPv4 and IPv6; else that of IPv4 only */
 	struct address heir;
@@ -56,6 +57,12 @@ int grave_close(struct grave *grave);
 
 /* Begins to remove older connections from the connection tracking, too, if the redirect is in effect. */
 void grave_sweep(const struct grave *grave);
+
+/*
+ * Begins to reset the connections that clients have with this process of the pod, if the redirect is in effect: they connect to the heir then. Call it
+ * when the process begins to die. Once it has died, the kernel has closed them.
+ */
+void grave_end_connections(const struct grave *grave, struct process process);
 
 /* Ends the redirect by removing the elements; the state becomes READY. Returns 0 or an errno: EBUSY while a change is late. */
 int grave_open(struct grave *grave);

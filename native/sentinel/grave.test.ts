@@ -283,6 +283,29 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await eventually(() => expect(outbound.stdout()).toMatch(/^ready\necho x/))
   })
 
+  test('bury resets the connections that clients keep with an app, also if the app is stopped', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    await network.heir.serve('heir')
+    const server = `require('node:net').createServer(() => {}).listen(8080, () => console.log('ready'))`
+    const stands = await network.pod.start([process.execPath, '-e', server])
+    await eventually(() => expect(stands.stdout()).toBe('ready\n'))
+    const outside = `require('node:net').connect({ host: '${network.pod.address}', port: 8080 })
+      .on('connect', () => console.log('up'))
+      .on('error', ({ code }) => console.log(code))`
+    const accepted = await network.client.start([process.execPath, '-e', outside])
+    await eventually(() => expect(accepted.stdout()).toBe('up\n'))
+    process.kill(stands.pid, 'SIGSTOP')
+    const waits = await network.client.start([process.execPath, '-e', outside])
+    await eventually(() => expect(waits.stdout()).toBe('up\n'))
+    await dig(client, network, 'p', stands.pid)
+    expect(await client.ask('bury', { name: 'p' })).toMatchObject({ word: 'closed' })
+    for (const one of [accepted, waits]) await eventually(() => expect(one.stdout()).toBe('up\nECONNRESET\n'))
+    expect(network.ask('tcp')).toBe('heir 10.0.0.2')
+    expect(stateOf(stands.pid)).toBe('T')
+  })
+
   test('bury closes it while the pod lives, exhume opens it again', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)

@@ -9,14 +9,18 @@
 #include <unistd.h>
 
 #include "conntrack.h"
+#include "inbound.h"
 #include "log.h"
 
 enum { STACK_BYTES = 256 * 1024 };
 
 struct sweep {
 	struct sweep *next;
+	int (*does)(const struct sweep *sweep); /* returns 0 or an errno */
+	const char *otherwise; /* for the log: what a failure means */
 	int netlink;
 	struct addresses addresses;
+	struct process process; /* that which begins to die, for sweeper_end() */
 };
 
 /* All of these are under the lock. */
@@ -47,9 +51,11 @@ static void *work(void *argument)
 	setpriority(PRIO_PROCESS, 0, 0);
 	for (;;) {
 		struct sweep *sweep = take();
+		int error;
 
-		if (conntrack_forget(sweep->netlink, &sweep->addresses) < 0)
-			log_failure("conversations from before a death may go on", errno);
+		error = sweep->does(sweep);
+		if (error)
+			log_failure(sweep->otherwise, error);
 		close(sweep->netlink);
 		free(sweep);
 	}
@@ -90,19 +96,48 @@ static int append(struct sweep *sweep)
 	return error;
 }
 
-void sweeper_forget(int netlink, const struct addresses *addresses)
+/* Takes a copy of the order. */
+static void order(struct sweep order)
 {
 	struct sweep *sweep = malloc(sizeof *sweep);
 	int error = ENOMEM;
 
 	if (sweep) {
-		*sweep = (struct sweep){ .netlink = fcntl(netlink, F_DUPFD_CLOEXEC, 0), .addresses = *addresses };
+		*sweep = order;
+		sweep->netlink = fcntl(order.netlink, F_DUPFD_CLOEXEC, 0);
 		error = sweep->netlink < 0 ? errno : append(sweep);
 	}
 	if (!error)
 		return;
-	log_failure("conversations from before a death may go on", error);
+	log_failure(order.otherwise, error);
 	if (sweep && sweep->netlink >= 0)
 		close(sweep->netlink);
 	free(sweep);
+}
+
+static int forget(const struct sweep *sweep)
+{
+	return conntrack_forget(sweep->netlink, &sweep->addresses) < 0 ? errno : 0;
+}
+
+void sweeper_forget(int netlink, const struct addresses *addresses)
+{
+	order((struct sweep){ .does = forget,
+			      .otherwise = "conversations from before a death may go on",
+			      .netlink = netlink,
+			      .addresses = *addresses });
+}
+
+static int end_inbound(const struct sweep *sweep)
+{
+	return inbound_end(sweep->netlink, &sweep->addresses, sweep->process);
+}
+
+void sweeper_end(int netlink, const struct addresses *addresses, struct process process)
+{
+	order((struct sweep){ .does = end_inbound,
+			      .otherwise = "clients of a dead app wait until its memory is freed",
+			      .netlink = netlink,
+			      .addresses = *addresses,
+			      .process = process });
 }

@@ -1,13 +1,20 @@
 /*
- * Removes the connections of dead pods from the connection tracking, one pod after the other, in a thread of its own and without
- * priority: the kernel walks through the connections of the whole machine, which takes 10 to 20 ms.
+ * Cleans up behind dead pods, one after the other, in a thread of its own and without priority: the kernel walks through the
+ * connections of the whole machine for that, which takes 10 to 20 ms, or ends thousands of them.
  */
 #ifndef SWEEPER_H
 #define SWEEPER_H
 
 #include "address.h"
+#include "process.h"
 
-/* Takes copies of both. See conntrack_forget(). Without memory or threads the connections stay, and the log says so. */
+/*
+ * Removes connections from the connection tracking: see conntrack_forget(). Takes copies of both. Without memory or threads the connections
+ * stay, and the log says so.
+ */
 void sweeper_forget(int netlink, const struct addresses *addresses);
+
+/* Ends connections: see inbound_end(). The same applies. */
+void sweeper_end(int netlink, const struct addresses *addresses, struct process process);
 
 #endif

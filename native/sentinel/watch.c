@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "exit_event.h"
 #include "exits.h"
 #include "grave.h"
 #include "log.h"
@@ -30,6 +31,9 @@ struct watch {
 	int64_t opens; /* monotonic end of a redirect that does not last for ever */
 	int64_t died_unix_ns; /* 0: alive */
 	bool early; /* heard of before its memory was freed */
+	struct exit_event *event; /* of its first thread, where exits.h hears of no end; NULL: none */
+	int looks; /* how often to look yet whether the other threads have begun to end, too */
+	int64_t look_at; /* monotonic time of the next look */
 	int64_t grave_us; /* time from noticing the death to the kernel's acknowledgement */
 };
 
@@ -125,6 +129,8 @@ static void died(struct source *source, uint32_t events)
 
 	(void)events;
 	watch->grave_us = redirect(watch);
+	if (watch->early && watch->grave)
+		grave_end_connections(watch->grave, watch->process);
 	watch->died_unix_ns = unix_ns() - watch->grave_us * NS_PER_US;
 	end_siblings(watch);
 	/* The watch stays; its descriptor has nothing more to report. */
@@ -136,6 +142,9 @@ static void died(struct source *source, uint32_t events)
 	log_line("info", "death", ",\"name\":\"%s\",\"pid\":%d,\"grave\":\"%s\",\"grave_us\":%lld,\"early\":%s", log_safe(watch->name),
 		 (int)watch->process.pid, grave_state_name(watch->grave), (long long)watch->grave_us, watch->early ? "true" : "false");
 }
+
+/* All threads of a process that is killed begin to end within microseconds, but they may wait for a processor. */
+enum { LOOKS = 20, LOOK_NS = 500 * NS_PER_US };
 
 enum ending { ENDING_NOT, ENDING_IN_COMPANY, ENDING_ALONE };
 
@@ -203,19 +212,51 @@ static enum ending ending_of(struct process process)
 	return threads ? ending : ENDING_NOT;
 }
 
-/* Clients go to the heir in any case. That may run only once no process of the container executes anything. */
+/* Clients go to the heir in any case. That may run only once no process of the container executes anything. Returns false if it lives. */
+static bool look(struct watch *watch)
+{
+	enum ending ending;
+
+	if (watch->died_unix_ns)
+		return true;
+	ending = ending_of(watch->process);
+	if (ending == ENDING_NOT)
+		return false;
+	if (ending == ENDING_ALONE) {
+		watch->early = true;
+		died(&watch->source, 0);
+	} else {
+		redirect(watch);
+		if (watch->grave)
+			grave_end_connections(watch->grave, watch->process);
+	}
+	return true;
+}
+
 void watch_exiting(struct sentinel *sentinel, pid_t pid)
 {
-	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
-		enum ending ending = watch->process.pid == pid && !watch->died_unix_ns ? ending_of(watch->process) : ENDING_NOT;
+	for (struct watch *watch = sentinel->watches; watch; watch = watch->next)
+		if (watch->process.pid == pid)
+			look(watch);
+}
 
-		if (ending == ENDING_ALONE) {
-			watch->early = true;
-			died(&watch->source, 0);
-		} else if (ending == ENDING_IN_COMPANY) {
-			redirect(watch);
+void watch_first_ended(struct sentinel *sentinel, pid_t pid)
+{
+	for (struct watch *watch = sentinel->watches; watch; watch = watch->next)
+		if (watch->process.pid == pid && !look(watch)) {
+			watch->looks = LOOKS;
+			watch->look_at = monotonic_ns() + LOOK_NS;
 		}
+}
+
+/* Returns the time of the next look, or INT64_MAX. */
+static int64_t look_again(struct watch *watch, int64_t now)
+{
+	if (watch->looks > 0 && watch->look_at <= now) {
+		watch->looks = look(watch) ? 0 : watch->looks - 1;
+		watch->look_at = now + LOOK_NS;
 	}
+	return watch->looks > 0 ? watch->look_at : INT64_MAX;
 }
 
 size_t watched_pids(const struct sentinel *sentinel, pid_t *pids, size_t room)
@@ -271,6 +312,8 @@ void watch_verb(struct client *client, const struct request *request)
 	watch->next = sentinel->watches;
 	sentinel->watches = watch;
 	exits_follow(sentinel);
+	if (!sentinel->exits)
+		watch->event = exit_event_begin(sentinel, process.pid);
 	client_reply(client, request, "watching", NULL);
 }
 
@@ -298,6 +341,7 @@ void unwatch_verb(struct client *client, const struct request *request)
 		}
 	free(watch->name);
 	grave_free(watch->grave);
+	exit_event_end(watch->event);
 	loop_forget(&sentinel->loop, &watch->source);
 	exits_follow(sentinel);
 	client_reply(client, request, "ok", NULL);
@@ -443,8 +487,12 @@ void bury_verb(struct client *client, const struct request *request)
 {
 	struct watch *watch = named_with_grave(client, request);
 
-	if (watch)
-		reply_closed(client, request, watch->grave, close_grave(watch));
+	if (!watch)
+		return;
+	reply_closed(client, request, watch->grave, close_grave(watch));
+	/* It is stopped, or runs beside its successor. Clients that wait for its answer connect to the heir then. */
+	if (!watch->died_unix_ns)
+		grave_end_connections(watch->grave, watch->process);
 }
 
 /*
@@ -501,6 +549,10 @@ int64_t watches_due(struct sentinel *sentinel, int64_t now)
 	int64_t next = INT64_MAX;
 
 	for (struct watch *watch = sentinel->watches; watch; watch = watch->next) {
+		int64_t again = look_again(watch, now);
+
+		if (again < next)
+			next = again;
 		if (watch->grave && !grave_settle(watch->grave) && now + PROMPT_NS < next)
 			next = now + PROMPT_NS;
 		if (is_closed_for_now(watch) && watch->opens <= now && !is_kept_closed(watch, now)) {

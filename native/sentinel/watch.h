@@ -22,10 +22,13 @@ void exhume_verb(struct client *client, const struct request *request);
  */
 void watch_exiting(struct sentinel *sentinel, pid_t pid);
 
+/* The same, once the first thread has begun to end: the other threads may follow. Looks again for some milliseconds. */
+void watch_first_ended(struct sentinel *sentinel, pid_t pid);
+
 /* Writes the numbers of watched processes that live, as many as there is room for. Returns how many it has written. */
 size_t watched_pids(const struct sentinel *sentinel, pid_t *pids, size_t room);
 
-/* Ends redirects whose time is over. Returns the time of the next call, or INT64_MAX. */
+/* Ends redirects whose time is over, and looks at threads again. Returns the time of the next call, or INT64_MAX. */
 int64_t watches_due(struct sentinel *sentinel, int64_t now);
 
 #endif

@@ -10,8 +10,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,33 +19,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "connections.h"
 #include "netlink.h"
 
-enum { MOST = 65536, ROOM = 32768, CANNOT = 3, MOMENT_US = 100000 };
-/*
- * Established, both FIN waits, close wait, last ACK, closing: the states in which a side may still wait for the other.
- */
-enum { STATES = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11 };
-
-struct message {
-	struct nlmsghdr header;
-	struct inet_diag_req_v2 request;
-};
+enum { MOST = 65536, CANNOT = 3, MOMENT_US = 100000 };
 
 static struct inet_diag_sockid found[MOST];
+static int count;
 
 static int failed(const char *what)
 {
 	fprintf(stderr, "sever: %s: %s\n", what, strerror(errno));
 	return 1;
-}
-
-static struct message message_of(unsigned short type, int flags, int family)
-{
-	return (struct message){
-		.header = { .nlmsg_len = sizeof(struct message), .nlmsg_type = type, .nlmsg_flags = (unsigned short)(NLM_F_REQUEST | flags) },
-		.request = { .sdiag_family = (unsigned char)family, .sdiag_protocol = IPPROTO_TCP, .idiag_states = STATES },
-	};
 }
 
 /* An IPv6 socket has an IPv4 peer as an address of this form. */
@@ -66,55 +49,18 @@ static bool is_peer(const struct inet_diag_msg *one, const struct in6_addr *addr
 	return memcmp(one->id.idiag_dst, address, sizeof *address) == 0;
 }
 
-/* Records all connections with that address; -1 with errno. */
-static int find(int netlink, int family, const struct in6_addr *address)
+/* Records a connection with that address. */
+static void note(void *address, const struct inet_diag_msg *one, struct span more)
 {
-	static uint8_t answer[ROOM];
-	struct message question = message_of(SOCK_DIAG_BY_FAMILY, NLM_F_DUMP, family);
-	int count = 0;
-
-	if (netlink_send(netlink, &question, sizeof question) != 0)
-		return -1;
-	for (;;) {
-		ssize_t length = recv(netlink, answer, sizeof answer, 0);
-		struct span received = { answer, (size_t)length }, body;
-		struct nlmsghdr header;
-
-		if (length <= 0)
-			return -1;
-		while (netlink_next(&received, &header, &body) == NETLINK_MESSAGE) {
-			struct inet_diag_msg one;
-
-			if (header.nlmsg_type == NLMSG_DONE)
-				return count;
-			if (header.nlmsg_type == NLMSG_ERROR) {
-				errno = netlink_verdict(body);
-				/* A kernel without IPv6 has no IPv6 connections. */
-				return errno == ENOENT && family == AF_INET6 ? 0 : -1;
-			}
-			if (body.length < sizeof one)
-				continue;
-			memcpy(&one, body.at, sizeof one);
-			if (is_peer(&one, address) && count < MOST)
-				found[count++] = one.id;
-		}
-	}
+	(void)more;
+	if (is_peer(one, address) && count < MOST)
+		found[count++] = one->id;
 }
 
 /* Returns 1: ended; 0: it had ended by itself; -1 with errno. */
 static int end(int netlink, int family, const struct inet_diag_sockid *id)
 {
-	struct message order = message_of(SOCK_DESTROY, NLM_F_ACK, family);
-	uint8_t answer[512];
-	struct nlmsghdr header;
-	struct span received, body;
-	ssize_t length;
-
-	order.request.id = *id;
-	if (netlink_send(netlink, &order, sizeof order) != 0 || (length = recv(netlink, answer, sizeof answer, 0)) <= 0)
-		return -1;
-	received = (struct span){ answer, (size_t)length };
-	errno = netlink_next(&received, &header, &body) == NETLINK_MESSAGE ? netlink_verdict(body) : EBADMSG;
+	errno = connections_end(netlink, family, id);
 	/* ESTALE: another connection uses its ports by now. */
 	return errno == 0 ? 1 : errno == ENOENT || errno == ESTALE ? 0 : -1;
 }
@@ -155,9 +101,9 @@ int main(int argc, char **argv)
 	if (netlink < 0)
 		return failed("socket");
 	for (int i = 0; i < 2; i++) {
-		int count = find(netlink, families[i], &address);
-
-		if (count < 0)
+		count = 0;
+		errno = connections_each(netlink, families[i], UNFINISHED, 0, note, &address);
+		if (errno)
 			return failed("connections");
 		if (count > 0)
 			usleep(MOMENT_US);

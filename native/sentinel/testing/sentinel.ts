@@ -42,6 +42,8 @@ export interface Sentinel extends Started {
 export interface SentinelOptions {
   readonly directory?: string
   readonly args?: readonly string[]
+  /** A program and its arguments, which execute the sentinel in their place. */
+  readonly by?: readonly string[]
 }
 
 /**
@@ -51,7 +53,9 @@ export interface SentinelOptions {
 export async function startSentinel(program: string, options: SentinelOptions = {}): Promise<Sentinel> {
   const directory = options.directory ?? mkdtempSync(join(tmpdir(), 'sentinel-'))
   const socket = join(directory, 's')
-  const started = await start(program, ['--foreground', '--socket', socket, ...(options.args ?? [])])
+  const [first = program, ...rest] = [...(options.by ?? []), program]
+  const args = ['--foreground', '--socket', socket, ...(options.args ?? [])]
+  const started = await start(first, [...rest, ...args])
   const sentinel: Sentinel = {
     ...started,
     socket,
