@@ -10,6 +10,7 @@ import type { Random } from '../kube/random.ts'
 import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Machine } from '../slot/decide/machine-fit.ts'
+import { deathSpans } from '../traces/agent.ts'
 import { isKeptElsewhere } from './observe/elsewhere.ts'
 import { createObserver, type NodeState } from './observe/observe.ts'
 import type { Snapshot } from './observe/snapshot.ts'
@@ -67,7 +68,7 @@ export interface Platform {
 }
 
 export interface Core
-  extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'run'>,
+  extends Pick<Engine, 'changed' | 'onDeath' | 'begin' | 'makeWay' | 'run'>,
     Pick<Fencing, 'listens'>,
     Pick<ApiVoter, 'answered'> {
   /** From the sentinel. */
@@ -177,7 +178,7 @@ function createPodMemory(
   { tools, patch, probes = createProbeSuspensions() }: Platform,
   signal: AbortSignal,
 ) {
-  const { driver, store, sentinel, metrics, event, clock, log } = tools
+  const { node, driver, store, sentinel, metrics, trace, event, clock, log } = tools
   const lazyPages = createLazyPages({
     ...{ driver, store, metrics, clock, log },
     onLost(uid, container, message) {
@@ -203,8 +204,10 @@ function createPodMemory(
     changed,
     lostPages: lazyPages.wasLost,
     endedEarly: uid => understudies.endedEarly(uid),
-    onDeclared(pod, ms) {
-      if (ms !== undefined) metrics.deathTold(ms / 1000)
+    onDeclared(pod, told) {
+      if (told.diedAt !== undefined) metrics.deathTold((told.toldAt - told.diedAt) / 1000)
+      const { slot: name, epoch } = pod
+      if (name !== undefined) trace?.(() => deathSpans(node, pod, { name, epoch }, told))
       event(pod, 'Warning', 'Died', 'Watch', 'its app has ended, and with it the memory of the slot')
     },
     ...{ clock, log },

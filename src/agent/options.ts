@@ -1,8 +1,9 @@
 import { operatorElection } from '../api/election.ts'
 import { generationsKey } from '../api/generations-key.ts'
+import type { TraceOptions } from '../traces/open.ts'
 
 /** The agent's configuration. Each option has a default, and all are in `--help`. */
-export interface AgentOptions {
+export interface AgentOptions extends TraceOptions {
   /** Name of the agent's node, as in the API server. */
   readonly node: string
   /** Address of the node at which peers reach this agent. */

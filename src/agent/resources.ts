@@ -17,6 +17,8 @@ import { createRecorder, type Recorder } from '../kube/recorder.ts'
 import { createReflector, type Reflector, type ReflectorOptions } from '../kube/reflector.ts'
 import { type Lease, leases as leaseResource, type Pod, pods as podResource } from '../kube/resources.ts'
 import { createStore, type Store } from '../kube/store.ts'
+import { openTraces } from '../traces/open.ts'
+import type { TraceQueue } from '../traces/queue.ts'
 import type { AgentOptions } from './options.ts'
 import { thisMachine } from './preflight/machine.ts'
 import { createNodeStatus, type NodeStatus } from './report/node-status.ts'
@@ -40,6 +42,8 @@ export interface Resources {
   readonly heartbeatKey: HeartbeatKey
   readonly caches: Caches
   readonly recorder: Recorder
+  /** Undefined: no traces are sent. */
+  readonly traces: TraceQueue | undefined
   readonly report: ReportWriter
   readonly status: NodeStatus
   /** Keeps caches, report and connections up to date until the signal fires. */
@@ -62,8 +66,8 @@ export interface Caches {
 }
 
 const flushMs = 2_000
-/** Deaths and promotions use connections that are already open. */
-const warm = { bulk: 1, urgent: 2 } as const
+/** Deaths and promotions use connections that are already open. The others have the reports, which go over an open one every ten seconds. */
+const urgentConnections = 2
 
 /** @throws Error if the cluster cannot be reached as configured. */
 export async function openResources(options: AgentOptions, log: Logger, version: string): Promise<Resources> {
@@ -72,7 +76,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
   const connection = await loadConnection({ kubeconfig: options.kubeconfig })
   const shared = { connection, metrics: metrics.api, userAgent: `understudy-agent/${version}`, log }
   const api = createApi({ ...shared, connections: 8 })
-  const urgentApi = createApi({ ...shared, connections: warm.urgent })
+  const urgentApi = createApi({ ...shared, connections: urgentConnections })
   const identity = await loadIdentity(join(options.stateDirectory, 'identity'))
   const { node } = options
   const heartbeatKey = createHeartbeatKey(node, identity.key)
@@ -87,6 +91,9 @@ export async function openResources(options: AgentOptions, log: Logger, version:
   const recorder = createRecorder({
     ...{ api, component: 'understudy-agent', instance: node, clock, log, metrics: metrics.recorder, giveWay },
   })
+  const traces = await openTraces(options, {
+    ...{ service: 'understudy-agent', instance: node, version, registry: metrics.registry, clock, log },
+  })
   return {
     ...{
       options,
@@ -100,6 +107,7 @@ export async function openResources(options: AgentOptions, log: Logger, version:
       heartbeatKey,
       caches,
       recorder,
+      traces,
       report,
       status,
     },
@@ -107,8 +115,8 @@ export async function openResources(options: AgentOptions, log: Logger, version:
       Promise.all([
         ...Object.values(caches.reflectors).map(reflector => reflector.run(signal)),
         report.run(signal),
-        keepWarm({ api, connections: warm.bulk, clock, log }, signal),
-        keepWarm({ api: urgentApi, connections: warm.urgent, clock, log }, signal),
+        traces?.run(signal),
+        keepWarm({ api: urgentApi, connections: urgentConnections, clock, log }, signal),
       ]),
     async flush() {
       await recorder.flush(AbortSignal.timeout(flushMs))

@@ -93,7 +93,10 @@ function enter(
   return enterNode(
     {
       ...{ options, clock, random, log },
-      relieve: async bytes => late.keeper?.relieve(bytes),
+      async relieve(bytes) {
+        await late.core?.makeWay()
+        await late.keeper?.relieve(bytes)
+      },
       digestByPage: () => areAllOf(version, caches.stores.reports.list()),
       onNotLazy(problem) {
         late.notLazy?.()
@@ -121,7 +124,7 @@ function tellBudgets({ metrics, status }: Resources, { store, disk }: Node, late
 }
 
 async function toolsOf(
-  { options, caches, identity, heartbeatKey, recorder, api, urgentApi, precedence, log }: Resources,
+  { options, caches, identity, heartbeatKey, recorder, traces, api, urgentApi, precedence, log }: Resources,
   { driver, sentinel, store, programs, volatile }: Node,
   { peers, metrics, late }: { peers: Peers; metrics: AgentMetrics; late: Late },
   signal: AbortSignal,
@@ -149,6 +152,7 @@ async function toolsOf(
       recorder.record({ regarding: referenceTo(podResource, object), type, reason, action, note })
     },
     runCommand: createCommandRunner({ fs, clock }),
+    ...(traces && { trace: traces.sink }),
     saves: createSaveTurns(availableParallelism()),
     obstacles: (pod, signal) => findObstacles(pod, { fs, programs: programs.directory, signal }),
     ...{ metrics, clock, log },

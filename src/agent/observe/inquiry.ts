@@ -4,6 +4,7 @@ import { groupOf, parseSlotLease, type SlotLease, slotOfPod } from '../../api/sl
 import type { Api } from '../../kube/api.ts'
 import type { Clock } from '../../kube/clock.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { isReady } from '../../kube/ready.ts'
 import { leases, type Pod, pods } from '../../kube/resources.ts'
 
 /** `Released`: it has lost the label of its group, and runs on as a pod like any other. `Gone`: also if it has finished. */
@@ -22,6 +23,8 @@ export interface Inquiry {
   isThere(pod: PodKey, signal: AbortSignal): Promise<boolean>
   /** Whether this very pod exists, is not being deleted, and has not had another slot than this one. @throws KubeError. */
   couldTake(pod: PodKey, slot: string, signal: AbortSignal): Promise<boolean>
+  /** Whether this very pod is ready. @throws KubeError. */
+  isReady(pod: PodKey, signal: AbortSignal): Promise<boolean>
   /** Asks the API server whether this node has a pod with this uid. @throws KubeError. */
   presenceOf(uid: string, signal: AbortSignal): Promise<Presence>
   /** Whether an operator leads: its Lease is being renewed. Takes a second. @throws KubeError. */
@@ -54,6 +57,10 @@ export function createInquiry({ api, node, election, clock }: InquiryOptions): I
     async couldTake(pod, slot, signal) {
       const found = await stays(pod, signal)
       return found !== undefined && (slotOfPod(found.metadata) ?? slot) === slot
+    },
+    async isReady(pod, signal) {
+      const found = await stays(pod, signal)
+      return found !== undefined && isReady(found)
     },
     async presenceOf(uid, signal) {
       const query = { fieldSelector: `spec.nodeName=${node}` }

@@ -1,12 +1,13 @@
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
-import { legacyDeath } from '../../api/legacy-serving.ts'
 import { type LeftMemory, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
+import type { ToldDeath } from '../../traces/agent.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
+import { deathCondition } from './death-condition.ts'
 import { lostContainer } from './lost-container.ts'
 import { parseWatchName, shortId, type WatchName, watchName } from './watch-name.ts'
 
@@ -52,6 +53,12 @@ interface How {
   readonly byItself?: boolean
 }
 
+/** The measurements of the sentinel. Unix time, ms. */
+interface Measured {
+  readonly diedAt: number
+  readonly redirectMicroseconds: number | undefined
+}
+
 export interface DeathsOptions {
   readonly podOf: (uid: string) => PodView | undefined
   /** Name of the slot that this pod holds or held, for the record. */
@@ -76,7 +83,8 @@ export interface DeathsOptions {
   readonly lostPages?: (uid: string) => boolean
   /** Called when the app of a pod has ended by itself on its way to the stage. */
   readonly endedEarly?: (uid: string) => void
-  readonly onDeclared?: (pod: PodView, millisecondsSinceDeath: number | undefined) => void
+  /** Called when the API server has a death. `pod` as it was when it died. */
+  readonly onDeclared?: (pod: PodView, told: ToldDeath) => void
   readonly clock: Clock
   readonly log: Log
 }
@@ -100,13 +108,19 @@ export function createDeaths(options: DeathsOptions): Deaths {
   /** The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
   const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
 
-  const tell = async (pod: PodView, condition: PodCondition, diedAt: number | undefined): Promise<void> => {
+  const tell = async (
+    pod: PodView,
+    condition: PodCondition,
+    death: Pick<ToldDeath, 'declaredAt' | 'isByItself'>,
+    measured: Measured | undefined,
+  ): Promise<void> => {
     for (let failures = 0; ; failures += 1) {
       try {
         const written = await patch(pod, condition)
-        const ms = diedAt === undefined ? undefined : clock.now() - diedAt
+        const toldAt = clock.now()
+        const ms = measured && Math.round(toldAt - measured.diedAt)
         if (written) log.info({ pod: `${pod.namespace}/${pod.name}`, ms }, 'death reported')
-        if (written) onDeclared?.(pod, ms)
+        if (written) onDeclared?.(pod, { ...death, diedAt: undefined, ...measured, toldAt })
         const said = told.get(pod.uid)
         if (said !== undefined) said.since = clock.monotonic()
         return
@@ -124,32 +138,18 @@ export function createDeaths(options: DeathsOptions): Deaths {
     container: string,
     what: string,
     { isRedirected = false, byItself = false }: How = {},
-    diedAt?: number,
+    measured?: Measured,
   ): Promise<void> => {
     if (dead.has(pod.uid)) return Promise.resolve()
     const slot = slotOf(pod)
     dead.set(pod.uid, slot)
-    const containerId = pod.containers.find(({ name }) => name === container)?.containerId ?? ''
-    const { serving } = pod
-    // An agent before this one has told it already: the same words, and not back into its Services.
-    const isTold = serving?.reason === servingReasons.died && serving.record.diedWith === slot
-    const mayStay = isTold ? serving.heirAnswers === true : isRedirected && options.hasHeir(pod)
-    const message = `container ${container} (${containerId}) ${what}${legacyDeath(slot)}`
-    // The operator need not wait for the report of this node to call a successor for the newest memory.
-    const left = options.leftOf(pod)
-    const condition = {
-      type: podConditions.serving,
-      status: mayStay ? 'True' : 'False',
-      reason: servingReasons.died,
-      message: isTold ? serving.message : message,
-      record: {
-        diedWith: slot,
-        ...(!(isTold ? serving.record.byItself !== false : byItself) && { byItself: false as const }),
-        ...(left && { left: { ...left, at: clock.now() } }),
-      },
-    } as const
+    const declaredAt = clock.now()
+    const condition = deathCondition(pod, {
+      ...{ container, what, slot, byItself, at: declaredAt, left: options.leftOf(pod) },
+      heirAnswers: isRedirected && options.hasHeir(pod),
+    })
     told.set(pod.uid, { condition, since: undefined })
-    const written = track(tell(pod, condition, diedAt))
+    const written = track(tell(pod, condition, { declaredAt, isByItself: byItself }, measured))
     changed()
     return written
   }
@@ -214,7 +214,11 @@ export function createDeaths(options: DeathsOptions): Deaths {
         const byItself = options.lostPages?.(pod.uid) !== true
         const how = { isRedirected: death.grave === 'closed', byItself }
         const what = byItself ? 'has ended' : lostPagesWhat
-        void declare(pod, name.container, what, how, Number(death.unixNs / 1_000_000n))
+        const measured = {
+          diedAt: Number(death.unixNs / 1_000n) / 1_000,
+          redirectMicroseconds: death.graveMicroseconds,
+        }
+        void declare(pod, name.container, what, how, measured)
         log.info({ watch: death.name, grave: death.grave, graveUs: death.graveMicroseconds }, 'process died')
         return
       }

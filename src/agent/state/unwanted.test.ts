@@ -37,3 +37,20 @@ it('D7.let-go: who was let go and is still asked waits for a holder that has as 
   expect(await asked(slot, 6, speaks, 6)).toEqual(is('000000'))
   expect(await asked(slot, 8, time => speaks(time < 3 || time > 6 ? time : 2))).toEqual(is('00000001'))
 })
+
+it('D10.tmpfs: memory of a slot without a Lease makes way after ten seconds, if there is no room for other memory', async () => {
+  const clock = createFakeClock()
+  const unwanted = createUnwanted(clock)
+  const gone = lease({ incarnation: 'ffffffff' })
+  const slot = lease({ node: 'b', holders: ['c'] })
+  const world = snapshot({ slots: [slot] })
+  const both = [gone, slot]
+  expect(unwanted.makingWay(world, both)).toEqual([])
+  await clock.advance(9_999)
+  expect(unwanted.makingWay(world, both)).toEqual([])
+  await clock.advance(1)
+  expect(unwanted.makingWay(world, both)).toEqual([gone])
+  // Its Lease is there again.
+  expect(unwanted.due(snapshot({ slots: both }), both)).toEqual([])
+  expect(unwanted.makingWay(world, both)).toEqual([])
+})

@@ -7,6 +7,8 @@ import type { Snapshot } from '../observe/snapshot.ts'
 
 /** How long unwanted generations are kept: a Lease may be about to change again. */
 const lastsMs = 60_000
+/** The same for slots without a Lease, while other memory has no room: an operator replaces a Lease that it misses at once. */
+const makesWayAfterMs = 10_000
 
 /** Finds the memory on this node that no slot wants here any more. */
 export interface Unwanted {
@@ -15,33 +17,45 @@ export interface Unwanted {
    * holder must have reported since the last call: an older report may be from a lost machine.
    */
   due(snapshot: Snapshot, kept: readonly SlotKey[]): readonly SlotKey[]
+  /** Slots without a Lease whose memory can make way for other memory. */
+  makingWay(snapshot: Snapshot, kept: readonly SlotKey[]): readonly SlotKey[]
 }
 
 export function createUnwanted(clock: Pick<Clock, 'monotonic'>): Unwanted {
   const since = new Map<string, number>()
   let writtenAt: ReadonlyMap<string, string> = new Map()
+  /** Returns the slots that are unwanted, each once, and for how long they have been so. */
+  const unwanted = ({ node, slots }: Snapshot, kept: readonly SlotKey[]) => {
+    const leases = new Map(slots.map(lease => [slotName(lease), lease]))
+    const found = new Map(
+      kept.flatMap(slot => {
+        const name = slotName(slot)
+        const lease = leases.get(name)
+        return lease !== undefined && isWanted(lease, node) ? [] : [[name, { name, slot, lease }] as const]
+      }),
+    )
+    for (const name of [...since.keys()]) if (!found.has(name)) since.delete(name)
+    return [...found.values()].map(each => {
+      const at = since.get(each.name) ?? clock.monotonic()
+      since.set(each.name, at)
+      return { ...each, forMs: clock.monotonic() - at }
+    })
+  }
   return {
     due(snapshot, kept) {
-      const { node, reports, slots } = snapshot
+      const { node, reports } = snapshot
       const heard = new Map([...reports].filter(([from, { updatedAt }]) => writtenAt.get(from) !== updatedAt))
       writtenAt = new Map([...reports].map(([from, { updatedAt }]) => [from, updatedAt]))
-      const byName = new Map(kept.map(slot => [slotName(slot), slot]))
-      const leases = new Map(slots.map(lease => [slotName(lease), lease]))
-      const isUnwanted = (name: string) => {
-        const lease = leases.get(name)
-        return lease === undefined || !isWanted(lease, node)
-      }
-      for (const name of [...since.keys()]) if (!byName.has(name) || !isUnwanted(name)) since.delete(name)
-      return [...byName].flatMap(([name, slot]) => {
-        if (!isUnwanted(name)) return []
-        const at = since.get(name) ?? clock.monotonic()
-        since.set(name, at)
-        if (clock.monotonic() - at < lastsMs) return []
-        const lease = leases.get(name)
+      return unwanted(snapshot, kept).flatMap(({ name, slot, lease, forMs }) => {
+        if (forMs < lastsMs) return []
         const generation = snapshot.kept.get(name)?.generation ?? 0
         const isAsked = lease !== undefined && isNamed(lease, node)
         return isAsked && !isKeptElsewhere({ reports: heard }, lease, generation) ? [] : [slot]
       })
     },
+    makingWay: (snapshot, kept) =>
+      unwanted(snapshot, kept).flatMap(({ slot, lease, forMs }) =>
+        lease === undefined && forMs >= makesWayAfterMs ? [slot] : [],
+      ),
   }
 }

@@ -45,6 +45,8 @@ export interface Engine {
    * pod is on stage, or although its pod is gone, must not wait until this node knows which memory it keeps.
    */
   begin(signal: AbortSignal): void
+  /** Removes memory that no slot wants, for memory that has no room. */
+  makeWay(): Promise<void>
   /** Works until the signal fires. Clones, watches and redirects stay as they are then. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -202,16 +204,20 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   /** Removes generations that no slot wants on this node any more. */
-  const sweep = async () => {
+  const removeUnwanted = async (which: 'due' | 'makingWay') => {
     present.look()
-    await options.sweepPods(new Set(present.pods.keys()))
     const leases = stores.leases.list()
     if (leases.some(lease => lease.metadata.annotations?.[slotAnnotations.incarnation] === undefined)) return
     const kept = store.list().map(({ manifest }) => manifest.slot)
-    for (const slot of unwanted.due(present.snapshot, kept)) {
+    for (const slot of unwanted[which](present.snapshot, kept)) {
       log.info({ slot: slotName(slot) }, 'unwanted generations removed')
       await store.remove(slot)
     }
+  }
+  const sweep = async () => {
+    present.look()
+    await options.sweepPods(new Set(present.pods.keys()))
+    await removeUnwanted('due')
   }
 
   for (const each of Object.values(stores))
@@ -228,6 +234,12 @@ export function createEngine(options: EngineOptions): Engine {
     begin(signal) {
       ended = signal
       changed()
+    },
+    makeWay: async () => {
+      if (isBeginning) return
+      await removeUnwanted('makingWay').catch((error: unknown) =>
+        log.warn({ err: error }, 'cannot make room'),
+      )
     },
     async run(signal) {
       ended = signal

@@ -57,6 +57,22 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBe(dumps)
     })
 
+    it('D7.endpoints: the primary ends once its successor is ready: before that, its Services might have no endpoint', async () => {
+      await standing()
+      await vi.waitFor(() => expect([...a.watches.values()][0]?.heir).toBeDefined())
+      cluster.unready.add('uid-h')
+      cluster.setLease(called())
+      await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+      // Clients of its address are at the successor's already.
+      await vi.waitFor(() => expect(a.burials).not.toEqual([]))
+      await sleep(300)
+      expect(a.running.has('uid-p')).toBe(true)
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+      cluster.unready.clear()
+      await vi.waitFor(() => expect(a.running.has('uid-p')).toBe(false))
+      await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'))
+    })
+
     it('D7.handed-over: the primary is stopped once no holder receives an earlier generation any more', async () => {
       await start('a', a)
       await start('b', b)
@@ -66,6 +82,22 @@ describe('the agents of two nodes', () => {
       await sleep(300)
       expect([...a.stops]).toEqual([])
       arrived?.()
+      await untilHandedOver()
+      expect([...a.stops]).toEqual(['handover-uid-p'])
+    })
+
+    it('D7.handed-over: the primary is not stopped before there is room for its last generation', async () => {
+      await start('a', a)
+      await start('b', b)
+      await untilFrozen('one')
+      const stopped = vi.spyOn(a.stops, 'add')
+      const store = cluster.stores.get('a')
+      const other = { namespace: 'other', name: 'full', incarnation: '00000001' }
+      const full = await store?.begin(other, 1, { expectedBytes: store.room })
+      cluster.setLease(asked())
+      await vi.waitFor(() => expect(saidBy('a')).toMatchObject({ handoverPaused: true, reason: 'StoreFull' }))
+      expect(stopped).not.toHaveBeenCalled()
+      await full?.discard()
       await untilHandedOver()
       expect([...a.stops]).toEqual(['handover-uid-p'])
     })

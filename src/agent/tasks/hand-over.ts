@@ -2,8 +2,10 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
+import { lastSaveSpans } from '../../traces/agent.ts'
 import { isStillCalled } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
+import type { PodView } from '../observe/snapshot.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
@@ -13,7 +15,15 @@ import type { TaskContext } from './task-context.ts'
 type HandOverContext = SaveContext &
   Pick<
     TaskContext,
-    'sentinel' | 'lazyPages' | 'fencing' | 'requests' | 'handoverPauses' | 'slotHeldBy' | 'isToEnd' | 'log'
+    | 'sentinel'
+    | 'lazyPages'
+    | 'fencing'
+    | 'requests'
+    | 'handoverPauses'
+    | 'slotHeldBy'
+    | 'isToEnd'
+    | 'trace'
+    | 'log'
   >
 
 /**
@@ -33,7 +43,7 @@ export async function handOver(
   const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
   const { pod, lease } = task
   const slot = slotName(lease)
-  const name = nameOf(pod)
+  const name = handoverStop(pod)
   // If an earlier agent has left it stopped, the last generation may be the one in transit.
   if (!(await isThere(sentinel, name))) await untilArrived(work, task, signal)
   await untilUnfenced(work, task, signal)
@@ -43,20 +53,29 @@ export async function handOver(
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   let isPromised = false
   const resumeProbes = work.suspendProbes(pod.uid)
-  const stoppedAt = clock.monotonic()
-  const leftMs = () => Math.max(deadlineMs - (clock.monotonic() - stoppedAt), 0)
+  let stoppedAt: number | undefined
+  const stoodMs = () => (stoppedAt === undefined ? 0 : clock.monotonic() - stoppedAt)
+  const leftMs = () => Math.max(deadlineMs - stoodMs(), 0)
   const expired = () => new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
   // A stop of its own, because the dump's stop ends with the dump. The dump leaves stopped processes as they are.
   const cgroups = located.containers.flatMap(container => container.cgroups)
-  try {
+  const stop = async () => {
+    stoppedAt = clock.monotonic()
     // An earlier agent may have left it stopped.
     if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
       await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
-    const stored = await saveOnce(work, task, signal, { isFinal: true })
+  }
+  try {
+    const stored = await saveOnce(work, task, signal, { isFinal: true, stop })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
     progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
-    const generation = stored.manifest.generation
+    const { generation, bytes, frozenSeconds } = stored.manifest
+    work.trace?.(() => {
+      const to = clock.now()
+      const from = to - stoodMs()
+      return lastSaveSpans(work.node, pod, lease, { from, to, generation, bytes, frozenSeconds })
+    })
     log.info(
       { pod: pod.name, slot, generation, successor: lease.handover },
       'primary stopped for its successor',
@@ -65,8 +84,7 @@ export async function handOver(
     throw expired()
   } catch (error) {
     // A primary that was fenced first has not been stopped for its successor.
-    if (!signal.aborted && !isAgentError(error, 'Fenced'))
-      handoverPauses.begin(task, clock.monotonic() - stoppedAt)
+    if (!signal.aborted && !isAgentError(error, 'Fenced')) handoverPauses.begin(task, stoodMs())
     throw error
   } finally {
     // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.
@@ -87,7 +105,7 @@ async function takeBack(work: HandOverContext, task: TaskOf<'handOver'>, isPromi
   // Another pod that the Lease names may run already: then the primary stays stopped until the task `stopPrimary` ends
   // it. A primary that must end first stays stopped, too: changes that it makes now would be lost.
   if (work.slotHeldBy(pod.uid) !== slot || work.isToEnd(pod.uid)) return
-  if (!isPromised || (await isStillIts(work, task))) await letGo(work, nameOf(pod))
+  if (!isPromised || (await isStillIts(work, task))) await letGo(work, handoverStop(pod))
 }
 
 /** Without an answer of the API server the sentinel resumes the primary at the end of its stop, or its voters do not. */
@@ -121,7 +139,7 @@ export async function letEarlierGo(
   signal: AbortSignal,
 ): Promise<void> {
   if (lease.handover !== undefined) return
-  const name = nameOf(pod)
+  const name = handoverStop(pod)
   if (!(await isThere(work.sentinel, name))) return
   const now = await work.inquiry.lease(lease, signal)
   if (isStillCalled(pod.uid, lease, now) && now?.handover === undefined) await letGo(work, name)
@@ -137,7 +155,8 @@ const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: 
   }
 }
 
-const nameOf = ({ uid }: TaskOf<'handOver'>['pod']): string => `handover-${uid}`
+/** The name of the stop of a primary that hands its slot over. */
+export const handoverStop = ({ uid }: Pick<PodView, 'uid'>): string => `handover-${uid}`
 
 /** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
 async function letGo({ sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>, name: string): Promise<void> {

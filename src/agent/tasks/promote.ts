@@ -4,6 +4,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { waitUntilAnswering } from '../../probe/answering.ts'
 import { answersMs } from '../../slot/decide/deadlines.ts'
+import { takeoverSpans } from '../../traces/agent.ts'
 import type { Clone } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { saysOnStage } from '../observe/pod-facts.ts'
@@ -13,11 +14,14 @@ import { onStageOf } from './on-stage-condition.ts'
 import { type ProbeTargetContext, targetOf } from './probe-target.ts'
 import { generationOf, type OnStageContext, onStage } from './put-on-stage.ts'
 import type { TaskContext } from './task-context.ts'
-import { createTimeline } from './timeline.ts'
+import { createTimeline, type Timeline } from './timeline.ts'
 
 type PromoteContext = OnStageContext &
   ProbeTargetContext &
-  Pick<TaskContext, 'patch' | 'podOf' | 'event' | 'inheritedConnections' | 'probe' | 'during'>
+  Pick<
+    TaskContext,
+    'node' | 'patch' | 'podOf' | 'event' | 'inheritedConnections' | 'probe' | 'during' | 'trace'
+  >
 
 /**
  * Puts an understudy on stage with the newest memory of its slot. Does not repeat steps that an earlier try has
@@ -46,6 +50,7 @@ export async function promote(
     stage = await (work.during?.(staged) ?? staged)
   } catch (error) {
     signal.throwIfAborted()
+    trace(work, task, timeline, { failure: reasonOf(error).message })
     if (!isAgentError(error, 'NotCalled')) await tellFailure(work, task, error, signal)
     throw error
   }
@@ -60,12 +65,28 @@ export async function promote(
   arrive(work, task, place, stage, brought)
   work.metrics.promoted(timeline.seconds())
   const { generation } = stage
+  trace(work, task, timeline, { generation })
   log.info(
     { pod: `${pod.namespace}/${pod.name}`, slot: slotName(lease), generation, ms: timeline.ms() },
     'slot taken over',
   )
   const note = `took over slot ${lease.name} with generation ${generation}`
   work.event(pod, 'Normal', 'OnStage', 'Promote', note)
+}
+
+/** A slot that resumes after a suspension, or begins with a copy, has not changed hands. */
+function trace(
+  { trace, node, clock }: Pick<PromoteContext, 'trace' | 'node' | 'clock'>,
+  { pod, lease }: TaskOf<'promote'>,
+  timeline: Timeline,
+  end: { readonly generation: number } | { readonly failure: string },
+): void {
+  if (lease.suspended || lease.cloneOf !== undefined) return
+  trace?.(() => {
+    const steps = timeline.steps()
+    const began = clock.now() - (steps.at(-1)?.to ?? 0)
+    return takeoverSpans(node, pod, lease, { ...end, began, steps })
+  })
 }
 
 async function tellFailure(

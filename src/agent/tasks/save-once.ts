@@ -1,8 +1,10 @@
 import { AgentError } from '../../api/agent-errors.ts'
+import type { SlotKey } from '../../api/slot-key.ts'
+import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Draft, Stored } from '../../checkpoint/store.ts'
 import { dumpDeadlineMs } from '../../slot/decide/deadlines.ts'
-import type { DumpResult } from '../criu/memory-driver.ts'
+import type { DumpResult, LocatedPod } from '../criu/memory-driver.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { TaskContext } from './task-context.ts'
@@ -39,6 +41,8 @@ interface SaveOptions {
   /** Nothing follows, and no successor may do without it. */
   readonly isLast?: boolean
   readonly inVain?: (frozenMs: number) => void
+  /** Stops the pod for longer than the dump does. Called when there is room for the dump: without room, nothing is stopped. */
+  readonly stop?: () => Promise<void>
   readonly onDumped?: () => void
   /** Whether the dump counts although the pod is being deleted. Default: it does not. */
   readonly isValid?: (pod: PodView) => boolean
@@ -64,7 +68,14 @@ export async function saveOnce(
   work: SaveContext,
   { pod, lease, policy }: Pick<TaskOf<'checkpoint'>, 'pod' | 'lease' | 'policy'>,
   signal: AbortSignal,
-  { isFinal = false, isLast = false, inVain, onDumped, isValid = pod => !pod.terminating }: SaveOptions = {},
+  {
+    isFinal = false,
+    isLast = false,
+    inVain,
+    stop,
+    onDumped,
+    isValid = pod => !pod.terminating,
+  }: SaveOptions = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
   const { namespace, name, incarnation, epoch } = lease
@@ -74,19 +85,13 @@ export async function saveOnce(
   const generation = (last?.manifest.generation ?? 0) + (isLast ? 2 : 1)
   const { located } = await understudies.enter(pod, signal)
   const limit = policy.volumeBytes
-  const known = last !== undefined && work.progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
-  const volumeBytes = await assertVolumesFit(work, located, { limit, known, signal })
-  // Makes room. The store kept the previous base until now, so that holders could ask for the difference to it.
-  await store.prune(key, policy.keep)
-  // A dump is about as large as the one before. The size of a first dump is unknown until it has filled the tmpfs.
-  const memoryBytes = last === undefined ? await work.measureMemory?.(located, signal) : undefined
-  const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
-  const draft = await store.begin(key, generation, expected)
-  const resumeProbes = work.suspendProbes(pod.uid)
+  const draft = await beginDraft(work, located, { key, generation, policy }, signal)
   let stopped: number | undefined
   let isEnding: Promise<boolean> | undefined
   let frozenMs = 0
   try {
+    await stop?.()
+    const resumeProbes = work.suspendProbes(pod.uid)
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
     const result = await withinLimits(
@@ -137,6 +142,25 @@ export async function saveOnce(
     understudies.lookAgain(pod.uid)
     throw error
   }
+}
+
+/** Makes room for a generation, and begins it. @throws CheckpointError StoreFull, AgentError VolumesTooLarge, the signal's reason. */
+async function beginDraft(
+  work: SaveContext,
+  located: LocatedPod,
+  { key, generation, policy }: { key: SlotKey; generation: number; policy: SlotPolicy },
+  signal: AbortSignal,
+): Promise<Draft> {
+  const { store, progress, measureMemory } = work
+  const last = store.latest(key)
+  const known = last !== undefined && progress.get(slotName(key))?.reason !== 'VolumesTooLarge'
+  const volumeBytes = await assertVolumesFit(work, located, { limit: policy.volumeBytes, known, signal })
+  // The store kept the previous base until now, so that holders could ask for the difference to it.
+  await store.prune(key, policy.keep)
+  // A dump is about as large as the one before. The size of a first dump is unknown until it has filled the tmpfs.
+  const memoryBytes = last === undefined ? await measureMemory?.(located, signal) : undefined
+  const expected = memoryBytes === undefined ? {} : { expectedBytes: memoryBytes + (volumeBytes ?? 0) }
+  return await store.begin(key, generation, expected)
 }
 
 /**

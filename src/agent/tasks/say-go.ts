@@ -1,12 +1,13 @@
 import type { GoAnswer } from '../../api/grant.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { messageOf } from '../../kube/errors.ts'
+import { grantSpans } from '../../traces/agent.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { GrantRecord } from '../observe/snapshot.ts'
 import { close, endWatched, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
-type SayGoContext = Pick<TaskContext, 'sentinel' | 'grants' | 'go' | 'clock' | 'log'>
+type SayGoContext = Pick<TaskContext, 'node' | 'sentinel' | 'grants' | 'go' | 'trace' | 'clock' | 'log'>
 
 /** For so long the agent tries to tell that of the heir, ms. After that only the operator calls a successor. */
 const patienceMs = 3_000
@@ -34,6 +35,8 @@ export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: A
   await grants.write({ ...record, answer: 'Unknown' })
   const answer = await deliver(work, task, signal)
   if (answer !== 'Unknown') await grants.write({ ...record, answer })
+  const use = { number, answer, heir: heir.name, from: record.at, to: clock.now() }
+  work.trace?.(() => grantSpans(work.node, pod, { name: slot.name, epoch }, use))
   log.info(
     { pod: pod.name, slot: slotName(slot), heir: heir.name, number, answer },
     'grant of a dead primary used',

@@ -7,6 +7,7 @@ import { isStillCalled, nowhere } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Watched } from '../sentinel/client.ts'
+import { handoverStop } from './hand-over.ts'
 import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
 import { type SaveLastContext, saveLast } from './save-last.ts'
 import type { TaskContext } from './task-context.ts'
@@ -30,8 +31,42 @@ export async function stopPrimary(
   const first = pod.containers[0]?.name ?? ''
   const why = pod.terminating ? 'its pod is being deleted' : 'another pod takes its slot'
   await saveLast(work, task, signal)
+  if (!pod.terminating && lease.holder.uid !== pod.uid) await letSuccessorBeReady(work, task, signal)
   await endPod(work, pod, first, `was ended: ${why}`, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
+}
+
+/** A successor whose kubelet takes longer is not ready for another reason, ms. */
+const readyMs = 3_000
+const askAgainMs = 100
+
+/**
+ * Keeps a primary that is stopped for its successor until the successor is ready. The kubelet takes a pod out of its Services once its app
+ * has ended, and may take a second to see that another pod is ready: in between a Service would have no endpoint, and refuse connections.
+ * Connections to this pod go to the successor meanwhile.
+ */
+async function letSuccessorBeReady(
+  { sentinel, inquiry, clock, log }: EndContext & Pick<TaskContext, 'inquiry' | 'log'>,
+  { pod, lease }: TaskOf<'stopPrimary'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const until = clock.monotonic() + readyMs
+  const { namespace, holder } = lease
+  try {
+    // Otherwise it would run on beside its successor.
+    const isStopped = () => sentinel.keep(handoverStop(pod), 2 * readyMs, signal)
+    if (!(await isStopped())) return
+    if (!(await close(sentinel, await watchesOf(sentinel, pod.uid, signal), signal))) return
+    while (
+      clock.monotonic() < until &&
+      (await isStopped()) &&
+      !(await inquiry.isReady({ ...holder, namespace }, signal))
+    )
+      await clock.sleep(askAgainMs, signal)
+  } catch (error) {
+    signal.throwIfAborted()
+    log.warn({ err: error, pod: pod.name }, 'cannot wait until the successor of a primary is ready')
+  }
 }
 
 /** Without an answer from the API server the primary is stopped: another pod may get its slot at any moment. */

@@ -11,6 +11,7 @@ import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { Probe } from '../../probe/probe.ts'
+import type { TraceSink } from '../../traces/span.ts'
 import type { Gates } from '../container/gates.ts'
 import type { CommandRunner } from '../container/hold-command.ts'
 import type { LocatedPod, MemoryDriver } from '../criu/memory-driver.ts'
@@ -108,6 +109,8 @@ export interface NodeCapabilities {
   ) => void
   /** Makes other writes to the API server wait for this work; absent: none waits. */
   readonly during?: Precedence['during']
+  /** Takes the spans of traces; absent: none are sent. */
+  readonly trace?: TraceSink
   readonly metrics: AgentMetrics
   readonly clock: Clock
   readonly log: Log

@@ -4,6 +4,7 @@ import type { Agree } from '../../../src/agent/tasks/agree.ts'
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import type { Api } from '../../../src/kube/api-types.ts'
 import type { Random } from '../../../src/kube/random.ts'
+import type { TraceSink } from '../../../src/traces/span.ts'
 import type { Clones } from './driver.ts'
 import type { Heartbeats } from './fence/heartbeats.ts'
 import type { Shelf, ShelfNews } from './generations.ts'
@@ -58,5 +59,6 @@ export interface AgentOptions {
   /** Called once the agent answers uses of grants. */
   readonly listens: (agree: Agree) => void
   readonly nextName: () => string
+  readonly trace?: TraceSink
   readonly signal: AbortSignal
 }

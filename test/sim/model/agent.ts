@@ -152,6 +152,7 @@ function toolsOf(
   const inquiry = createInquiry({ api, node: machine.name, election: operatorElection, clock })
   return {
     ...{ ...given, node: machine.name, metrics, clock, log },
+    ...(options.trace && { trace: options.trace }),
     // A secret of these two machines.
     heartbeatKey: ({ key }) => [machine.fingerprint, key].sort().join(' '),
     ...{ inquiry, unhurried: inquiry },

@@ -128,7 +128,7 @@ const evictionMs = 25_000
 const collectMs = 3_000
 
 export function createCluster(
-  { time, server, apiOf }: Platform,
+  { time, server, apiOf, traceOf }: Platform,
   { seed, nodes: nodeCount, heartbeatPort, moves }: ClusterOptions,
 ): Cluster {
   const random = seededRandom(seed)
@@ -264,6 +264,7 @@ export function createCluster(
           ...{ party, time, random, wakeKeys, moves, signal },
           api: apiOf({ party, link, random }),
           wake: request => wake(request, party),
+          ...(traceOf && { trace: traceOf('operator') }),
         }),
       )
     },
@@ -283,6 +284,7 @@ export function createCluster(
           ...{ beats: heartbeats, heartbeatPort },
           volatile: node.volatile,
           api: apiOf({ party, link, random }),
+          ...(traceOf && { trace: traceOf(`agent of ${machine.name}`) }),
           kubelet: () => {
             if (node.kubelet === undefined) throw new Error('no kubelet')
             return node.kubelet

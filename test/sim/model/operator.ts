@@ -16,6 +16,8 @@ import type { WakeKeys } from '../../../src/slot/gate/token.ts'
 import type { WakeReply, WakeRequest } from '../../../src/slot/gate/wake.ts'
 import { createMemoryStore } from '../../../src/state-store/memory.ts'
 import { createWriteBehind } from '../../../src/state-store/write-behind.ts'
+import { followTraces } from '../../../src/traces/follow.ts'
+import type { TraceSink } from '../../../src/traces/span.ts'
 import { createMovers } from './movers.ts'
 import type { Party, VirtualTime } from './virtual-time.ts'
 
@@ -28,6 +30,7 @@ export interface OperatorOptions {
   /** It carries out Migrations and drains, too. */
   readonly moves: boolean
   readonly wake: (request: WakeRequest) => Promise<WakeReply>
+  readonly trace?: TraceSink
   readonly signal: AbortSignal
 }
 
@@ -72,12 +75,15 @@ export async function runModelOperator(options: OperatorOptions): Promise<void> 
     ...{ api, clock, random, log },
     ...{ ...operatorElection, identity: party.name },
   })
+  const traces =
+    options.trace && followTraces({ ...caches.stores, leads: mayWrite, clock, trace: options.trace })
   const movers = moves ? createMovers({ caches, api: leaderApi, clock, random, log }) : undefined
   const running = cacheSet.run(signal)
   try {
     await Promise.all(Object.values(mirrored).map(cache => cache.synced(signal)))
     const lead = async (stop: AbortSignal, lost: AbortSignal) => {
       await cacheSet.freshen(freshMs, stop)
+      traces?.catchUp()
       await Promise.all([controller.run(stop, lost), movers?.run(stop, lost)])
     }
     await elector.run({ onStarted: lead, signal })

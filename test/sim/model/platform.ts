@@ -2,6 +2,7 @@
 import type { Api } from '../../../src/kube/api-types.ts'
 import type { Random } from '../../../src/kube/random.ts'
 import { createApiServer, type Objects } from '../../../src/kube/testing/api-server.ts'
+import type { TraceSink } from '../../../src/traces/span.ts'
 import { createNetworkApi, type Link, statusKinds } from './network.ts'
 import { createVirtualTime, type Party, type VirtualTime } from './virtual-time.ts'
 
@@ -18,6 +19,8 @@ export interface Platform {
   readonly apiOf: (way: Way) => Api
   /** How many times longer than in the model everything may take. */
   readonly slack: number
+  /** Returns the sink for the traces of a process; absent: none makes traces. */
+  readonly traceOf?: (process: string) => TraceSink
 }
 
 /** A platform that is entirely in memory. */

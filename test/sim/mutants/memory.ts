@@ -381,8 +381,9 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/tasks/hand-over.ts',
-        find: '  try {\n    // An earlier agent may have left it stopped.\n',
-        replace: "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n",
+        find: '  try {\n    const stored = await saveOnce(',
+        replace:
+          "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n    const stored = await saveOnce(",
       },
     ],
     scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [

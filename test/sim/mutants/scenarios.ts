@@ -78,8 +78,8 @@ export const startingIsAbsent: Mutation = {
 /** An agent of an earlier version: the record of a death does not say what its node can restore. */
 export const leavesUntold: Mutation = {
   file: 'src/agent/state/deaths.ts',
-  find: 'const left = options.leftOf(pod)',
-  replace: 'const left = undefined',
+  find: 'left: options.leftOf(pod)',
+  replace: 'left: undefined',
 }
 
 /**

@@ -31,6 +31,8 @@ export interface FakeCluster {
   readonly heartbeats: Map<string, Heartbeats>
   /** Uids of pods that exist without our labels. */
   readonly unlabelled: Set<string>
+  /** Uids of pods that the kubelet does not call ready. */
+  readonly unready: Set<string>
   /** True while the API server answers no request. */
   isAway: boolean
   /** The API server's word about the presence of a pod. Default: what the caches of the agents show. */
@@ -66,6 +68,7 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     agents: new Map(),
     heartbeats: new Map(),
     unlabelled: new Set(),
+    unready: new Set(),
     isAway: false,
     presence: undefined,
     operatorLeads: true,
@@ -139,6 +142,10 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
       if (cluster.isAway) throw new KubeError('Unavailable', 'away')
       const found = stays(pod)
       return found !== undefined && (slotOfPod(found.metadata) ?? slot) === slot
+    },
+    isReady: async ({ uid }) => {
+      if (cluster.isAway) throw new KubeError('Unavailable', 'away')
+      return !cluster.unready.has(uid)
     },
     async presenceOf(uid) {
       if (cluster.unlabelled.has(uid)) return 'Released'
