@@ -123,6 +123,7 @@ function finishLate(
   // The end of the term cancelled it. This is no failure; the next leader continues.
   if (outcome.type === 'failed' && terms.current().leads.aborted) return
   const key = keyOfRef(set)
+  record.lateOutcomes.note(outcome)
   record.failoverHistory.note(record.pendingStatus.note([outcome]))
   const current = sets.get(key)
   const isPresent = current?.metadata.uid === set.uid

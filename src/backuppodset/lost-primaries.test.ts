@@ -29,7 +29,8 @@ const primary = (name: string, epoch: number, owner = 'live'): Pod => ({
 })
 const deleted = (object: Pod) => ({ type: 'deleted', object, old: object, initial: false }) as const
 const added = (object: Pod) => ({ type: 'added', object, initial: false }) as const
-const make = () => createLostPrimaries({ key: 'default/bps', uid: 'live' }, createFakeClock(), () => false)
+const make = (clock = createFakeClock()) =>
+  createLostPrimaries({ key: 'default/bps', uid: 'live' }, clock, () => false)
 
 describe('losses', () => {
   it('are those of the set that lives, not of a namesake before it or of another owner', () => {
@@ -69,6 +70,19 @@ describe('losses', () => {
     expect(losses.of().size).toBe(1)
     losses.note(added(primary('successor', 4)))
     expect(losses.of().size).toBe(0)
+  })
+
+  it('that are seen during a pass are not forgotten at its end', async () => {
+    const clock = createFakeClock()
+    const losses = make(clock)
+    losses.note(deleted(primary('released', 3)))
+    const began = clock.monotonic()
+    await clock.advance(5)
+    losses.clear(began)
+    expect(losses.of().size).toBe(0)
+    losses.note(deleted(primary('lost', 3)))
+    losses.clear(began)
+    expect(losses.of().get(0)).toMatchObject({ name: 'lost' })
   })
 })
 

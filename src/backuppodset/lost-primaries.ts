@@ -19,8 +19,11 @@ export interface LostPrimaries {
   of(): ReadonlyMap<number, LostPrimary>
   /** The slot has a primary again. */
   repaired(slot: number): void
-  /** The set has all its primaries: the remaining entries were releases, not losses. */
-  clear(): void
+  /**
+   * The set had all its primaries at this time, monotonic ms: the entries until then were releases, not losses. A loss that is
+   * seen while a pass is under way is not in its snapshot.
+   */
+  clear(until: number): void
 }
 
 /**
@@ -65,8 +68,8 @@ export function createLostPrimaries(
     },
     of: () => slots,
     repaired: slot => slots.delete(slot),
-    clear() {
-      slots = new Map()
+    clear(until) {
+      slots = new Map([...slots].filter(([, { seenAt }]) => seenAt > until))
     },
   }
 }

@@ -59,6 +59,7 @@ const resyncMs = 30_000
 /** Observes, decides, acts and reports. Failures are returned together with the time of the next pass. */
 export async function makePass(deps: PassDeps, passing: Passing): Promise<Result> {
   const { current, set, record, isSpecPartial, context } = passing
+  record.lateOutcomes.observed()
   const observed = observe(set, current.status, { ...deps, record, isSpecPartial })
   const decided = decide(observed.snapshot, deps.random)
   const plan = isSpecPartial ? takeoversOf(decided) : decided
@@ -95,7 +96,7 @@ function noteOutcomes(
   for (const { slot } of rolesIn(outcomes)) record.lostPrimaries.repaired(slot)
   // An empty plan does not mean that all primaries exist: a successor may still be waking.
   const settled = plan.tiers.length === 0 && snapshot.pods.every(pod => !pod.waking) && isHeld(snapshot)
-  if (settled && !set.paused) record.lostPrimaries.clear()
+  if (settled && !set.paused) record.lostPrimaries.clear(snapshot.monotonicNow)
   metrics.acted(set, outcomes, now)
   for (const { type, action } of outcomes)
     if (action.type === 'release') unlabelledPods[type === 'done' ? 'forget' : 'lookAgain'](action.pod.uid)
@@ -114,7 +115,7 @@ function statusAfter(
   now: number,
 ): BackupPodSetStatus {
   const { snapshot } = observed
-  const live = livePodsAfter(observed, outcomes)
+  const live = livePodsAfter(observed, [...outcomes, ...record.lateOutcomes.of()])
   const pods = live.flatMap(pod => observed.viewOf(pod) ?? [])
   // Before the status, which describes the current state.
   record.pulled.after(set, {

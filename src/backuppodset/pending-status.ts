@@ -72,14 +72,17 @@ function failoversIn(outcomes: readonly Outcome[], clock: Clock): readonly LastF
     if (type !== 'done' || !('role' in action) || action.role?.replaces === undefined) return []
     const { slot, replaces } = action.role
     if (replaces.reason === 'Replaced') return []
+    const now = clock.monotonic()
+    const endedAt = outcome.phases?.published ?? now
     return [
       {
         slot,
         from: replaces.name,
         to: action.type === 'create' ? action.name : action.pod.name,
         reason: replaces.reason,
-        seconds: Math.round((outcome.phases?.published ?? clock.monotonic()) - replaces.seenAt) / 1000,
-        at: new Date(clock.now()).toISOString(),
+        seconds: Math.round(endedAt - replaces.seenAt) / 1000,
+        // Other actions of the pass may have taken longer.
+        at: new Date(clock.now() - (now - endedAt)).toISOString(),
         ...withMemory(action, outcome.phases, replaces.seenAt),
         ...(action.role.startsEmpty ? { how: 'Empty' as const } : {}),
       },

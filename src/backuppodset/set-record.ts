@@ -19,6 +19,7 @@ import type { WriteBehind } from '../state-store/write-behind.ts'
 import { type ActionRetries, createActionRetries } from './action-retries.ts'
 import { createFailoverHistory, type FailoverHistory } from './failover-history.ts'
 import { createSpec, type Spec } from './in-force.ts'
+import { createLateOutcomes, type LateOutcomes } from './late-outcomes.ts'
 import { createLostPrimaries, type LostPrimaries } from './lost-primaries.ts'
 import { type ClaimReader, createClaimReader } from './memory/claim-reader.ts'
 import { createPendingStatus, type PendingStatus } from './pending-status.ts'
@@ -32,6 +33,7 @@ export interface SetRecord {
   readonly spec: Spec
   readonly lostPrimaries: LostPrimaries
   readonly pendingStatus: PendingStatus
+  readonly lateOutcomes: LateOutcomes
   readonly failoverHistory: FailoverHistory
   readonly actionRetries: ActionRetries
   readonly reporter: Reporter
@@ -72,6 +74,7 @@ export function createSetRecord(deps: SetRecordDeps, set: BackupPodSet, life: Ab
     spec: createSpec(),
     lostPrimaries: createLostPrimaries({ key, uid }, clock, deps.isDeleted),
     pendingStatus: createPendingStatus(clock),
+    lateOutcomes: createLateOutcomes(),
     failoverHistory: createFailoverHistory(uid, {
       ...{ store: deps.stateStore, clock, terms, life },
       changed: () => changed(key),

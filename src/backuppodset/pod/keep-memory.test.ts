@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { understudy } from './keep-memory.ts'
 
-const waker = { image: 'waker:1', resources: { cpu: '10m', memory: '16Mi' } }
+const waker = { image: 'waker:1', resources: { cpu: '10m', memory: '32Mi' } }
 const spec = {
   containers: [{ name: 'app', image: 'app' }],
   initContainers: [

@@ -4,6 +4,7 @@ import { createHandoverTimes } from '../../slot/observe/handover-times.ts'
 import { createSince } from '../../slot/observe/since.ts'
 import { createActionRetries } from '../action-retries.ts'
 import { createSpec } from '../in-force.ts'
+import { createLateOutcomes } from '../late-outcomes.ts'
 import { createPendingStatus } from '../pending-status.ts'
 import type { SetRecord } from '../set-record.ts'
 import { createStrandings } from '../strandings.ts'
@@ -16,6 +17,7 @@ export const makeRecord = (clock: Clock, over: Partial<SetRecord> = {}): SetReco
   spec: createSpec(),
   lostPrimaries: { note: nothing, of: () => new Map(), repaired: nothing, clear: nothing },
   pendingStatus: createPendingStatus(clock),
+  lateOutcomes: createLateOutcomes(),
   failoverHistory: { open: nothing, note: nothing, of: () => [] },
   actionRetries: createActionRetries(clock),
   reporter: { report: () => Promise.reject(new Error('this test writes no status')) },
