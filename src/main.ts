@@ -9,6 +9,7 @@ import { type InjectedResources, injectedResources } from './api/injected-resour
 import { memoryNamespaces, memoryPermission } from './api/memory-permission.ts'
 import { runOperator } from './operator/operator.ts'
 import { defaults, type OperatorOptions } from './operator/options.ts'
+import { headersIn, tracesUrl } from './traces/options.ts'
 
 const { version } = packageJson
 
@@ -30,11 +31,26 @@ const natural = (lowest: number) => (text: string) => {
   return value
 }
 
-/** Parses `cpu=10m,memory=16Mi`; an omitted part keeps its default. */
+/** Where to send traces: the same for operator and agents. */
+const otlpEndpoint = () =>
+  new Option(
+    '--otlp-endpoint <url>',
+    'send a trace of each failover and of each move to this OpenTelemetry collector, by OTLP over HTTP (default: no traces)',
+  )
+    .env('OTEL_EXPORTER_OTLP_ENDPOINT')
+    .argParser(text => {
+      try {
+        return text === '' ? undefined : tracesUrl(text)
+      } catch (error) {
+        throw new InvalidArgumentError(error instanceof Error ? error.message : String(error))
+      }
+    })
+
+/** Parses `cpu=10m,memory=32Mi`; an omitted part keeps its default. */
 function parseInjected(text: string): InjectedResources {
   const given = text.split(',').map(part => /^(cpu|memory)=(\d+(?:\.\d+)?(?:m|k|M|G|Ki|Mi|Gi)?)$/.exec(part))
   if (given.includes(null))
-    throw new InvalidArgumentError('must be quantities, for example cpu=10m,memory=16Mi')
+    throw new InvalidArgumentError('must be quantities, for example cpu=10m,memory=32Mi')
   return { ...injectedResources, ...Object.fromEntries(given.map(it => [it?.[1], it?.[2]])) }
 }
 
@@ -145,6 +161,7 @@ program
     defaults.healthPort,
   )
   .option('--metrics-port <port>', 'port of /metrics; 0: any free port', natural(0), defaults.metricsPort)
+  .addOption(otlpEndpoint())
   .addOption(
     new Option('--log-level <level>', 'lowest level that is logged')
       .choices(['debug', 'info', 'warn', 'error'])
@@ -155,6 +172,7 @@ program
     run(runOperator, {
       ...options,
       stateStorePassword: process.env['UNDERSTUDY_STATE_STORE_PASSWORD'] || undefined,
+      otlpHeaders: headersIn(process.env['OTEL_EXPORTER_OTLP_HEADERS']),
     }),
   )
 
@@ -239,6 +257,7 @@ program
     agentDefaults.stateDirectory,
   )
   .option('--binaries <path>', 'directory of native programs in the image', agentDefaults.binaries)
+  .addOption(otlpEndpoint())
   .addOption(
     new Option('--log-level <level>', 'lowest level that is logged')
       .choices(['debug', 'info', 'warn', 'error'])
@@ -247,6 +266,7 @@ program
   .action(({ memoryLimit, memoryBudget, ...options }: AgentArguments) =>
     run(runAgent, {
       ...options,
+      otlpHeaders: headersIn(process.env['OTEL_EXPORTER_OTLP_HEADERS']),
       memoryBudget:
         memoryBudget ?? (memoryLimit === undefined ? agentDefaults.memoryBudget : budgetOf(memoryLimit)),
     }),

@@ -40,6 +40,7 @@ import { leadMigratingJobs } from './migrating-jobs.ts'
 import type { OperatorOptions } from './options.ts'
 import { leadJobs } from './pod-migration-jobs.ts'
 import { createStageController } from './stage-label.ts'
+import { leadTraces } from './traces.ts'
 
 /** Longer than any pass: a pass ends after some batches, does not wait for wakeupTimeout, and its requests have deadlines. */
 const passLimitMs = 300_000
@@ -71,12 +72,12 @@ export const runOperator = (
     manager => {
       const labels = { component: 'operator', version } as const
       createBuildInfo(manager.metrics.registry, metricName('build_info'), labels)
-      return setUp(manager, options)
+      return setUp(manager, options, version)
     },
     signal,
   )
 
-async function setUp(manager: Manager, options: OperatorOptions): Promise<void> {
+async function setUp(manager: Manager, options: OperatorOptions, version: string): Promise<void> {
   const { api, leaderApi, metrics, clock, random, log } = manager
   const wakeKeys = await manager.whenReachable(() =>
     loadWakeKeys(api, options.namespace, random, manager.signal),
@@ -93,6 +94,7 @@ async function setUp(manager: Manager, options: OperatorOptions): Promise<void> 
   const migratingPods = leadMigratingPods(manager, caches)
   leadMigratingJobs(manager, options, migratingPods)
   leadClonePods(manager, options, caches.stores, migratingPods)
+  await leadTraces(manager, options, version, caches.stores)
 
   const stageController = createStageController({
     ...{ api: leaderApi, reports, nodes },

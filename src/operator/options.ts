@@ -2,9 +2,10 @@ import { generationsKey } from '../api/generations-key.ts'
 import type { InjectedResources } from '../api/injected-resources.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
 import { defaultStateBudget } from '../slot/http-state/budget.ts'
+import type { TraceOptions } from '../traces/open.ts'
 
 /** The operator's configuration: the only type for it; `--help` documents all options and defaults. */
-export interface OperatorOptions {
+export interface OperatorOptions extends TraceOptions {
   /** The operator's own namespace, with its Lease and its Secret. */
   readonly namespace: string
   /** Namespace of the agents, with the key of the generations that they write to disks. */
