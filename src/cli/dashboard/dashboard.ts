@@ -46,7 +46,10 @@ export async function dashboard(
   const mirrors = createMirrors(session, namespace, () => feed.changed())
   const feed = createFeed({ world: mirrors.world, head, clock })
   const server = await opened(() =>
-    serve({ assets, feed, port: options.port, drill: wanted => drillOf(session, namespace, wanted) }),
+    serve({
+      ...{ assets, feed, port: options.port, drill: wanted => drillOf(session, namespace, wanted) },
+      problem: onlyFirst(error => terminal.err(`the page lost a connection: ${error.message}`)),
+    }),
   )
   try {
     terminal.out(server.address)
@@ -56,6 +59,15 @@ export async function dashboard(
     if (!signal.aborted) throw error
   } finally {
     await server.close()
+  }
+}
+
+/** Every user of the machine can cause such problems without end. */
+function onlyFirst<T>(tell: (it: T) => void): (it: T) => void {
+  let isTold = false
+  return it => {
+    if (!isTold) tell(it)
+    isTold = true
   }
 }
 

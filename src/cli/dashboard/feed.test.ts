@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { SlotStatus } from '../../api/slot-status.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { set } from '../testing/objects.ts'
 import type { World } from '../world.ts'
@@ -36,6 +37,11 @@ function opened(first: World) {
       feed.changed()
       await clock.advance(1_000)
     },
+    async step(next: World, ms: number) {
+      world = next
+      feed.changed()
+      await clock.advance(ms)
+    },
     quiet: () => clock.advance(aliveEveryMs),
     async [Symbol.asyncDispose]() {
       stop.abort()
@@ -43,7 +49,7 @@ function opened(first: World) {
     },
   }
 }
-const namesOf = ({ sets }: Message) => sets.map(({ name }) => name)
+const namesOf = ({ sets }: Message) => sets.map(({ key }) => key.split('/')[1])
 
 test('a page gets everything first, and then what has changed', async () => {
   await using it = opened(worldOf(named('a'), named('b')))
@@ -53,7 +59,7 @@ test('a page gets everything first, and then what has changed', async () => {
   await it.change(worldOf(named('a'), named('b', 0)))
   await it.change(worldOf(named('b', 0)))
   expect(it.heard.filter(({ sets, gone }) => sets.length + gone.length > 0)).toMatchObject([
-    { whole: false, sets: [{ name: 'b', primaries: { inPlace: 0 } }], gone: [] },
+    { whole: false, sets: [{ key: 'shop/b', facts: { primaries: { inPlace: 0 } }, slots: [] }], gone: [] },
     { whole: false, sets: [], gone: ['shop/a'] },
   ])
 })
@@ -68,7 +74,7 @@ test('a second page gets everything, and the first one misses nothing', async ()
   expect(second.map(namesOf)).toEqual([['a']])
   await it.change(worldOf(named('a', 1)))
   for (const heard of [it.heard, second])
-    expect(heard.at(-1)).toMatchObject({ whole: false, sets: [{ primaries: { inPlace: 1 } }] })
+    expect(heard.at(-1)).toMatchObject({ whole: false, sets: [{ facts: { primaries: { inPlace: 1 } } }] })
 })
 
 test('the feed reports the loss of the API server, and keeps sending signs of life', async () => {
@@ -80,4 +86,28 @@ test('the feed reports the loss of the API server, and keeps sending signs of li
   await it.quiet()
   await it.quiet()
   expect(it.heard.length).toBeGreaterThan(0)
+})
+
+test('newer states of slots come once a second, and do not delay anything else', async () => {
+  const slot = (generation: number, ready = true): SlotStatus => ({
+    ...{ slot: 0, pod: 'a-0', epoch: 1, ready, generation },
+  })
+  const withSlot = (one: SlotStatus) => {
+    const { status, ...rest } = named('a')
+    return worldOf({ ...rest, status: { ...status, slots: [one] } })
+  }
+  await using it = opened(withSlot(slot(1)))
+  it.listen()
+  await it.quiet()
+  it.heard.length = 0
+  for (let generation = 2; generation <= 31; generation++) await it.step(withSlot(slot(generation)), 100)
+  const told = it.heard.flatMap(({ sets }) => sets.flatMap(({ slots }) => slots))
+  expect(told.length).toBeGreaterThanOrEqual(2)
+  expect(told.length).toBeLessThanOrEqual(4)
+  it.heard.length = 0
+  await it.step(withSlot(slot(32, false)), 200)
+  expect(it.heard.flatMap(({ sets }) => sets)).toMatchObject([
+    { slots: [{ ready: false, generation: 32 }], goneSlots: [] },
+  ])
+  expect(it.heard[0]?.sets[0]).not.toHaveProperty('facts')
 })

@@ -1,7 +1,8 @@
 import type { Clock } from '../../kube/clock.ts'
 import type { World } from '../world.ts'
+import { type Known, knownOf, newIn, withStatesOf } from './changes.ts'
 import { picturesOf } from './picture.ts'
-import type { Head, Message, SetPicture } from './wire.ts'
+import type { Head, Message, SetChange } from './wire.ts'
 
 export interface Feed {
   /** Calls `listener` with everything at once, then with each change. @returns the function that ends this */
@@ -20,6 +21,8 @@ export interface FeedOptions {
 
 /** Minimum time between two messages, ms: a start of many pods causes many changes. */
 const messageEveryMs = 100
+/** Time between two messages that have newer states of slots and nothing else, ms. */
+const statesEveryMs = 1_000
 /** Pictures take at most this share of a processor. */
 const share = 1 / 4
 /** A page that hears nothing for much longer takes the program for dead. */
@@ -28,19 +31,28 @@ export const aliveEveryMs = 3_000
 export function createFeed({ world, head, clock }: FeedOptions): Feed {
   const listeners = new Set<(message: string) => void>()
   /** The pictures that all listeners have, by key. */
-  let shown = new Map<string, { readonly picture: SetPicture; readonly json: string }>()
+  let shown = new Map<string, Known>()
   let lastHead = ''
+  let statesToldAt = Number.NEGATIVE_INFINITY
   let note: (() => void) | undefined
   let isNoted = false
 
   const draw = (): Message => {
-    const pictures = picturesOf(world()).map(picture => ({ picture, json: JSON.stringify(picture) }))
-    const now = head()
-    const sets = pictures.filter(({ picture, json }) => shown.get(picture.key)?.json !== json)
-    const next = new Map(pictures.map(each => [each.picture.key, each]))
+    const areStatesDue = clock.monotonic() - statesToldAt >= statesEveryMs
+    if (areStatesDue) statesToldAt = clock.monotonic()
+    const next = new Map(
+      picturesOf(world()).map(picture => {
+        const known = knownOf(picture)
+        return [picture.key, areStatesDue ? known : withStatesOf(known, shown.get(picture.key))]
+      }),
+    )
+    const sets = [...next.values()].flatMap((known): SetChange[] => {
+      const change = newIn(known, shown.get(known.picture.key))
+      return change === undefined ? [] : [change]
+    })
     const gone = [...shown.keys()].filter(key => !next.has(key))
     shown = next
-    return { head: now, whole: false, sets: sets.map(({ picture }) => picture), gone }
+    return { head: head(), whole: false, sets, gone }
   }
   const tell = (message: Message) => {
     const text = JSON.stringify(message)
@@ -78,7 +90,7 @@ export function createFeed({ world, head, clock }: FeedOptions): Feed {
       // The others get what has changed for them first, so that all have the same pictures.
       tellChanges()
       if (listeners.size === 0) draw()
-      const sets = [...shown.values()].map(({ picture }) => picture)
+      const sets = [...shown.values()].flatMap(known => newIn(known, undefined) ?? [])
       listeners.add(listener)
       listener(JSON.stringify({ head: head(), whole: true, sets, gone: [] } satisfies Message))
       return () => {

@@ -2,21 +2,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** The header with which the page proves that it is this page: other sites cannot send it. */
-export const tokenHeader = 'x-understudy-token'
-
-export interface Keys {
-  /** In the address that the user opens. */
-  readonly invitation: string
-  /** In the cookie that it is exchanged for. */
-  readonly cookie: string
-  /** In the page itself, for requests that change something. */
-  readonly page: string
-}
-
-/** Cookies ignore ports, so that programs on two ports need two names. */
-export const cookieName = (port: number): string => `understudy-${port}`
-
 /** The names under which a browser may ask for the page. */
 const hostsOf = (port: number): readonly string[] => [
   `127.0.0.1:${port}`,
@@ -43,21 +28,17 @@ export function refusalOf(headers: IncomingHttpHeaders, port: number): string | 
 const isVisit = (headers: IncomingHttpHeaders): boolean =>
   headers['sec-fetch-mode'] === 'navigate' && headers['sec-fetch-dest'] === 'document'
 
-export function hasCookie({ cookie = '' }: IncomingHttpHeaders, port: number, wanted: string): boolean {
-  const given = cookie
-    .split(';')
-    .map(each => each.trim().split('='))
-    .filter(([name]) => name === cookieName(port))
-  return given.some(([, value = '']) => isEqual(value, wanted))
-}
-
-export const hasToken = (headers: IncomingHttpHeaders, wanted: string): boolean => {
-  const given = headers[tokenHeader]
-  return typeof given === 'string' && isEqual(given, wanted)
+/**
+ * True if the request has the key of this run. It is no cookie: browsers send cookies of 127.0.0.1 to every port of it, so that
+ * programs of other users would get them.
+ */
+export function hasKey({ authorization = '' }: IncomingHttpHeaders, key: string): boolean {
+  const [scheme, given = ''] = authorization.split(' ')
+  return scheme === 'Bearer' && isEqual(given, key)
 }
 
 /** Takes as long for any wrong text of the right length. */
-export function isEqual(given: string, wanted: string): boolean {
+function isEqual(given: string, wanted: string): boolean {
   const [a, b] = [Buffer.from(given), Buffer.from(wanted)]
   return a.length === b.length && timingSafeEqual(a, b)
 }

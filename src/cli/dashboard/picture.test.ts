@@ -68,3 +68,13 @@ test('texts of tenants have no characters that control a terminal or turn text a
   expect(only?.troubles[0]?.text).toBe('Ready is False (PodsMissing): a\\u001b[31mb\\u202ec d\\u0000')
   expect(plainText('\u001b[1m')).toBe('\\u001b[1m')
 })
+
+test('a row names a few of the pods that may follow, and counts the rest', () => {
+  const hot = Array.from({ length: 200 }, (_, index) =>
+    pod(`web-h${index}`, 'hotbackup', { node: 'n2', status: understudyCondition('True', 'Staged', '') }),
+  )
+  const staged = [report('n2', { slots: [slotReport({ usable: 'Staged' })] })]
+  const [only] = picturesOf({ ...world, pods: [pod('web-p', 'primary'), ...hot], reports: staged })
+  expect(only?.slots[0]?.followers).toHaveLength(3)
+  expect(only?.slots[0]?.otherFollowers).toBe(197)
+})

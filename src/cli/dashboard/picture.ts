@@ -33,6 +33,9 @@ export function picturesOf(world: World): readonly SetPicture[] {
   })
 }
 
+/** Every hot backup may follow every primary: with all of them, a set of 200 slots would have 40,000 names. */
+const mostFollowers = 3
+
 function pictureOf(
   set: BackupPodSet,
   facts: SetFacts,
@@ -44,6 +47,7 @@ function pictureOf(
   const followersOf = followersIn(set, pods)
   const slotPicture = (slot: SlotFacts): SlotPicture => {
     const ofSlot = reports?.slot(namespace, slotLeaseName(name, slot.slot))
+    const followers = followersOf(slot, ofSlot)
     const savedAt = Date.parse(slot.savedAt ?? '')
     return {
       ...{ slot: slot.slot, pod: slot.pod, ready: slot.ready, epoch: slot.epoch },
@@ -51,7 +55,8 @@ function pictureOf(
       ...(memory === undefined ? {} : { protection: slot.protection ?? 'None' }),
       ...(slot.generation === undefined ? {} : { generation: slot.generation }),
       ...(Number.isNaN(savedAt) ? {} : { savedAt }),
-      followers: followersOf(slot, ofSlot),
+      followers: followers.slice(0, mostFollowers),
+      ...(followers.length > mostFollowers ? { otherFollowers: followers.length - mostFollowers } : {}),
     }
   }
   return {
@@ -80,4 +85,7 @@ export function plain<T>(value: T): T {
 
 /** The colours of the program's own output mean nothing in a browser. */
 export const plainText = (text: string): string =>
-  printable(oneLine(text).replaceAll('\u001b', String.raw`\u001b`))
+  isPlain.test(text) ? text : printable(oneLine(text).replaceAll('\u001b', String.raw`\u001b`))
+
+/** Almost all texts are names. The other path looks at each of them several times. */
+const isPlain = /^[!-~]{0,300}$/

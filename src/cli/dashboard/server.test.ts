@@ -19,6 +19,7 @@ beforeAll(async () => {
         }
       },
     },
+    problem: () => undefined,
     drill: async wanted => {
       drilled.push(wanted)
       return { ok: true, text: 'done' }
@@ -69,38 +70,37 @@ function ask(
   })
 }
 
-const invitation = () => new URL(server.address).search
-/** Opens the printed address. @returns the headers that a browser sends from then on */
-async function entered(): Promise<{ readonly cookie: string }> {
-  const { headers } = await ask(`/${invitation()}`)
-  return { cookie: String(headers['set-cookie']).split(';')[0] ?? '' }
-}
+/** The headers that the page sends, once it was opened by the printed address. */
+const entered = () => ({
+  authorization: `Bearer ${new URLSearchParams(new URL(server.address).hash.slice(1)).get('key')}`,
+})
 
 describe('D20.guard: who gets in', () => {
-  test('the printed address gives a cookie that other sites cannot send and scripts cannot read', async () => {
-    const { status, headers, text } = await ask(`/${invitation()}`)
-    expect(status).toBe(200)
-    expect(String(headers['set-cookie'])).toMatch(/; HttpOnly; SameSite=Strict; Path=\/$/)
-    expect(text).toContain('content="0; url=/"')
-    const page = await ask('/', { headers: await entered() })
-    expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8'])
-  })
-
-  test.each(['/', '/page.js', '/page.css', '/events'])('without the cookie, %s is refused', async path => {
-    expect((await ask(path)).status).toBe(403)
-    const wrong = { cookie: `understudy-${server.port}=${'A'.repeat(43)}` }
-    expect((await ask(path, { headers: wrong })).status).toBe(403)
-  })
-
-  test('a wrong or cut token gives no cookie', async () => {
-    for (const path of ['/?token=', `/?token=${'A'.repeat(43)}`, `/${invitation().slice(0, -1)}`]) {
-      const { status, headers } = await ask(path)
-      expect([status, headers['set-cookie']]).toEqual([403, undefined])
+  test('the printed address shows its key to the page alone: browsers send no part of it', async () => {
+    expect(new URL(server.address).search).toBe('')
+    expect(entered().authorization).toMatch(/^Bearer [\w-]{43}$/)
+    for (const path of ['/', '/page.js', '/page.css']) {
+      const { status, headers, text } = await ask(path)
+      expect([status, headers['set-cookie']]).toEqual([200, undefined])
+      expect(text).not.toContain(entered().authorization.slice(7))
     }
   })
 
+  test('without the key, nothing but the empty page is served', async () => {
+    const key = entered().authorization.slice(7)
+    for (const authorization of [
+      ...[undefined, '', 'Bearer', 'Bearer ', `Bearer ${'A'.repeat(43)}`, `Bearer ${key.slice(0, -1)}`],
+      ...[`Basic ${key}`, key],
+    ])
+      for (const path of ['/events', '/nowhere', `/?key=${key}`]) {
+        const headers = authorization === undefined ? {} : { authorization }
+        expect((await ask(path, { headers })).status).toBe(403)
+      }
+    expect(listeners).toBe(0)
+  })
+
   test('a name that leads to this machine by DNS is refused, with the right cookie and token too', async () => {
-    const headers = await entered()
+    const headers = entered()
     for (const host of [
       'evil.example',
       `evil.example:${server.port}`,
@@ -108,18 +108,17 @@ describe('D20.guard: who gets in', () => {
       `127.0.0.1:1`,
       `0.0.0.0:${server.port}`,
     ])
-      for (const path of ['/', '/events', `/${invitation()}`])
-        expect((await ask(path, { host, headers })).status).toBe(403)
+      for (const path of ['/', '/events']) expect((await ask(path, { host, headers })).status).toBe(403)
   })
 
   test('the names of this machine are allowed', async () => {
-    const headers = await entered()
+    const headers = entered()
     for (const host of [`localhost:${server.port}`, `[::1]:${server.port}`])
       expect((await ask('/', { host, headers })).status).toBe(200)
   })
 
   test('what another site asks is refused', async () => {
-    const headers = await entered()
+    const headers = entered()
     for (const foreign of [
       { origin: 'http://evil.example' },
       { origin: 'null' },
@@ -136,8 +135,8 @@ describe('D20.guard: who gets in', () => {
   })
 
   test('every answer forbids scripts and frames of others, and is not stored', async () => {
-    for (const path of ['/', '/nowhere', `/${invitation()}`]) {
-      const { headers } = await ask(path, { headers: await entered() })
+    for (const path of ['/', '/nowhere', '/page.js']) {
+      const { headers } = await ask(path, { headers: entered() })
       expect(headers['content-security-policy']).toMatch(/^default-src 'none'; script-src 'self';/)
       expect(headers['content-security-policy']).toContain("frame-ancestors 'none'")
       expect(headers['content-security-policy']).not.toContain('unsafe')
@@ -147,30 +146,25 @@ describe('D20.guard: who gets in', () => {
 })
 
 describe('D20.guard: messages and drills', () => {
-  const tokenIn = (html: string): string => /name="understudy-token" content="([\w-]+)"/.exec(html)?.[1] ?? ''
   const wanted = { namespace: 'shop', set: 'web', slot: 3 }
   const post = async (headers: OutgoingHttpHeaders, body = JSON.stringify(wanted)) =>
-    ask('/drill', { method: 'POST', body, headers: { ...(await entered()), ...headers } })
-  const own = async () => ({
-    origin: `http://127.0.0.1:${server.port}`,
-    'x-understudy-token': tokenIn((await ask('/', { headers: await entered() })).text),
-  })
+    ask('/drill', { method: 'POST', body, headers: { ...entered(), ...headers } })
+  const own = () => ({ origin: `http://127.0.0.1:${server.port}` })
 
-  test('messages are server-sent events, and end with the page', async () => {
-    const { headers, text } = await ask('/events', { headers: await entered() })
-    expect(headers['content-type']).toBe('text/event-stream')
-    expect(text).toBe('data: {"first":true}\n\n')
+  test('messages are lines of JSON, and end with the page', async () => {
+    const { headers, text } = await ask('/events', { headers: entered() })
+    expect(headers['content-type']).toBe('application/x-ndjson')
+    expect(text).toBe('{"first":true}\n')
     await expect.poll(() => listeners).toBe(0)
   })
 
-  test('a drill needs the token of the page and its origin', async () => {
-    const { origin, 'x-understudy-token': token } = await own()
+  test('a drill needs the key, and the origin of the page', async () => {
+    const body = JSON.stringify(wanted)
+    expect((await ask('/drill', { method: 'POST', body, headers: own() })).status).toBe(403)
     expect((await post({})).status).toBe(403)
-    expect((await post({ origin })).status).toBe(403)
-    expect((await post({ 'x-understudy-token': token })).status).toBe(403)
-    expect((await post({ origin, 'x-understudy-token': `${token}A` })).status).toBe(403)
+    expect((await post({ origin: 'http://127.0.0.1:1' })).status).toBe(403)
     expect(drilled).toEqual([])
-    const { status, text } = await post({ origin, 'x-understudy-token': token })
+    const { status, text } = await post(own())
     expect([status, JSON.parse(text)]).toEqual([200, { ok: true, text: 'done' }])
     expect(drilled.splice(0)).toEqual([wanted])
   })
@@ -182,12 +176,12 @@ describe('D20.guard: messages and drills', () => {
     '{"namespace":"a","set":"b","slot":1.5}',
     '[]',
   ])('a drill of %j is refused', async body => {
-    expect((await post(await own(), body)).status).toBe(400)
+    expect((await post(own(), body)).status).toBe(400)
     expect(drilled).toEqual([])
   })
 
   test('only POST drills, and nothing else does anything', async () => {
-    const headers = { ...(await entered()), ...(await own()) }
+    const headers = { ...entered(), ...own() }
     expect((await ask('/drill', { headers })).status).toBe(404)
     expect((await ask('/', { headers, method: 'DELETE' })).status).toBe(404)
     expect(drilled).toEqual([])

@@ -3,13 +3,13 @@ import { randomBytes } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { PageAssets } from './assets.ts'
-import { arrival, document } from './document.ts'
+import { document } from './document.ts'
 import type { Feed } from './feed.ts'
-import { cookieName, hasCookie, hasToken, isEqual, type Keys, refusalOf } from './guard.ts'
+import { hasKey, refusalOf } from './guard.ts'
 import type { DrillAnswer, DrillRequest } from './wire.ts'
 
 export interface DashboardServer {
-  /** The address to open, with the invitation. It is like a password: it gives every right that the user has here. */
+  /** The address to open, with the key. It is like a password: it gives every right that the user has here. */
   readonly address: string
   readonly port: number
   close(): Promise<void>
@@ -21,24 +21,37 @@ export interface ServerOptions {
   readonly drill: (request: DrillRequest) => Promise<DrillAnswer>
   /** 0: any that is free. */
   readonly port: number
+  /** Hears why a connection was lost on this side. The server continues. */
+  readonly problem: (error: Error) => void
+  /** How long a connection may take to send the head of a request, ms. */
+  readonly headTimeoutMs?: number
 }
 
-/** A page that does not read loses its connection, and gets everything with the next one. */
-const mostUnsentBytes = 32 * 1024 * 1024
+/** A page that reads too slowly misses messages from here on, and gets everything as soon as it has caught up. */
+const mostUnsentBytes = 1024 * 1024
 const mostBodyBytes = 4_096
+/** Every user of the machine can connect. Each connection costs the program a descriptor, which it needs for the API server, too. */
+const mostConnections = 64
+const defaultHeadTimeoutMs = 5_000
 
 /** @throws Error of the system if the port is taken */
 export async function serve(options: ServerOptions): Promise<DashboardServer> {
-  const secret = () => randomBytes(32).toString('base64url')
-  const keys: Keys = { invitation: secret(), cookie: secret(), page: secret() }
+  const key = randomBytes(32).toString('base64url')
+  const { headTimeoutMs = defaultHeadTimeoutMs, problem } = options
   const handle = (request: IncomingMessage, response: ServerResponse) => {
     const { localPort: port = 0 } = request.socket
-    void answer(request, response, { ...options, keys, port }).catch(() => response.destroy())
+    void answer(request, response, { ...options, key, port }).catch(() => response.destroy())
   }
-  const first = createServer(handle)
+  const created = (): Server => {
+    const timeouts = { headersTimeout: headTimeoutMs, requestTimeout: 2 * headTimeoutMs }
+    const server = createServer({ ...timeouts, connectionsCheckingInterval: headTimeoutMs / 5 }, handle)
+    server.maxConnections = mostConnections
+    return server
+  }
+  const first = created()
   await listening(first, '127.0.0.1', options.port)
   const { port } = addressOf(first)
-  const second = createServer(handle)
+  const second = created()
   const servers = [first]
   // A machine without IPv6 has no such address. Another program on the port there could pose as this one to `localhost`.
   await listening(second, '::1', port).then(
@@ -49,8 +62,10 @@ export async function serve(options: ServerOptions): Promise<DashboardServer> {
       throw error
     },
   )
+  // Without descriptors, a server reports that it cannot accept: it can again as soon as some are free.
+  for (const server of servers) server.on('error', problem)
   return {
-    address: `http://127.0.0.1:${port}/?token=${keys.invitation}`,
+    address: `http://127.0.0.1:${port}/#key=${key}`,
     port,
     async close() {
       await Promise.all(
@@ -79,7 +94,7 @@ const listening = (server: Server, host: string, port: number): Promise<void> =>
     })
   })
 
-type Context = ServerOptions & { readonly keys: Keys; readonly port: number }
+type Context = ServerOptions & { readonly key: string; readonly port: number }
 
 /** The browser may load nothing but our own files, and no text becomes markup or a script. */
 const contentPolicy = [
@@ -99,25 +114,22 @@ const headersOfAll = {
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse, context: Context): Promise<void> {
-  const { keys, port, assets } = context
+  const { key, port, assets } = context
   for (const [name, value] of Object.entries(headersOfAll)) response.setHeader(name, value)
   const refusal = refusalOf(request.headers, port)
   if (refusal !== undefined) return text(response, 403, refusal)
-  const url = new URL(request.url ?? '/', 'http://127.0.0.1')
-  const token = url.searchParams.get('token')
-  if (request.method === 'GET' && url.pathname === '/' && token !== null && isEqual(token, keys.invitation)) {
-    response.setHeader('set-cookie', `${cookieName(port)}=${keys.cookie}; HttpOnly; SameSite=Strict; Path=/`)
-    return body(response, 'text/html; charset=utf-8', arrival)
-  }
-  if (!hasCookie(request.headers, port, keys.cookie))
-    return text(response, 403, 'open the address that the program has printed: this one lacks its token')
-  switch (`${request.method} ${url.pathname}`) {
+  const wanted = `${request.method} ${request.url}`
+  switch (wanted) {
     case 'GET /':
-      return body(response, 'text/html; charset=utf-8', document(keys.page))
+      return body(response, 'text/html; charset=utf-8', document)
     case 'GET /page.js':
       return body(response, 'text/javascript; charset=utf-8', assets.script)
     case 'GET /page.css':
       return body(response, 'text/css; charset=utf-8', assets.style)
+  }
+  if (!hasKey(request.headers, key))
+    return text(response, 403, 'open the address that the program has printed: this page lacks its key')
+  switch (wanted) {
     case 'GET /events':
       return events(response, context.feed)
     case 'POST /drill':
@@ -135,22 +147,31 @@ const body = (response: ServerResponse, type: string, content: string): void => 
   response.writeHead(200, { 'content-type': type }).end(content)
 }
 
+/** Sends each message as a line of JSON. */
 function events(response: ServerResponse, feed: Context['feed']): void {
-  response.writeHead(200, { 'content-type': 'text/event-stream' })
-  const end = feed.subscribe(message => {
-    response.write(`data: ${message}\n\n`)
-    if (response.writableLength > mostUnsentBytes) response.destroy()
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' })
+  let hasMissed = false
+  const hear = () =>
+    feed.subscribe(message => {
+      if (response.writableLength > mostUnsentBytes) hasMissed = true
+      else response.write(`${message}\n`)
+    })
+  let end = hear()
+  response.on('drain', () => {
+    if (!hasMissed) return
+    hasMissed = false
+    end()
+    end = hear()
   })
-  response.once('close', end)
+  response.once('close', () => end())
 }
 
 async function drill(
   request: IncomingMessage,
   response: ServerResponse,
-  { keys, drill: perform }: Context,
+  { drill: perform }: Context,
 ): Promise<void> {
-  if (!hasToken(request.headers, keys.page) || request.headers.origin === undefined)
-    return text(response, 403, 'load the page again: it was opened from another run of the program')
+  if (request.headers.origin === undefined) return text(response, 403, 'the request is from no page')
   const wanted = parseDrill(await bodyOf(request))
   if (wanted === undefined) return text(response, 400, 'the request names no slot of a set')
   body(response, 'application/json', JSON.stringify(await perform(wanted)))

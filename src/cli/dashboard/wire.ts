@@ -47,6 +47,8 @@ export interface SlotPicture {
   /** Time of the memory that a successor would have. */
   readonly savedAt?: number
   readonly followers: readonly FollowerPicture[]
+  /** How many more there are. */
+  readonly otherFollowers?: number
 }
 
 export interface TroublePicture {
@@ -98,13 +100,24 @@ export interface SetPicture {
   readonly drill: boolean
 }
 
-/** Sent as JSON, each as one server-sent event. */
+/** The news of a set. Most changes concern a few of its slots. */
+export interface SetChange {
+  readonly key: string
+  /** Absent: they are as before. */
+  readonly facts?: Omit<SetPicture, 'slots'>
+  /** Those that are new or have changed. */
+  readonly slots: readonly SlotPicture[]
+  /** Numbers of those that are gone. */
+  readonly goneSlots: readonly number[]
+}
+
+/** Sent as a line of JSON. */
 export interface Message {
   readonly head: Head
-  /** True: `sets` are all that there are. */
+  /** True: `sets` are all that there are, each with everything. */
   readonly whole: boolean
   /** Sets that are new or have changed. */
-  readonly sets: readonly SetPicture[]
+  readonly sets: readonly SetChange[]
   /** Keys of sets that are gone. */
   readonly gone: readonly string[]
 }

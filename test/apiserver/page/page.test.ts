@@ -123,7 +123,7 @@ describe('the page', () => {
     const row = rowOf(page, 'shop', 0)
     await row.waitFor()
     await expect
-      .poll(() => row.textContent())
+      .poll(async () => (await row.locator('th, td').allTextContents()).join(' '))
       .toMatch(/shop-0\s+n1-node\s+Ready\s+\S+ ago #8\s+Frozen\s+shop-hot on shop2-node \(Frozen\)/)
     expect(await rowOf(page, 'shop', 1).textContent()).toContain('a new pod')
     await shows(page, /failover, slot 1, shop-old → shop-1/)

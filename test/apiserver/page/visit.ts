@@ -31,7 +31,7 @@ export async function visit(
   })
   page.on('pageerror', error => complaints.push(error.message))
   await page.goto(address)
-  await page.waitForURL(url => url.search === '')
+  await page.waitForURL(url => url.hash === '')
   return { page, complaints, [Symbol.asyncDispose]: () => context.close() }
 }
 

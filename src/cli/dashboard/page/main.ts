@@ -1,27 +1,38 @@
 /** The page in the browser: hears what the program sends, and draws it. */
 import { render } from 'lit-html'
-import type { DrillAnswer, DrillRequest, Message, SetPicture, SlotPicture } from '../wire.ts'
+import type { DrillAnswer, DrillRequest, SetPicture, SlotPicture } from '../wire.ts'
 import { createDrillDialog } from './drill-dialog.ts'
-import { type Filter, nothingShown, type Presence, presenceOf, received } from './shown.ts'
+import { takeKey } from './key.ts'
+import {
+  type Connection,
+  type Filter,
+  nothingShown,
+  type Presence,
+  presenceOf,
+  received,
+  silentMs,
+} from './shown.ts'
+import { hear } from './stream.ts'
 import { page } from './view.ts'
 
 /** Ages grow while nothing comes. */
 const redrawEveryMs = 1_000
 
 function start(root: HTMLElement): void {
+  const key = takeKey()
   const announcer = announcerIn(document.body)
   let shown = { ...nothingShown, heardAt: Date.now() }
   let filter: Filter = { words: '', onlyTroubled: false }
-  let isConnected = false
+  let connection: Connection = { type: 'open' }
   let isAsked = false
   let announced: Presence['type'] = 'waiting'
-  const dialog = createDrillDialog(document.body, drill)
+  const dialog = createDrillDialog(document.body, request => drill(key, request))
 
   const draw = () => {
     isAsked = false
-    const presence = presenceOf(shown, isConnected, Date.now())
+    const presence = presenceOf(shown, connection, Date.now())
     const now = Date.now() + shown.ahead
-    const at = presence.type === 'lost' || presence.type === 'ended' ? presence.since : now
+    const at = 'since' in presence ? presence.since : now
     if (presence.type !== announced) announcer(presenceNews[presence.type])
     announced = presence.type
     const askDrill = (set: SetPicture, { slot, pod }: SlotPicture) =>
@@ -37,22 +48,25 @@ function start(root: HTMLElement): void {
     filter = next
     redraw()
   }
-  const source = new EventSource('/events')
-  source.onopen = () => {
-    isConnected = true
-  }
-  source.onerror = () => {
-    isConnected = false
+  const become = (next: Connection) => {
+    connection = next
     redraw()
   }
-  source.onmessage = ({ data }: MessageEvent<string>) => {
-    // The program is of the same version, and sends nothing else.
-    const message = JSON.parse(data) as Message
-    shown = received(shown, message, Date.now())
-    for (const words of shown.news) announcer(words)
-    redraw()
-  }
+  void hear(key, silentMs, {
+    message(message) {
+      shown = received(shown, message, Date.now())
+      for (const words of shown.news) announcer(words)
+      become({ type: 'open' })
+    },
+    lost: () => become({ type: 'lost' }),
+    refused: why => become({ type: 'refused', why }),
+  })
   setInterval(redraw, redrawEveryMs)
+  // The address of another run differs only in its key, for which browsers load nothing.
+  addEventListener('hashchange', () => {
+    takeKey()
+    location.reload()
+  })
   document.addEventListener('keydown', event => {
     if (event.key !== '/' || event.ctrlKey || event.metaKey || event.target instanceof HTMLInputElement)
       return
@@ -68,6 +82,7 @@ const presenceNews: Readonly<Record<Presence['type'], string>> = {
   present: 'The page shows the present.',
   lost: 'The API server does not answer. The page shows the past.',
   ended: 'The program that serves this page does not answer. The page shows the past.',
+  refused: 'The program refuses this page.',
 }
 
 /** Returns a function that tells news to screen readers. */
@@ -84,12 +99,11 @@ function announcerIn(parent: HTMLElement): (words: string) => void {
   }
 }
 
-async function drill(request: DrillRequest): Promise<DrillAnswer> {
-  const token = document.querySelector<HTMLMetaElement>('meta[name=understudy-token]')?.content ?? ''
+async function drill(key: string, request: DrillRequest): Promise<DrillAnswer> {
   try {
     const response = await fetch('/drill', {
       method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-understudy-token': token },
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
       body: JSON.stringify(request),
     })
     if (!response.ok) return { ok: false, text: await response.text() }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { Happening, Head, Message, SetPicture } from '../wire.ts'
+import type { Happening, Head, Message, SetChange, SetPicture } from '../wire.ts'
 import { chosen, nothingShown, presenceOf, received } from './shown.ts'
 
 const head: Head = { server: 's', version: 'v', now: 1_000_500, isFilled: true, missing: [] }
@@ -23,8 +23,14 @@ const picture = (name: string, more: Partial<SetPicture> = {}): SetPicture => ({
   ...{ primaries: counts, hotBackups: counts, coldBackups: counts, slots: [], troubles: [], timeline: [] },
   ...more,
 })
+const changeOf = ({ slots, ...facts }: SetPicture): SetChange => ({
+  key: facts.key,
+  facts,
+  slots,
+  goneSlots: [],
+})
 const message = (sets: readonly SetPicture[], more: Partial<Message> = {}): Message => ({
-  ...{ head, whole: false, sets, gone: [] },
+  ...{ head, whole: false, sets: sets.map(changeOf), gone: [] },
   ...more,
 })
 const first = received(nothingShown, message([picture('b'), picture('a')], { whole: true }), now)
@@ -54,14 +60,32 @@ test('a move that ends is news again', () => {
 })
 
 test('the page shows the present only while program and API server answer', () => {
-  expect(presenceOf(nothingShown, true, 0)).toEqual({ type: 'waiting' })
-  expect(presenceOf(first, true, now + 1_000)).toEqual({ type: 'present' })
-  expect(presenceOf(first, false, now + 1_000)).toEqual({ type: 'ended', since: 1_000_500 })
-  expect(presenceOf(first, true, now + 60_000)).toEqual({ type: 'ended', since: 1_000_500 })
+  expect(presenceOf(nothingShown, { type: 'open' }, 0)).toEqual({ type: 'waiting' })
+  expect(presenceOf(first, { type: 'open' }, now + 1_000)).toEqual({ type: 'present' })
+  expect(presenceOf(first, { type: 'lost' }, now + 1_000)).toEqual({ type: 'ended', since: 1_000_500 })
+  expect(presenceOf(first, { type: 'open' }, now + 60_000)).toEqual({ type: 'ended', since: 1_000_500 })
   const lost = received(first, message([], { head: { ...head, lost: { since: 5, why: 'away' } } }), now)
-  expect(presenceOf(lost, true, now)).toEqual({ type: 'lost', since: 5, why: 'away' })
+  expect(presenceOf(lost, { type: 'open' }, now)).toEqual({ type: 'lost', since: 5, why: 'away' })
   // Facts that were old before the program ended are not newer because of that.
-  expect(presenceOf(lost, false, now)).toEqual({ type: 'ended', since: 5 })
+  expect(presenceOf(lost, { type: 'lost' }, now)).toEqual({ type: 'ended', since: 5 })
+})
+
+test('a page without the key of this run says why, and one whose program was started again shows the past', () => {
+  const refused = { type: 'refused', why: 'lacks its key' } as const
+  expect(presenceOf(nothingShown, refused, 0)).toEqual(refused)
+  expect(presenceOf(first, refused, now + 1_000)).toEqual({ type: 'ended', since: 1_000_500 })
+})
+
+test('a change of one slot leaves the others as they are', () => {
+  const slot = (number: number, ready = true) => ({
+    ...{ slot: number, pod: `x-${number}`, ready, epoch: 1, followers: [] },
+  })
+  const before = received(first, message([picture('a', { slots: [slot(1), slot(0), slot(2)] })]), now)
+  const change = { key: 'shop/a', slots: [slot(1, false)], goneSlots: [2] }
+  const after = received(before, { head, whole: false, sets: [change], gone: [] }, now).sets.get('shop/a')
+  expect(after).toMatchObject({ name: 'a', slots: [{ slot: 0 }, { slot: 1, ready: false }] })
+  expect(after?.slots).toHaveLength(2)
+  expect(after?.slots[0]).toBe(before.sets.get('shop/a')?.slots[0])
 })
 
 test('the filter finds sets by their own name, pods and nodes, and those with problems', () => {

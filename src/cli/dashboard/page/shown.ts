@@ -1,5 +1,5 @@
 /** The state of the page, and how messages change it. No part of it needs a browser. */
-import type { Happening, Head, Message, SetPicture } from '../wire.ts'
+import type { Happening, Head, Message, SetChange, SetPicture } from '../wire.ts'
 
 export interface Shown {
   /** Undefined: no message has come yet. */
@@ -18,24 +18,40 @@ export const nothingShown: Shown = { head: undefined, sets: new Map(), heardAt: 
 
 /** @param now clock of the browser, ms */
 export function received(shown: Shown, { head, whole, sets, gone }: Message, now: number): Shown {
-  const next = new Map(whole ? [] : shown.sets)
+  const before = whole ? nothingShown.sets : shown.sets
+  const changed = sets.flatMap(change => changedBy(change, before.get(change.key)) ?? [])
+  const next = new Map(before)
   for (const key of gone) next.delete(key)
-  for (const set of sets) next.set(set.key, set)
-  const news = shown.head === undefined ? [] : [...sets].flatMap(set => newsOf(shown.sets.get(set.key), set))
+  for (const set of changed) next.set(set.key, set)
+  const hasOthers = changed.some(({ key }) => !before.has(key))
   return {
     head,
-    sets: sets.length === 0 && gone.length === 0 && !whole ? shown.sets : sorted(next),
+    sets: hasOthers ? sorted(next) : next,
     heardAt: now,
     ahead: head.now - now,
-    news,
+    news: shown.head === undefined ? [] : changed.flatMap(set => newsOf(shown.sets.get(set.key), set)),
   }
+}
+
+/** Slots that have not changed stay the same objects, so that the page can leave their rows alone. */
+function changedBy(
+  { key, facts, slots, goneSlots }: SetChange,
+  before: SetPicture | undefined,
+): SetPicture | undefined {
+  const known = facts ?? before
+  // The program sends the facts of a set before it sends changes of it.
+  if (known === undefined) return undefined
+  const byNumber = new Map((before?.slots ?? []).map(slot => [slot.slot, slot]))
+  for (const number of goneSlots) byNumber.delete(number)
+  for (const slot of slots) byNumber.set(slot.slot, slot)
+  return { ...known, key, slots: [...byNumber.values()].sort((a, b) => a.slot - b.slot) }
 }
 
 const sorted = (sets: ReadonlyMap<string, SetPicture>): ReadonlyMap<string, SetPicture> =>
   new Map([...sets].sort(([a], [b]) => (a < b ? -1 : 1)))
 
 function newsOf(before: SetPicture | undefined, { key, timeline }: SetPicture): readonly string[] {
-  if (before === undefined) return []
+  if (before === undefined || before.timeline === timeline) return []
   const known = new Map(before.timeline.map(({ id, outcome }) => [id, outcome]))
   return timeline
     .filter(({ id, outcome }) => known.get(id) !== outcome)
@@ -57,16 +73,25 @@ export type Presence =
   | { readonly type: 'lost'; readonly since: number; readonly why: string }
   /** The program does not answer the page. */
   | { readonly type: 'ended'; readonly since: number }
+  /** The page was opened without the key of this run. */
+  | { readonly type: 'refused'; readonly why: string }
 
 /** The program sends something every three seconds. */
-const silentMs = 8_000
+export const silentMs = 8_000
+
+export type Connection =
+  | { readonly type: 'open' }
+  | { readonly type: 'lost' }
+  | { readonly type: 'refused'; readonly why: string }
 
 /** Says whether the page shows the present. `since` is on the program's clock. @param now clock of the browser, ms */
-export function presenceOf({ head, heardAt, ahead }: Shown, isConnected: boolean, now: number): Presence {
-  if (head === undefined)
-    return isConnected || now - heardAt < silentMs ? { type: 'waiting' } : { type: 'ended', since: now }
-  if (!isConnected || now - heardAt > silentMs)
-    return { type: 'ended', since: head.lost?.since ?? heardAt + ahead }
+export function presenceOf({ head, heardAt, ahead }: Shown, connection: Connection, now: number): Presence {
+  const isHeard = connection.type === 'open' && now - heardAt <= silentMs
+  if (head === undefined) {
+    if (connection.type === 'refused') return connection
+    return isHeard ? { type: 'waiting' } : { type: 'ended', since: now }
+  }
+  if (!isHeard) return { type: 'ended', since: head.lost?.since ?? heardAt + ahead }
   if (head.lost !== undefined) return { type: 'lost', ...head.lost }
   return head.isFilled ? { type: 'present' } : { type: 'waiting' }
 }

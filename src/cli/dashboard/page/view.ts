@@ -2,7 +2,8 @@
 import { html, nothing, svg, type TemplateResult } from 'lit-html'
 import { repeat } from 'lit-html/directives/repeat.js'
 import { age, duration } from '../../output/quantities.ts'
-import type { FollowerPicture, Happening, Head, SetPicture, SlotPicture } from '../wire.ts'
+import type { Happening, Head, SetPicture, SlotPicture } from '../wire.ts'
+import { slotRows } from './rows.ts'
 import { chosen, type Filter, happeningText, newest, type Presence, type Shown } from './shown.ts'
 
 export interface View {
@@ -69,9 +70,11 @@ function banner({ presence, now }: View): TemplateResult {
         return `The API server does not answer since ${since(presence.since)}: ${presence.why}`
       case 'ended':
         return `The program that serves this page does not answer since ${since(presence.since)}. Start it again, and open the address that it prints.`
+      case 'refused':
+        return `The program refuses this page: ${presence.why}`
     }
   }
-  const isBad = presence.type === 'lost' || presence.type === 'ended'
+  const isBad = presence.type !== 'present' && presence.type !== 'waiting'
   // The words change each second, but only the first ones are announced: see `main.ts`.
   return html`<div class=${isBad ? 'banner bad' : 'banner'} ?hidden=${presence.type === 'present'}>${text()}</div>`
 }
@@ -148,8 +151,8 @@ function setPart(set: SetPicture, view: View): TemplateResult {
 const count = (what: string, { inPlace, wanted }: SetPicture['primaries']) =>
   html`<span class=${inPlace < wanted ? 'bad' : ''}>${what} ${inPlace}/${wanted}</span>`
 
-function slotTable(set: SetPicture, view: View): TemplateResult {
-  const { slots, memory, drill, key } = set
+function slotTable(set: SetPicture, { at, presence, askDrill }: View): TemplateResult {
+  const { memory, drill, key } = set
   return html`<div class="scroll" tabindex="0" role="region" aria-label="Slots of ${key}">
     <table>
       <thead>
@@ -163,50 +166,10 @@ function slotTable(set: SetPicture, view: View): TemplateResult {
           ${drill ? html`<th scope="col">Drill</th>` : nothing}
         </tr>
       </thead>
-      <tbody>
-        ${repeat(
-          slots,
-          ({ slot }) => slot,
-          slot => slotRow(set, slot, view),
-        )}
-      </tbody>
+      <tbody ${slotRows(set, { at, isPresent: presence.type === 'present', askDrill })}></tbody>
     </table>
   </div>`
 }
-
-function slotRow(set: SetPicture, slot: SlotPicture, { at, presence, askDrill }: View): TemplateResult {
-  const { pod, node = '-', ready, protection = 'None', savedAt, generation } = slot
-  return html`<tr>
-    <th scope="row">${slot.slot}</th>
-    <td>${pod}</td>
-    <td>${node}</td>
-    <td class=${ready ? 'good' : 'bad'}>${ready ? 'Ready' : 'not Ready'}</td>
-    ${
-      set.memory === undefined
-        ? nothing
-        : html`<td>${savedAt === undefined ? '-' : `${age((at - savedAt) / 1000)} ago`}${generation === undefined ? nothing : html` <span class="dim">#${generation}</span>`}</td>
-            <td class=${protection === 'None' ? 'bad' : 'good'}>${protection}</td>`
-    }
-    <td>${slot.followers.map(followerText).join(', ')}</td>
-    ${
-      set.drill
-        ? html`<td>
-            <button
-              type="button"
-              ?disabled=${presence.type !== 'present' || !ready}
-              aria-label="Drill slot ${slot.slot} of ${set.key}"
-              @click=${() => askDrill(set, slot)}
-            >
-              Drill
-            </button>
-          </td>`
-        : nothing
-    }
-  </tr>`
-}
-
-const followerText = ({ how, pod, node }: FollowerPicture): string =>
-  pod === undefined ? 'a new pod' : `${pod}${node === undefined ? '' : ` on ${node}`} (${how})`
 
 function happenings(all: readonly (Happening & { readonly set: string })[], view: View): TemplateResult {
   if (all.length === 0) return html`<p>None is known.</p>`
