@@ -13,6 +13,7 @@ import { createMigrationMetrics } from '../src/migration/metrics.ts'
 import { createJobMetrics } from '../src/podmigrationjob/report/metrics.ts'
 import { createPullMetrics } from '../src/slot/http-state/metrics.ts'
 import { createStateStoreMetrics } from '../src/state-store/metrics.ts'
+import { createTraceMetrics } from '../src/traces/metrics.ts'
 import { labelNamesOf } from '../test/support/label-names.ts'
 
 export interface Exported {
@@ -35,10 +36,12 @@ const registriesOf: Readonly<Record<Exporter, (registry: Registry) => void>> = {
     createClonePodMetrics(registry)
     createDrainMetrics(registry)
     createStateStoreMetrics(registry)
+    createTraceMetrics(registry)
   },
   agent(registry) {
     createAgentMetrics(registry)
     createBudgetMetrics(registry, { bytes: 0, budget: 0 }, undefined, () => undefined)
+    createTraceMetrics(registry)
   },
 }
 

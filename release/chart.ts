@@ -4,8 +4,12 @@ import { run } from '../build/run.ts'
 import { takeTree } from '../build/tree.ts'
 import { writeLayer } from '../images/layer.ts'
 import { project } from './contents.ts'
+import { chartOf } from './files.ts'
 
 export interface ChartOptions {
+  /** Digests of the images by name, which the chart binds. */
+  readonly digests: Readonly<Record<string, string>>
+  readonly registry?: string
   readonly kubectl: string
   readonly signal?: AbortSignal
 }
@@ -17,7 +21,7 @@ export interface ChartOptions {
 export async function addChart(
   directory: string,
   version: string,
-  { kubectl, signal }: ChartOptions,
+  { digests, registry, kubectl, signal }: ChartOptions,
 ): Promise<void> {
   const { scripts } = JSON.parse(await readFile(join(project, 'package.json'), 'utf8')) as {
     readonly scripts: Readonly<Record<string, string>>
@@ -27,9 +31,15 @@ export async function addChart(
   await mkdir(work)
   try {
     const words = ['run', '--silent', 'chart', '--', '--out', work, '--kubectl', kubectl]
-    const chart = (await run('npm', words, { cwd: project, ...(signal && { signal }) })).trim()
+    const bound = Object.entries(digests).flatMap(([name, digest]) => ['--digest', `${name}=${digest}`])
+    const published = registry === undefined ? [] : ['--registry', registry]
+    const chart = (
+      await run('npm', [...words, ...bound, ...published], { cwd: project, ...(signal && { signal }) })
+    ).trim()
     const files = await takeTree({ root: dirname(chart), packages: [] }, `/${basename(chart)}`)
-    await writeLayer(join(directory, `${basename(chart)}-${version}.tgz`), files, signal)
+    // The umask of this machine must not reach the archive: the same commit gives the same bytes.
+    const plain = files.map(file => (file.type === 'file' ? { ...file, mode: 0o644 } : file))
+    await writeLayer(join(directory, chartOf(version)), plain, signal)
   } finally {
     await rm(work, { recursive: true, force: true })
   }

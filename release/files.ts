@@ -15,6 +15,8 @@ export const names = {
   publicKey: 'release.pub',
 } as const
 
+export const chartOf = (version: string): string => `understudy-${version}.tgz`
+
 export const archiveOf = (image: string): string => `${image}.oci.tar`
 
 /** Signatures, which differ each time, and the files that contain them. Each proves itself, so no checksum covers them. */

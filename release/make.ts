@@ -1,6 +1,6 @@
 /** Makes a release: every file that users download, in one directory. */
 import type { KeyObject } from 'node:crypto'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Architecture, toolchainFor } from '../build/architecture.ts'
 import { buildCli } from '../build/cli.ts'
@@ -19,10 +19,12 @@ import { archiveOf, checksumsOf, type ImageRecord, type ImagesFile, names } from
 import { signImage } from './image-signature.ts'
 import { installManifest } from './install-manifest.ts'
 import { notesOf } from './notes.ts'
+import { inPlaceAtOnce } from './place.ts'
 import { provenanceOf, type Source, statementType } from './provenance.ts'
 import { noRegistry } from './registry.ts'
 import { sbomOf } from './sbom.ts'
 import { envelopeOf, publicPem, signed } from './signature.ts'
+import { addSite } from './site.ts'
 
 export interface ReleaseOptions extends Omit<DebianOptions, 'architecture'> {
   readonly source: Source
@@ -47,25 +49,23 @@ export interface ReleaseOptions extends Omit<DebianOptions, 'architecture'> {
  * @throws if the directory exists
  */
 export async function makeRelease(directory: string, options: ReleaseOptions): Promise<void> {
-  const work = `${directory}.work`
-  await rm(work, { recursive: true, force: true })
-  await mkdir(work, { recursive: true })
-  try {
+  await inPlaceAtOnce(directory, async work => {
     const version = await projectVersion()
     const changelog = await readFile(join(project, 'CHANGELOG.md'), 'utf8')
     await writeFile(join(work, names.notes), notesOf(changelog, version))
     const images = await writeImages(work, version, options)
     await writeManifest(work, version, images, options)
     if (options.programs) await writePrograms(work, version, options)
-    await addChart(work, version, options)
+    await addChart(work, version, { ...options, digests: digestsOf(images) })
+    await addSite(work, version, options.signal)
     await sign(work, version, images, options)
-    await rename(work, directory)
-  } finally {
-    await rm(work, { recursive: true, force: true })
-  }
+  })
 }
 
 type Images = Readonly<Record<ReleasedImage, ImageRecord>>
+
+const digestsOf = (images: Images): Readonly<Record<string, string>> =>
+  Object.fromEntries(releasedImages.map(name => [name, images[name].digest]))
 
 async function writeImages(directory: string, version: string, options: ReleaseOptions): Promise<Images> {
   const { architectures, source, registry = noRegistry, signal } = options
@@ -105,8 +105,8 @@ async function writeManifest(
   { kubectl, registry, signal }: ReleaseOptions,
 ): Promise<void> {
   const rendered = await run(kubectl, ['kustomize', join(project, 'deploy')], { ...(signal && { signal }) })
-  const digests = Object.fromEntries(releasedImages.map(name => [name, images[name].digest]))
-  await writeFile(join(directory, names.manifest), installManifest(rendered, version, digests, registry))
+  const manifest = installManifest(rendered, version, digestsOf(images), registry)
+  await writeFile(join(directory, names.manifest), manifest)
 }
 
 async function writePrograms(directory: string, version: string, options: ReleaseOptions): Promise<void> {

@@ -29,25 +29,45 @@ export async function pushRelease(directory: string, options: PushOptions): Prom
   const pushed: string[] = []
   for (const [name, { repository, digest }] of Object.entries(images)) {
     const target = registry === undefined ? repository : `${registry}/${name}`
-    const layout = await mkdtemp(join(tmpdir(), 'understudy-push-'))
-    try {
-      await extractFiles(join(directory, archiveOf(name)), join(layout, 'image'))
-      await run(crane, ['push', join(layout, 'image'), `${target}:${version}`], within)
-      const found = (await run(crane, ['digest', `${target}:${version}`], within)).trim()
-      if (found !== digest) throw new Error(`${target}:${version} is ${found} in the registry, not ${digest}`)
-      const signature = signatures[name]
-      if (signature !== undefined) {
+    const tagged = `${target}:${version}`
+    await pushArchive(crane, join(directory, archiveOf(name)), tagged, within)
+    const found = (await run(crane, ['digest', tagged], within)).trim()
+    if (found !== digest) throw new Error(`${tagged} is ${found} in the registry, not ${digest}`)
+    const signature = signatures[name]
+    if (signature !== undefined)
+      await pushLayout(crane, `${target}:${signatureTag(digest)}`, within, async layout => {
         for (const [path, content] of signatureLayout(signature)) {
-          const file = join(layout, 'signature', path)
+          const file = join(layout, path)
           await mkdir(dirname(file), { recursive: true })
           await writeFile(file, content)
         }
-        await run(crane, ['push', join(layout, 'signature'), `${target}:${signatureTag(digest)}`], within)
-      }
-      pushed.push(`${target}@${digest}`)
-    } finally {
-      await rm(layout, { recursive: true, force: true })
-    }
+      })
+    pushed.push(`${target}@${digest}`)
   }
   return pushed
+}
+
+type Within = Pick<PushOptions, 'signal'>
+
+/** Copies the image in an archive to a registry. @throws with crane's messages */
+export const pushArchive = (
+  crane: string,
+  archive: string,
+  target: string,
+  within: Within = {},
+): Promise<void> => pushLayout(crane, target, within, layout => extractFiles(archive, layout))
+
+async function pushLayout(
+  crane: string,
+  target: string,
+  within: Within,
+  fill: (layout: string) => Promise<void>,
+): Promise<void> {
+  const layout = await mkdtemp(join(tmpdir(), 'understudy-push-'))
+  try {
+    await fill(layout)
+    await run(crane, ['push', layout, target], within)
+  } finally {
+    await rm(layout, { recursive: true, force: true })
+  }
 }

@@ -3,11 +3,15 @@ import { createPublicKey, type KeyObject } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { isMap, parseAllDocuments } from 'yaml'
+import { isMap, parse, parseAllDocuments } from 'yaml'
+import { exists } from '../build/cache.ts'
+import { run } from '../build/run.ts'
+import { digestAnnotation } from '../deploy/chart/chart.ts'
 import { extractFiles } from '../images/unpack.ts'
 import { checksumDifferences, parseChecksums, sha256Of } from './checksums.ts'
 import {
   archiveOf,
+  chartOf,
   checksumsOf,
   type ImageRecord,
   type ImagesFile,
@@ -40,6 +44,7 @@ export async function problemsOf(directory: string, publicKey: string): Promise<
   return [
     ...(await imageProblems(directory, file, key)),
     ...manifestProblems(await read(names.manifest), file),
+    ...(await chartProblems(directory, file)),
     ...(await sbomProblems(directory, file)),
     ...provenanceProblems(JSON.parse(await read(names.provenance)) as Envelope, listed, file, key),
   ]
@@ -114,6 +119,20 @@ function manifestProblems(manifest: string, { images }: ImagesFile): readonly Pr
       ? [`${names.manifest} has ${incomplete.length} documents that are no objects`]
       : []),
   ]
+}
+
+/** The chart has to name the same images as `install.yaml`, by digest. */
+async function chartProblems(
+  directory: string,
+  { version, images }: ImagesFile,
+): Promise<readonly Problem[]> {
+  const archive = chartOf(version)
+  if (!(await exists(join(directory, archive)))) return [`${archive} is missing`]
+  const text = await run('tar', ['-xzOf', join(directory, archive), 'understudy/Chart.yaml'])
+  const { annotations = {} } = parse(text) as { readonly annotations?: Readonly<Record<string, string>> }
+  return Object.entries(images)
+    .filter(([name, { digest }]) => annotations[`${digestAnnotation}${name}`] !== digest)
+    .map(([name, { digest }]) => `${archive} does not bind the image ${name} to ${digest}`)
 }
 
 async function sbomProblems(directory: string, { images }: ImagesFile): Promise<readonly Problem[]> {

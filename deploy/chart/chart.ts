@@ -13,6 +13,14 @@ import { type ManifestDefaults, schemaFile, valuesFile, valuesSchema } from './v
 
 export const chartName = 'understudy'
 
+/** The release that a chart belongs to. */
+export interface ChartRelease {
+  /** Where its images are published. */
+  readonly registry?: string | undefined
+  /** Digests of its images, by name. */
+  readonly digests?: Readonly<Record<string, string>>
+}
+
 const written = {
   'templates/_helpers.tpl': '_helpers.tpl',
   'templates/check.yaml': 'check.yaml.tpl',
@@ -25,13 +33,16 @@ const written = {
  *
  * @throws if the kustomizations contain what the chart cannot express.
  */
-export async function chartFiles(kustomize: Kustomize): Promise<ReadonlyMap<string, string>> {
+export async function chartFiles(
+  kustomize: Kustomize,
+  release: ChartRelease = {},
+): Promise<ReadonlyMap<string, string>> {
   const tokens = createTokens()
   const parts = await partsOf(kustomize, tokens)
-  const schema = valuesSchema(defaultsOf(parts))
+  const schema = valuesSchema(defaultsOf(parts, release))
   const all = [...withValues(parts, tokens), ...(await monitoringParts(tokens))]
   const files = new Map([
-    ['Chart.yaml', stringify(chart)],
+    ['Chart.yaml', stringify({ ...chart, ...annotationsOf(release) })],
     ['values.yaml', valuesFile(schema)],
     ['values.schema.json', schemaFile(schema)],
   ])
@@ -53,7 +64,18 @@ const chart = {
   kubeVersion: '>=1.30.0-0',
 }
 
-function defaultsOf(parts: readonly Part[]): ManifestDefaults {
+/** Beginning of the annotations of a chart that has the digest of an image behind it. */
+export const digestAnnotation = 'backup.example.com/digest-'
+
+/** No values: users who set a tag mean it, and a digest among the values would count more. */
+const annotationsOf = ({ digests = {} }: ChartRelease) => {
+  const annotations = Object.fromEntries(
+    Object.entries(digests).map(([name, digest]) => [`${digestAnnotation}${name}`, digest]),
+  )
+  return Object.keys(annotations).length === 0 ? {} : { annotations }
+}
+
+function defaultsOf(parts: readonly Part[], { registry = '' }: ChartRelease): ManifestDefaults {
   const at = (id: string, ...path: (string | number)[]): Tree => {
     const part = parts.find(({ plain }) => idOf(plain) === id)
     let found: Tree = null
@@ -68,6 +90,7 @@ function defaultsOf(parts: readonly Part[]): ManifestDefaults {
   const deployment = (name: string) => `Deployment understudy-system understudy-${name}`
   const [operator, redis] = [deployment('operator'), deployment('redis')]
   return {
+    registry,
     replicas: at(operator, 'spec', 'replicas'),
     operatorResources: at(operator, ...container, 'resources'),
     agentResources: at('DaemonSet understudy-agents understudy-agent', ...container, 'resources'),

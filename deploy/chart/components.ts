@@ -16,6 +16,7 @@ export const components: readonly Component[] = [
   { name: 'clone-pods', condition: '.Values.clonePods.enabled' },
   { name: 'critical-pods-quota', condition: agentsWith('system-with-quota') },
   { name: 'own-priority-class', condition: agentsWith('own') },
+  { name: 'traces', condition: '.Values.traces.endpoint' },
   { name: 'memory-everywhere', condition: 'eq .Values.memory.namespaces "all"' },
 ]
 

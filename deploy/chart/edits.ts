@@ -47,12 +47,13 @@ const editsOf = (tokens: Tokens): Readonly<Record<string, readonly Edit[]>> => (
     [['spec', 'replicas'], () => tokens.inline('{{ int .Values.operator.replicas }}')],
     ...ofWorkload('operator', 'operator', tokens),
     [[...container, 'args'], args => operatorArgs(args, tokens)],
-    [[...container, 'env'], env => operatorEnv(env, tokens)],
+    [[...container, 'env'], env => operatorEnv(withCollector(env, tokens), tokens)],
     [pod, withMap('nodeSelector', '.Values.operator.nodeSelector', tokens)],
   ],
   'DaemonSet understudy-agents understudy-agent': [
     ...ofWorkload('agents', 'agent', tokens),
     [[...container, 'args'], args => agentArgs(args, tokens)],
+    [[...container, 'env'], env => withCollector(env, tokens)],
     [[...pod, 'nodeSelector'], withEntries('.Values.agents.nodeSelector', tokens)],
   ],
   'Deployment understudy-system understudy-redis': [
@@ -166,9 +167,19 @@ const agentArgs = (args: Tree, tokens: Tokens): Tree =>
 const logLevel = (values: string, tokens: Tokens) =>
   flag(`--log-level={{ .Values.${values}.logLevel }}`, `ne .Values.${values}.logLevel "info"`, tokens)
 
+const named = (name: string) => (item: Tree) => isMap(item) && item['name'] === name
+
+/** The component `traces` has the variable. */
+function withCollector(env: Tree, tokens: Tokens): Tree {
+  if (!isList(env)) return env
+  const endpoint = env.find(named('OTEL_EXPORTER_OTLP_ENDPOINT'))
+  if (!isMap(endpoint)) throw new Error('the component traces names no collector')
+  const value = () => tokens.inline('{{ .Values.traces.endpoint | quote }}')
+  return env.map(item => (item === endpoint ? changedAt(endpoint, ['value'], value) : item))
+}
+
 /** The component `redis` has the variables; another Redis needs the same ones. */
 function operatorEnv(env: Tree, tokens: Tokens): Tree {
-  const named = (name: string) => (item: Tree) => isMap(item) && item['name'] === name
   if (!isList(env)) return env
   const [store, password] = ['UNDERSTUDY_STATE_STORE', 'UNDERSTUDY_STATE_STORE_PASSWORD'].map(name =>
     env.find(named(name)),

@@ -14,6 +14,8 @@ export interface Schema {
 
 /** Values of the manifests, which are the chart's defaults. */
 export interface ManifestDefaults {
+  /** Empty: the user has to name one. */
+  readonly registry: string
   readonly replicas: Tree
   readonly operatorResources: Tree
   readonly agentResources: Tree
@@ -72,7 +74,12 @@ const resources = (description: string, value: Tree): Schema => ({
 const image = (description: string, repository: string, tag: string): Schema =>
   group(description, {
     repository: text('Path below the registry.', repository, { minLength: 1 }),
-    tag: text(tag === '' ? 'Default: the version of the chart.' : 'Its version.', tag),
+    tag: text(
+      tag === ''
+        ? 'Default: the image that the chart was released with, by digest; the version of a chart that belongs to no release.'
+        : 'Its version.',
+      tag,
+    ),
     digest: text('sha256:…, which counts instead of the tag.', '', { pattern: '^(sha256:[0-9a-f]{64})?$' }),
   })
 
@@ -86,7 +93,7 @@ export const valuesSchema = (defaults: ManifestDefaults): Schema => ({
   properties: {
     // A chart that contains this one writes `global` into its values, and Helm 4 always does.
     global: { type: 'object' },
-    images: images(defaults.redisTag),
+    images: images(defaults),
     operator: operator(defaults),
     agents: agents(defaults),
     memory: group('Where sets may keep memory.', {
@@ -110,6 +117,13 @@ export const valuesSchema = (defaults: ManifestDefaults): Schema => ({
     }),
     stateStore: stateStore(defaults),
     monitoring: monitoring(),
+    traces: group('Traces of failovers and moves (docs/operate.md).', {
+      endpoint: text(
+        'An OpenTelemetry collector that takes OTLP over HTTP, such as http://otel-collector.monitoring:4318. Empty: no traces. Headers may be in the key `headers` of a Secret `understudy-otlp`.',
+        '',
+        { pattern: '^(https?://.+)?$' },
+      ),
+    }),
     crds: group('The kinds.', {
       install: flag(
         'Install and upgrade the kinds. False from the start only: Helm deletes the kind NodeReport when it becomes false later.',
@@ -128,11 +142,11 @@ export const valuesSchema = (defaults: ManifestDefaults): Schema => ({
   },
 })
 
-const images = (redisTag: string) =>
+const images = ({ redisTag, registry }: ManifestDefaults) =>
   group('The images. No registry serves them: put them into one of yours, or load them into the nodes.', {
     registry: text(
       'Required. Such as registry.example/understudy; understudy.invalid for images that the nodes have.',
-      '',
+      registry,
     ),
     pullPolicy: choice('When nodes pull.', ['IfNotPresent', 'Always', 'Never']),
     pullSecrets: texts('Names of Secrets for the registry, in the namespaces of operator and agents.'),
@@ -155,7 +169,7 @@ const operator = ({ replicas, operatorResources }: ManifestDefaults) =>
       default: replicas,
     },
     logLevel: choice('Lowest level that is logged.', logLevels),
-    extraArgs: texts('More arguments, such as --injected-resources=cpu=20m,memory=32Mi.'),
+    extraArgs: texts('More arguments, such as --injected-resources=cpu=20m,memory=48Mi.'),
     resources: resources('Requests and limits.', operatorResources),
     nodeSelector: words('Labels of nodes that may run it.'),
     podAnnotations: words('Annotations of its pods.'),

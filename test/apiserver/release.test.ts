@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { imageArchitecture } from '../../build/architecture.ts'
+import { projectVersion } from '../../build/project-version.ts'
 import { run } from '../../build/run.ts'
 import { type ControlPlane, startControlPlane } from '../../playground/control-plane.ts'
 import { archiveOf, names, readImages } from '../../release/files.ts'
@@ -13,7 +14,7 @@ import { makeRelease, type ReleaseOptions } from '../../release/make.ts'
 import { pushRelease } from '../../release/push.ts'
 import { publicPem, throwAwayKey } from '../../release/signature.ts'
 import { problemsOf } from '../../release/verify.ts'
-import { type ImageRegistry, startImageRegistry } from './lib/image-registry.ts'
+import { type ImageRegistry, startImageRegistry } from '../support/image-registry.ts'
 
 // Own API server: these objects are cluster-wide and would disturb the other tests.
 let cluster: ControlPlane
@@ -92,6 +93,15 @@ test('D20.push: a registry has the same digests as install.yaml, and the signatu
     const signature = await run(registry.crane, ['manifest', `${repository}:${digest.replace(':', '-')}.sig`])
     expect(signature).toContain('dev.cosignproject.cosign/signature')
   }
+})
+
+test('D20.site: the archive has the pages of this version, and the list of versions', async () => {
+  const version = `v${await projectVersion()}`
+  const archive = join(release, `understudy-site_${version}.tar.gz`)
+  const files = (await run('tar', ['-tzf', archive])).split('\n')
+  expect(files).toEqual(
+    expect.arrayContaining(['site/index.html', 'site/versions.json', `site/${version}/docs/runbooks.html`]),
+  )
 })
 
 test('D20.again: the same commit gives the same files, except for the signatures', async () => {

@@ -1,5 +1,5 @@
 /** The real Helm, and the chart as `npm run chart` makes it. */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { chartFiles } from '../../deploy/chart/chart.ts'
@@ -16,6 +16,10 @@ export interface HelmTools extends AsyncDisposable {
   readonly scratch: string
   /** Runs Helm to its end, whatever that is. */
   helm(...args: string[]): Promise<CommandEnd>
+  /** Runs Helm, and kills it when the signal fires. */
+  helmUntil(signal: AbortSignal, ...args: string[]): Promise<CommandEnd>
+  /** Packs the chart. @returns the path of its archive */
+  packed(): Promise<string>
   /** Writes values to a file, and returns the arguments that name it. */
   values(values: object): Promise<readonly string[]>
 }
@@ -31,11 +35,20 @@ export async function openHelm(): Promise<HelmTools> {
     ['CACHE', 'CONFIG', 'DATA'].map(name => [`HELM_${name}_HOME`, join(scratch, name)]),
   )
   let count = 0
+  const run = (args: readonly string[], signal?: AbortSignal) =>
+    runToEnd([join(helm, 'helm'), ...args], { env, ...(signal && { signal }) })
   return {
     chart,
     kustomize,
     scratch,
-    helm: (...args) => runToEnd([join(helm, 'helm'), ...args], { env }),
+    helm: (...args) => run(args),
+    helmUntil: (signal, ...args) => run(args, signal),
+    async packed() {
+      const into = join(scratch, 'packed')
+      await run(['package', chart, '--destination', into])
+      const [archive = ''] = await readdir(into)
+      return join(into, archive)
+    },
     async values(values) {
       count += 1
       const file = join(scratch, `values-${count}.json`)

@@ -10,10 +10,11 @@ const jobs = (...names: readonly string[]) => ({
 export const everything = {
   ...jobs('reservations', 'preemptions', 'deletions'),
   ...{ migratingJobs: { enabled: true }, clonePods: { enabled: true }, memory: { namespaces: 'all' } },
+  traces: { endpoint: 'http://otel-collector.monitoring:4318' },
 }
 export const allComponents = [
   ...['pod-migration-jobs', 'job-reservations', 'job-preemptions', 'job-deletions'],
-  ...['migrating-jobs', 'clone-pods', 'memory-everywhere'],
+  ...['migrating-jobs', 'clone-pods', 'traces', 'memory-everywhere'],
 ]
 
 /** Parts that are there or not. */
@@ -46,6 +47,23 @@ export const componentCases: readonly Case[] = [
     title: 'ClonePods and Jobs',
     values: { clonePods: { enabled: true }, migratingJobs: { enabled: true } },
     components: ['migrating-jobs', 'clone-pods'],
+  },
+  {
+    title: 'traces',
+    values: { traces: { endpoint: 'http://otel-collector.monitoring:4318' } },
+    components: ['traces'],
+  },
+  {
+    title: 'traces for another collector',
+    values: { traces: { endpoint: 'https://tempo.example/otlp' } },
+    components: ['traces'],
+    adjust: objects =>
+      JSON.parse(
+        JSON.stringify(objects).replaceAll(
+          'http://otel-collector.monitoring:4318',
+          'https://tempo.example/otlp',
+        ),
+      ),
   },
   {
     title: 'memory everywhere',

@@ -3,8 +3,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { chartFiles } from '../../../deploy/chart/chart.ts'
 import { objectsIn } from '../../../deploy/chart/kustomize.ts'
 import { idOf, isMap, type KubeObject } from '../../../deploy/chart/merge.ts'
+import { writeFiles } from '../../../deploy/chart/write.ts'
 import { buildMs, type HelmTools, openHelm } from '../../support/helm.ts'
 import { manifests, project, text } from '../../unit/deploy/manifests.ts'
 import { type Case, expectedOf, overlayOf } from './case.ts'
@@ -158,6 +160,7 @@ describe('D19.values: bad values are refused with a sentence', () => {
     ['no replica', { operator: { replicas: 0 } }, 'minimum'],
     ['a word for a flag', { agents: { enabled: 'no' } }, 'got string, want boolean'],
     ['an unknown class', { agents: { priorityClass: 'mine' } }, 'value must be one of'],
+    ['a collector without a scheme', { traces: { endpoint: 'tempo:4318' } }, 'does not match pattern'],
     ['half a digest', { images: { agent: { digest: 'sha256:12' } } }, 'does not match pattern'],
     ['a name that no namespace has', { gate: { namespaces: ['Shop'] } }, 'does not match pattern'],
   ])('%s', async (_, values, message, namespace) => {
@@ -205,6 +208,37 @@ describe('D19.keep: kinds and hook', () => {
     ])
     expect(hooks.map(hook => noteOf(hook, 'helm.sh/hook'))).toEqual(hooks.map(() => 'pre-delete'))
     expect((await objectsOf({ uninstall: { sweep: false } })).filter(isHook)).toEqual([])
+  })
+
+  test('D20.chart: a chart of a release names its images by digest, unless a user sets a tag or has loaded them into the nodes', async () => {
+    const digests = { operator: 'a', agent: 'b', waker: 'c' }
+    const bound = Object.fromEntries(
+      Object.entries(digests).map(([name, digit]) => [name, `sha256:${digit.repeat(64)}`]),
+    )
+    const release = { registry: 'registry.example/u', digests: bound }
+    const chart = await writeFiles(
+      join(tools.scratch, 'released', 'understudy'),
+      await chartFiles(tools.kustomize, release),
+    )
+    const imagesWith = async (images: object) => {
+      const { code, stdout, stderr } = await tools.helm(
+        ...['template', 'understudy', chart, '--namespace', system],
+        ...(await tools.values({ images })),
+      )
+      expect([code, stderr]).toEqual([0, ''])
+      const found = [...stdout.matchAll(/(?:image: |--waker-image=)(\S+)/g)].map(([, image = '']) => image)
+      return [...new Set(found)].sort()
+    }
+    expect(await imagesWith({})).toEqual(
+      ['agent', 'operator', 'waker'].map(name => `registry.example/u/${name}@${bound[name]}`),
+    )
+    expect(await imagesWith({ registry: 'other.example', agent: { tag: '0.0.9' } })).toEqual([
+      'other.example/agent:0.0.9',
+      `other.example/operator@${bound['operator']}`,
+      `other.example/waker@${bound['waker']}`,
+    ])
+    for (const image of await imagesWith({ registry: 'understudy.invalid' }))
+      expect(image).toMatch(/^understudy\.invalid\/[a-z]+:\d/)
   })
 
   test('its Job has the image and the registry secrets of the operator, and the options that are set', async () => {

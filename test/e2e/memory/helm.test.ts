@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { deployOperator } from '../../../playground/deploy.ts'
 import { stageLabel } from '../../../src/api/pod-contract.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { nodes, pods } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
@@ -23,27 +24,48 @@ import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { cli } from '../lib/installation.ts'
 import { leftovers } from '../lib/leftovers.ts'
 import { containersOf, startLoad } from '../lib/load.ts'
-import { alone, createWorld, isReady, replicas, type World } from '../lib/world.ts'
+import { openNodesRegistry } from '../lib/registry.ts'
+import { alone, createWorld, replicas, type World } from '../lib/world.ts'
 
 const release = ['understudy', '--namespace', 'understudy-system'] as const
 /** Of Helm itself. */
 const patience = ['--wait', '--timeout', '300s'] as const
 /** As many rollouts of everything as there are other words. */
 const rollout = (word: string) => [
-  ...['--set', 'images.registry=understudy.invalid'],
   ...['--set', `operator.podAnnotations.rollout=${word},agents.podAnnotations.rollout=${word}`],
 ]
 
 async function useHelm() {
-  const [tools, { kubeconfigPath }] = await Promise.all([openHelm(), playground()])
+  const cluster = await playground()
+  const { kubeconfigPath } = cluster
+  await using opened = new AsyncDisposableStack()
+  const tools = opened.use(await openHelm())
+  const registry = opened.use(await openNodesRegistry(cluster, 'understudy'))
+  const charts = `oci://${registry.address}/charts`
+  const archive = await tools.packed()
+  const { code, stderr } = await tools.helm('push', archive, charts, '--plain-http')
+  expect([code, stderr]).toEqual([0, expect.anything()])
+  const owned = opened.move()
   return {
-    chart: tools.chart,
+    /** The chart, and where its images are. */
+    chart: [
+      ...[`${charts}/understudy`, '--plain-http'],
+      ...['--set', `images.registry=${registry.address}/understudy`],
+    ],
     run: (...args: readonly string[]) => tools.helm(...args, '--kubeconfig', kubeconfigPath),
+    async killedWhen(happens: () => Promise<unknown>, ...args: readonly string[]) {
+      const killer = new AbortController()
+      const [end] = await Promise.all([
+        tools.helmUntil(killer.signal, ...args, '--kubeconfig', kubeconfigPath),
+        happens().finally(() => killer.abort()),
+      ])
+      expect(end.signal).toBe('SIGKILL')
+    },
     async succeeds(...args: readonly string[]) {
       const { code, stderr } = await tools.helm(...args, '--kubeconfig', kubeconfigPath)
       expect([code, stderr]).toEqual([0, expect.anything()])
     },
-    [Symbol.asyncDispose]: () => tools[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
   }
 }
 
@@ -54,9 +76,29 @@ const rolledOut = (world: World, word: string) =>
     expect(all.filter(pod => !isReady(pod) || pod.metadata.annotations?.['rollout'] !== word)).toEqual([])
   }, 300_000)
 
+/** Helm is killed during an upgrade, and a later upgrade fails, because the agents' image is missing. */
+async function interrupted(helm: Awaited<ReturnType<typeof useHelm>>, world: World) {
+  const upgradeTo = (word: string) => ['upgrade', ...release, ...helm.chart, ...rollout(word)]
+  const hasBegun = (word: string) =>
+    eventually(async () => {
+      const all = await agentPods(world.api)
+      expect(all.map(({ metadata }) => metadata.annotations?.['rollout'])).toContain(word)
+    }, 120_000)
+  await helm.killedWhen(() => hasBegun('third'), ...upgradeTo('third'), ...patience)
+  const refused = await helm.run(...upgradeTo('fourth'))
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('another operation')])
+  await helm.succeeds('rollback', ...release, '2', ...patience)
+  await rolledOut(world, 'second')
+  const missing = ['--set', 'images.agent.tag=missing', '--wait', '--timeout', '20s']
+  expect((await helm.run(...upgradeTo('fifth'), ...missing)).code).toBe(1)
+  // One node after the other gets its agent, so the others still have theirs.
+  const all = await agentPods(world.api)
+  expect(all.filter(pod => !isReady(pod))).toHaveLength(1)
+}
+
 describe.skipIf(needsNodes())('a release of the chart', () => {
   it(
-    'D19.swept loses no memory when it is upgraded and rolled back under load, and leaves none when it is removed',
+    'D19.swept comes from a registry with its images, loses no memory when it is upgraded under load, also by upgrades that are killed or fail, is rolled back, and leaves none when it is removed',
     async () => {
       const cluster = await playground()
       await using helm = await useHelm()
@@ -69,7 +111,7 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
         await helm.succeeds(
           'install',
           ...release,
-          helm.chart,
+          ...helm.chart,
           '--create-namespace',
           ...patience,
           ...rollout('first'),
@@ -93,11 +135,12 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
 
         const dead = await holderOf(inside, first)
         const before = await containersOf(set)
-        const upgrade = helm.succeeds('upgrade', ...release, helm.chart, ...patience, ...rollout('second'))
+        const upgrade = helm.succeeds('upgrade', ...release, ...helm.chart, ...patience, ...rollout('second'))
         await killApp(dead)
         expect(await readSlot(inside, await promoted(inside, first))).toBe(expected[0])
         await upgrade
         await rolledOut(world, 'second')
+        await interrupted(helm, world)
         await helm.succeeds('rollback', ...release, '1', ...patience)
         await rolledOut(world, 'first')
 

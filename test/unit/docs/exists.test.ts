@@ -14,7 +14,7 @@ const pages = [...globSync('docs/*.md', { cwd: root }), 'README.md', 'SECURITY.m
 /** Running and shipped files. Documents are not included, nor tests, which also name things that must not exist. */
 const code = globSync(
   [
-    '{src,crds,deploy,samples,playground,demo,bench,build,images,plugin,release,zoo}/**/*.{ts,yaml,json}',
+    '{src,crds,deploy,samples,playground,demo,bench,build,images,plugin,release,site,first-day,portability,zoo}/**/*.{ts,yaml,json}',
     '{native,init-waker}/**/*.{c,h}',
     'test/{endurance,sim}/**/*.ts',
     'package.json',

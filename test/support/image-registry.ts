@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { ensureArtifacts } from '../../../playground/artifacts/artifacts.ts'
-import { freePort } from '../../../playground/free-port.ts'
+import { ensureArtifacts } from '../../playground/artifacts/artifacts.ts'
+import { freePort } from '../../playground/free-port.ts'
 
 export interface ImageRegistry {
   /** `HOST:PORT`. */
@@ -13,10 +13,10 @@ export interface ImageRegistry {
   stop(): Promise<void>
 }
 
-/** Starts a registry on the loopback, with its content in memory. */
-export async function startImageRegistry(): Promise<ImageRegistry> {
+/** Starts a registry with its content in memory. @param host an address of this machine */
+export async function startImageRegistry(host = '127.0.0.1'): Promise<ImageRegistry> {
   const crane = join((await ensureArtifacts(['crane'])).crane, 'crane')
-  const address = `127.0.0.1:${await freePort()}`
+  const address = `${host}:${await freePort()}`
   const server = spawn(crane, ['registry', 'serve', '--address', address], {
     stdio: ['ignore', 'ignore', 'pipe'],
   })
