@@ -1,5 +1,5 @@
 // Long because it is the order of the steps from nothing to a running cluster.
-import { copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Api, createApi } from '../src/kube/api.ts'
@@ -9,9 +9,9 @@ import { prepareApiserver, type Tls, waitReady } from './apiserver.ts'
 import { applyManifests } from './apply.ts'
 import { type ArtifactName, ensureArtifacts } from './artifacts/artifacts.ts'
 import { mayLowerOomScore } from './capabilities.ts'
+import { kubeconfigWriter, writeNodeCredentials } from './credentials.ts'
 import { runToEnd } from './exec.ts'
 import { PlaygroundError } from './failure.ts'
-import { writeKubeconfig } from './kubeconfig.ts'
 import { startMachine } from './machine.ts'
 import { createControlPlaneNetwork, createNodeNetwork } from './network.ts'
 import type { ClusterPaths } from './paths.ts'
@@ -86,56 +86,17 @@ export async function writeConfiguration(
       kubeconfig(join(cp, `${name}.kubeconfig`), name, `system:${name}`),
     ),
     writeFiles(cp, { Corefile: renderCorefile() }),
-    ...plan.nodes.map(node => writeNodeConfiguration(site, node, authority, kubeconfig)),
+    ...plan.nodes.map(node => writeNodeConfiguration(site, node, authority)),
   ])
   return apiserver.args
 }
 
-type KubeconfigWriter = (
-  path: string,
-  name: string,
-  user: string,
-  groups?: readonly string[],
-) => Promise<void>
-
-function kubeconfigWriter({ plan, paths }: Site, authority: Authority): KubeconfigWriter {
-  return async (path, name, user, groups = []) => {
-    await mkdir(dirname(path), { recursive: true })
-    await writeKubeconfig({
-      path,
-      name: plan.name,
-      server: `https://${plan.controlPlane.address}:${plan.apiPort}`,
-      user,
-      caPath: join(paths.pki, 'ca.crt'),
-      certificate: await authority.issue({ name, commonName: user, organizations: groups, usage: 'client' }),
-    })
-  }
-}
-
-/** A node gets only its own credentials. */
-async function writeNodeConfiguration(
-  site: Site,
-  node: NodePlan,
-  authority: Authority,
-  kubeconfig: KubeconfigWriter,
-): Promise<void> {
+/** Writes the configuration and the credentials of a node. */
+async function writeNodeConfiguration(site: Site, node: NodePlan, authority: Authority): Promise<void> {
   const files = site.paths.machine(node.name).files
   const lowerOomScore = await mayLowerOomScore()
   await writeFiles(files, renderNodeFiles(site.plan, node, { pauseImage: site.pauseImage, lowerOomScore }))
-  await kubeconfig(join(files, 'kubelet.kubeconfig'), `kubelet-${node.name}`, `system:node:${node.name}`, [
-    'system:nodes',
-  ])
-  await kubeconfig(join(files, 'kube-proxy.kubeconfig'), `kube-proxy-${node.name}`, 'system:kube-proxy')
-  const serving = await authority.issue({
-    name: `kubelet-serving-${node.name}`,
-    commonName: `system:node:${node.name}`,
-    organizations: ['system:nodes'],
-    usage: 'server',
-    hosts: [node.name, node.address],
-  })
-  await copyFile(serving.certPath, join(files, 'kubelet-serving.crt'))
-  await copyFile(serving.keyPath, join(files, 'kubelet-serving.key'))
-  await copyFile(authority.caPath, join(files, 'ca.crt'))
+  await writeNodeCredentials(site, authority, node, files)
 }
 
 async function writeFiles(directory: string, files: Readonly<Record<string, string>>): Promise<void> {

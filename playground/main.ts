@@ -7,6 +7,7 @@ import { createProgress, type Progress } from '../src/terminal/progress.ts'
 import { type Cluster, clusterName, DEFAULT_NAME, down, openCluster, up } from './cluster.ts'
 import { deployOperator } from './deploy.ts'
 import { explain, PlaygroundError } from './failure.ts'
+import { onInterrupt } from './interrupts.ts'
 import { clusterPaths } from './paths.ts'
 import { allStatuses, formatStatus, statusOf } from './status.ts'
 
@@ -14,20 +15,8 @@ interface Common {
   readonly name?: string
 }
 
-const stop = new AbortController()
-const { signal } = stop
 const progress = createProgress(process.stderr)
-
-// A second Ctrl-C must not abort the clean-up by accident; the third one does.
-let interrupts = 0
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(name, () => {
-    interrupts += 1
-    if (interrupts === 1) process.stderr.write('\ninterrupted: cleaning up\n')
-    if (interrupts === 3) process.exit(130)
-    stop.abort(new Error(`interrupted by ${name}`))
-  })
-}
+const signal = onInterrupt('cleaning up')
 
 const program = new Command('playground')
   .description(

@@ -56,6 +56,29 @@ export async function createNodeNetwork(
   ])
 }
 
+/**
+ * Creates a tap device on the bridge for a node that another program runs (`planGuest`), and the routes to its pods. The
+ * device is in the control plane's namespace and ends with it.
+ */
+export async function createGuestNetwork(plan: ClusterPlan, guest: NodePlan): Promise<void> {
+  const toPods = `route add ${guest.podCidr} via ${guest.address}`
+  await ipBatch(plan.controlPlane.label, [
+    `tuntap add dev ${guest.link} mode tap`,
+    `link set ${guest.link} master ${plan.bridge} up`,
+    toPods,
+  ])
+  for (const node of plan.nodes) await ipBatch(node.label, [toPods])
+  await ipBatch(undefined, [`${toPods} dev ${plan.host.link}`])
+}
+
+/** Removes what `createGuestNetwork` has made. */
+export async function removeGuestNetwork(plan: ClusterPlan, guest: NodePlan): Promise<void> {
+  const toPods = `route del ${guest.podCidr} via ${guest.address}`
+  await ipBatch(undefined, [`${toPods} dev ${plan.host.link}`])
+  for (const node of plan.nodes) await ipBatch(node.label, [toPods])
+  await ipBatch(plan.controlPlane.label, [toPods, `link del ${guest.link}`])
+}
+
 /** Unplugs a node: from now on no packet reaches or leaves it. */
 export async function cutLink(plan: ClusterPlan, node: NodePlan): Promise<void> {
   await run(['ip', '-n', plan.controlPlane.label, 'link', 'set', node.link, 'down'])

@@ -94,6 +94,28 @@ export function planCluster(name: string, index: number, nodes: number): Cluster
   }
 }
 
+/** Machines beside the cluster's own, which some other program runs. */
+export const MAX_GUESTS = 3
+
+/**
+ * Returns the plan of a node that is on the bridge of a cluster although the playground does not run it, such as a
+ * virtual machine.
+ * @param number 0 to MAX_GUESTS - 1, different for every such node of the cluster
+ */
+export function planGuest({ name: cluster, index }: ClusterPlan, name: string, number: number): NodePlan {
+  if (!Number.isInteger(number) || number < 0 || number >= MAX_GUESTS) throw new Error(`guest ${number}`)
+  const base = `10.${128 + index}`
+  const host = 11 + MAX_NODES + number
+  return {
+    name,
+    label: `${labelPrefix(cluster)}${name}`,
+    address: `${base}.0.${host}`,
+    mac: `02:75:73:${hex(index)}:00:${hex(host)}`,
+    link: `us${index}-guest${number}`,
+    podCidr: `${base}.${65 + MAX_NODES + number}.0/24`,
+  }
+}
+
 function hex(value: number): string {
   return value.toString(16).padStart(2, '0')
 }

@@ -98,6 +98,8 @@ disabled_plugins = ['io.containerd.snapshotter.v1.blockfile', 'io.containerd.sna
 [plugins.'io.containerd.cri.v1.runtime'.cni]
   bin_dirs = ['/usr/lib/cni']
   conf_dir = '${MACHINE_DIR}/cni'
+[plugins.'io.containerd.cri.v1.images'.registry]
+  config_path = '/etc/containerd/certs.d'
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
   sandbox = '${options.pauseImage}'
 `

@@ -5,7 +5,8 @@ export interface InjectedResources {
 }
 
 /**
- * Some runtimes start no container with less than 12 MiB (CRI-O's `container_min_memory`); the waker needs less than 1
- * MiB.
+ * The waker needs less than 1 MiB, but the runtime starts in the memory of the container. runc before 1.2 copies itself into it (11 MiB), and its
+ * heap may be in huge pages (5 MiB): with 16 MiB, the kernel of a usual node kills it before the waker runs. CRI-O has a minimum of
+ * 12 MiB (`container_min_memory`).
  */
-export const injectedResources: InjectedResources = { cpu: '10m', memory: '16Mi' }
+export const injectedResources: InjectedResources = { cpu: '10m', memory: '32Mi' }
