@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises'
 import { expect, test } from 'vitest'
+import { parse } from 'yaml'
 import type { PodKind } from '../src/api/labels.ts'
 import type { Pod } from '../src/kube/resources.ts'
 import { changesBetween, deviations, listingDeviations, slotDeviations } from './check.ts'
@@ -87,6 +89,18 @@ test('the listing has to have the columns and the numbers of the paper', () => {
   expect(listingDeviations(good, 'bps-sample', 'default', wish)).toEqual([])
   expect(listingDeviations(good.replace('2/2', '1/2'), 'bps-sample', 'default', wish)).toHaveLength(1)
   expect(listingDeviations(good.replace('NAMESPACE   ', ''), 'bps-sample', 'default', wish)).toHaveLength(1)
+})
+
+test('the columns of our kind begin with those of the paper', async () => {
+  const file = new URL('../crds/backup.example.com_backuppodsets.yaml', import.meta.url)
+  const { spec } = parse(await readFile(file, 'utf8')) as {
+    spec: { versions: { additionalPrinterColumns: { name: string; priority?: number }[] }[] }
+  }
+  const shown = spec.versions[0]?.additionalPrinterColumns.filter(({ priority = 0 }) => priority === 0) ?? []
+  const header = ['NAME', ...shown.map(({ name }) => name.toUpperCase())].join('   ')
+  const listing = `${header}\nbps-sample   default     2/2        2/2          2/2           50s   2/2     4/4\n`
+  const wish = { primary: 2, hotbackup: 2, coldbackup: 2 }
+  expect(listingDeviations(listing, 'bps-sample', 'default', wish)).toEqual([])
 })
 
 test('settled means: exact numbers, everybody in place, pods on their way out not counted', () => {

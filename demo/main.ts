@@ -64,11 +64,9 @@ async function main(options: Options, screen: Screen, signal: AbortSignal): Prom
   }
 }
 
-class Interrupted extends Error {}
-
 const stop = new AbortController()
 for (const name of ['SIGINT', 'SIGTERM'] as const)
-  process.on(name, () => stop.abort(new Interrupted(`interrupted by ${name}`)))
+  process.on(name, () => stop.abort(new Error(`interrupted by ${name}`)))
 try {
   const options = parseOptions(process.argv.slice(2))
   if (options === 'help') console.log(usage)

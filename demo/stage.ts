@@ -1,7 +1,7 @@
 /** The cluster of the story: a playground, or the user's own. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
-import { ensureImages, imageNames } from '../images/build.ts'
+import { ensureImages } from '../images/build.ts'
 import { type Cluster, DEFAULT_NAME, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
 import { memoryAllowed } from '../src/api/memory-permission.ts'
@@ -25,6 +25,8 @@ export interface Stage extends AsyncDisposable {
 }
 
 const userAgent = 'understudy-demo/0'
+/** The images of what the story shows. `npm run playground -- up` adds those of the other samples. */
+const shown = ['operator', 'agent', 'waker', 'counter', 'nginx'] as const
 const run = promisify(execFile)
 
 /** Starts the playground with the operator, or uses a running one. */
@@ -37,7 +39,7 @@ export async function playgroundStage(
     name,
     images: inner =>
       progress.step('images', async ({ detail }) => {
-        const images = await ensureImages(imageNames, { progress: detail, ...(inner && { signal: inner }) })
+        const images = await ensureImages(shown, { progress: detail, ...(inner && { signal: inner }) })
         return Object.values(images).map(({ path }) => path)
       }),
     progress,
