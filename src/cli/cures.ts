@@ -50,7 +50,7 @@ const cures: Readonly<Record<string, string>> = {
   [reasons.cloning]:
     'no action needed: it takes as long as a copy of the memory; if the message has a report of an agent, follow that',
   [reasons.cacheIncomplete]:
-    'let the operator list and watch the resources in the message: run `kubectl apply -k deploy/`, with the kinds of the agents',
+    'let the operator list and watch the resources in the message: apply this version once more, with the kinds of the agents',
   [reasons.noAgents]: doctor,
   [reasons.noNodeReady]: doctor,
   [reasons.nodeNotReady]: doctor,

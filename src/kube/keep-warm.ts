@@ -8,7 +8,7 @@ export interface KeepWarmOptions {
   readonly connections: number
   readonly clock: Clock
   readonly log: Log
-  /** Milliseconds between two rounds; below the time after which idle connections are closed. Default 20 s. */
+  /** Milliseconds between two rounds; below the time after which idle connections are closed. Default 25 s. */
   readonly everyMs?: number | undefined
 }
 
@@ -18,7 +18,7 @@ export interface KeepWarmOptions {
  * something has failed.
  */
 export async function keepWarm(options: KeepWarmOptions, signal: AbortSignal): Promise<void> {
-  const { api, connections, clock, log, everyMs = 20_000 } = options
+  const { api, connections, clock, log, everyMs = 25_000 } = options
   while (!signal.aborted) {
     // In parallel, or all requests would use one connection. Any answer will do, even a refusal.
     const round = await Promise.allSettled(

@@ -1,6 +1,7 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation, Places } from './installation.ts'
+import { applying, installerOf } from './installer.ts'
 import { unreadable } from './unreadable.ts'
 import { tagOf } from './version.ts'
 
@@ -18,7 +19,7 @@ export function agentsFindings(seen: Seen, { agentNamespace }: Places): readonly
   if (!agents.ok) {
     if (!isKubeError(agents.error, 'NotFound')) return [unreadable('agents', what, agents.error)]
     const message = `there is no DaemonSet understudy-agent in ${agentNamespace}`
-    const cure = 'run `kubectl apply -k deploy/agent`, or name its namespace with --agent-namespace'
+    const cure = `run ${applying('deploy/agent', installerOf({ operator }))}, or name its namespace with --agent-namespace`
     return memoryWanted
       ? [broken(what, `${message}: no memory is kept, although sets ask for it`, cure)]
       : [note(what, `${message}; no set asks for memory`)]

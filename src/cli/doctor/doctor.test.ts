@@ -247,14 +247,14 @@ describe('a LimitRange with a minimum above what is added to pods', () => {
   const sets = there([sized])
 
   test('is broken, and the cure is an argument of the operator', () => {
-    expect(brokenIn({ sets, limitRanges: limits({ memory: '32Mi', cpu: '10m' }) })).toMatchObject([
-      { about: 'shop/least', cure: 'start the operator with --injected-resources=memory=32Mi' },
+    expect(brokenIn({ sets, limitRanges: limits({ memory: '48Mi', cpu: '10m' }) })).toMatchObject([
+      { about: 'shop/least', cure: 'start the operator with --injected-resources=memory=48Mi' },
     ])
     expect(brokenIn({ sets, limitRanges: limits({ cpu: '0.1' }) })).toHaveLength(1)
   })
 
   test.each([
-    ['a lower one', { sets, limitRanges: limits({ memory: '16Mi' }) }],
+    ['a lower one', { sets, limitRanges: limits({ memory: '32Mi' }) }],
     ['one of a namespace without sets', { sets, limitRanges: limits({ memory: '1Gi' }, 'other') }],
     ['a template without resources', { limitRanges: limits({ memory: '1Gi' }) }],
   ])('is not: %s', (_, over) => {

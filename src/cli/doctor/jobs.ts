@@ -2,6 +2,7 @@ import { isFinishedJob, jobConditions, type PodMigrationJob } from '../../api/po
 import { isKubeError } from '../../kube/errors.ts'
 import { about, type Finding, listed } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { type Installer, installerOf } from './installer.ts'
 import { unseenMs } from './seen.ts'
 import { unreadable } from './unreadable.ts'
 
@@ -10,7 +11,18 @@ const { ok, broken, note } = about('moves')
 type Seen = Pick<Installation, 'jobs' | 'operator' | 'crds' | 'identity'>
 
 const what = 'podmigrationjobs'
-const component = '`components: [../deploy/pod-migration-jobs]`'
+
+/** Returns the change that adds the component to an installation. */
+function additionOf({ type }: Installer): string {
+  switch (type) {
+    case 'Kustomize':
+      return 'an overlay with `components: [../deploy/pod-migration-jobs]`'
+    case 'Helm':
+      return 'the value `podMigrationJobs.enabled=true` of the chart'
+    default:
+      return type satisfies never
+  }
+}
 
 /** The cures for a job that waits, by its reason. Jobs that wait for a budget begin by themselves. */
 const cures: Readonly<Record<string, string>> = {
@@ -30,18 +42,19 @@ const forUsers: ReadonlySet<string> = new Set(['InvalidConfiguration'])
 export function jobsFindings(seen: Seen): readonly Finding[] {
   const { jobs, identity } = seen
   const now = identity.ok ? identity.value.now : Date.now()
-  const installed = componentFinding(seen)
+  const addition = additionOf(installerOf(seen))
+  const installed = componentFinding(seen, addition)
   if (!jobs.ok)
     return isKubeError(jobs.error, 'NotFound')
       ? installed
       : [...installed, unreadable('moves', what, jobs.error)]
-  const open = jobs.value.filter(job => !isFinishedJob(job)).map(job => ofOpen(job, now))
+  const open = jobs.value.filter(job => !isFinishedJob(job)).map(job => ofOpen(job, now, addition))
   const failed = jobs.value.flatMap(ofFailed)
   return [...installed, ...listed(open, 'moves'), ...listed(failed, 'moves')]
 }
 
 /** The kind and the argument of the operator belong together: without one of them, jobs wait for ever. */
-function componentFinding({ operator, crds }: Seen): readonly Finding[] {
+function componentFinding({ operator, crds }: Seen, addition: string): readonly Finding[] {
   if (!operator.ok) return []
   const args = operator.value.spec?.template.spec?.containers[0]?.args ?? []
   const isServed = args.includes('--pod-migration-jobs')
@@ -51,27 +64,21 @@ function componentFinding({ operator, crds }: Seen): readonly Finding[] {
     return [
       ok(
         what,
-        isServed
-          ? 'the component is installed'
-          : `the component is not installed; an overlay with ${component} adds it`,
+        isServed ? 'the component is installed' : `the component is not installed; ${addition} adds it`,
       ),
     ]
   return [
     isServed
-      ? broken(
-          what,
-          'the operator serves jobs, but the cluster does not have the kind',
-          `apply an overlay with ${component}`,
-        )
+      ? broken(what, 'the operator serves jobs, but the cluster does not have the kind', `apply ${addition}`)
       : broken(
           what,
           'the cluster has the kind, but the operator ignores jobs: it runs without --pod-migration-jobs',
-          `apply an overlay with ${component}, or delete the kind`,
+          `apply ${addition}, or delete the kind`,
         ),
   ]
 }
 
-function ofOpen(job: PodMigrationJob, now: number): Finding {
+function ofOpen(job: PodMigrationJob, now: number, addition: string): Finding {
   const { metadata, status = {} } = job
   const about = `job ${metadata.name}`
   if (status.phase === undefined)
@@ -80,7 +87,7 @@ function ofOpen(job: PodMigrationJob, now: number): Finding {
       : broken(
           about,
           'no operator has seen it: no pod is taken away',
-          `see that an operator leads, with ${component}`,
+          `see that an operator leads, with ${addition}`,
         )
   const arbitrated = status.conditions?.find(({ type }) => type === jobConditions.arbitrated)
   const { reason = 'Unknown', message = '' } =

@@ -2,6 +2,7 @@ import { isKubeError } from '../../kube/errors.ts'
 import type { CustomResourceDefinition } from '../../kube/resources.ts'
 import { about, type Finding } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { applying, type Installer, installerOf } from './installer.ts'
 import { optionalKind, ourKinds } from './kind-names.ts'
 import { unreadable } from './unreadable.ts'
 
@@ -12,26 +13,32 @@ export interface SchemaNode {
 }
 
 const { ok, broken, note } = about('kinds')
-const applyOf = (plural: string) =>
-  `run \`kubectl apply -k crds/${plural === optionalKind ? 'pod-migration-jobs' : ''}\` of the version of the operator`
+const applyOf = (plural: string, installer: Installer) =>
+  `run ${applying(`crds/${plural === optionalKind ? 'pod-migration-jobs' : ''}`, installer)} of the version of the operator`
 
 /** Checks that the kinds exist, are served, and match the schemas of this version. */
 export function kindsFindings(
-  { crds }: Pick<Installation, 'crds'>,
+  { crds, operator }: Pick<Installation, 'crds' | 'operator'>,
   schemas: Readonly<Record<keyof Installation['crds'], SchemaNode>>,
 ): readonly Finding[] {
+  const installer = installerOf({ operator })
   return ourKinds.flatMap(plural => {
     const crd = crds[plural]
-    if (crd.ok) return [judge(plural, crd.value, schemas[plural])]
+    if (crd.ok) return [judge(plural, crd.value, schemas[plural], installer)]
     if (!isKubeError(crd.error, 'NotFound')) return [unreadable('kinds', plural, crd.error)]
     return plural === optionalKind
       ? []
-      : [broken(plural, 'the cluster does not have this kind', 'run `kubectl apply -k deploy/`')]
+      : [broken(plural, 'the cluster does not have this kind', `run ${applying('deploy/', installer)}`)]
   })
 }
 
-function judge(plural: string, { spec, status }: CustomResourceDefinition, ours: SchemaNode): Finding {
-  const apply = applyOf(plural)
+function judge(
+  plural: string,
+  { spec, status }: CustomResourceDefinition,
+  ours: SchemaNode,
+  installer: Installer,
+): Finding {
+  const apply = applyOf(plural, installer)
   const bad = status?.conditions?.find(
     ({ type, status: value }) => ['Established', 'NamesAccepted'].includes(type) && value !== 'True',
   )

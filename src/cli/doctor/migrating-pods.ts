@@ -5,24 +5,26 @@ import { keyOf } from '../../kube/object.ts'
 import { migratingPodCures } from '../cures.ts'
 import { about, type Finding, listed } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { applying, type Installer, installerOf } from './installer.ts'
 import { unseenMs } from './seen.ts'
 import { unreadableKind } from './unreadable.ts'
 
 const { ok, broken, note } = about('moves')
 
-type Seen = Pick<Installation, 'migratingPods' | 'identity'>
+type Seen = Pick<Installation, 'migratingPods' | 'identity' | 'operator'>
 
 /** Findings about MigratingPods. Problems with the memory of one are findings about its set. */
-export function migratingPodsFindings({ migratingPods, identity }: Seen): readonly Finding[] {
+export function migratingPodsFindings({ migratingPods, identity, operator }: Seen): readonly Finding[] {
   if (!migratingPods.ok) return unreadableKind('moves', 'migratingpods', migratingPods.error)
   const now = identity.ok ? identity.value.now : Date.now()
+  const installer = installerOf({ operator })
   return listed(
-    migratingPods.value.map(each => ofOne(each, now)),
+    migratingPods.value.map(each => ofOne(each, now, installer)),
     'moves',
   )
 }
 
-function ofOne(object: MigratingPod, now: number): Finding {
+function ofOne(object: MigratingPod, now: number, installer: Installer): Finding {
   const { metadata, status = {} } = object
   const what = `${keyOf(object)} (MigratingPod)`
   if (status.state === undefined)
@@ -31,7 +33,7 @@ function ofOne(object: MigratingPod, now: number): Finding {
       : broken(
           what,
           'no operator has seen it: it has no pod',
-          'see that an operator of this version leads, and may read and write MigratingPods: run `kubectl apply -k deploy/`',
+          `see that an operator of this version leads, and may read and write MigratingPods: run ${applying('deploy/', installer)}`,
         )
   const { reason, message } = conditionOf(status, conditionTypes.ready)
   const suspended = conditionOf(status, conditionTypes.suspended)

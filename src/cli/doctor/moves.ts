@@ -7,12 +7,13 @@ import type { Node } from '../../kube/resources.ts'
 import { lastOf, leaves } from '../move/leaving.ts'
 import { about, type Finding, listed } from './finding.ts'
 import type { Installation } from './installation.ts'
+import { applying, type Installer, installerOf } from './installer.ts'
 import { unseenMs } from './seen.ts'
 import { unreadableKind } from './unreadable.ts'
 
 const { ok, broken, note } = about('moves')
 
-type Seen = Pick<Installation, 'migrations' | 'nodes' | 'primaries' | 'sets' | 'identity'>
+type Seen = Pick<Installation, 'migrations' | 'nodes' | 'primaries' | 'sets' | 'identity' | 'operator'>
 
 const waitForOthers = 'no action needed: it begins when others have ended; `priority` decides who comes first'
 
@@ -55,14 +56,15 @@ export function movesFindings(seen: Seen): readonly Finding[] {
   const { migrations, identity } = seen
   if (!migrations.ok) return unreadableKind('moves', 'migrations', migrations.error)
   const now = identity.ok ? identity.value.now : Date.now()
-  const open = migrations.value.filter(each => !isFinished(each)).map(each => ofOpen(each, now))
+  const installer = installerOf(seen)
+  const open = migrations.value.filter(each => !isFinished(each)).map(each => ofOpen(each, now, installer))
   const failed = lastFailures(migrations.value).map(ofFailed)
   const drains = drainsIn(seen, migrations.value)
   const found = [...drains, ...listed(open, 'moves'), ...listed(failed, 'moves')]
   return found.length > 0 ? found : [ok('migrations', 'no pod moves, and the last moves have succeeded')]
 }
 
-function ofOpen(migration: Migration, now: number): Finding {
+function ofOpen(migration: Migration, now: number, installer: Installer): Finding {
   const { metadata, status = {} } = migration
   const key = keyOf(migration)
   const word = outcomeOf(migration)
@@ -73,7 +75,7 @@ function ofOpen(migration: Migration, now: number): Finding {
       : broken(
           key,
           'no operator has seen it: no pod moves',
-          'see that an operator of this version leads, and may read and write Migrations: run `kubectl apply -k deploy/`',
+          `see that an operator of this version leads, and may read and write Migrations: run ${applying('deploy/', installer)}`,
         )
   const text = `${status.phase ?? 'Pending'}: ${word.reason}: ${word.message}`
   return waitsForUser(migration)

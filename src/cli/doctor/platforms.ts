@@ -64,7 +64,7 @@ export const platforms: readonly Platform[] = [
     refuses: [
       {
         what: 'on some clusters, pods of the class system-node-critical outside of kube-system (`insufficient quota to match these scopes`)',
-        cure: 'add the component deploy/critical-pods-quota, or deploy/own-priority-class, to your overlay: docs/clouds.md',
+        cure: 'add the component deploy/critical-pods-quota, or deploy/own-priority-class, to your overlay, or set agents.priorityClass of the chart to system-with-quota or own: docs/clouds.md',
         source: 'https://github.com/cilium/cilium/issues/13852',
       },
     ],
