@@ -211,9 +211,11 @@ async function readResult(
 function report(projects: readonly ProjectResult[]): void {
   console.log()
   for (const project of projects) {
-    for (const { file, name, state, reason } of project.tests)
-      if (state === 'failed')
+    for (const { file, name, state, reason, story = [] } of project.tests)
+      if (state === 'failed') {
         say('red', `FAILED ${project.name} ${file} ${name}\n  ${firstLine(reason ?? '')}`)
+        for (const line of story) console.log(`    ${line}`)
+      }
     const seconds = (project.durationMs / 1000).toFixed(1)
     console.log(`${project.name.padEnd(10)} ${summaryLine(totalsOf([project]))}  (${seconds} s)`)
   }

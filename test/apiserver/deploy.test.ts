@@ -386,5 +386,5 @@ describe('the operator with these rights', () => {
         ...['get leases', 'create leases', 'update leases', 'get secrets', 'create secrets'],
       ]),
     )
-  }, 120_000)
+  }, 300_000)
 })

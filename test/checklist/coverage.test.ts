@@ -77,7 +77,7 @@ test('ids are unique, and the first group has all of the paper', () => {
 
 test('what titles name is listed, and what is listed is named by a title', () => {
   const files = globSync(
-    '{src,test,native,build,images,plugin,init-waker,playground,bench,crds,zoo}/**/*.test.ts',
+    '{src,test,native,build,images,plugin,init-waker,playground,bench,crds,zoo,site}/**/*.test.ts',
     { cwd: root },
   )
     .filter(path => path !== relative(root, import.meta.filename))

@@ -696,6 +696,23 @@ export const design: readonly FeatureGroup[] = [
     ],
   },
   {
+    name: 'The documentation site',
+    features: [
+      sentence('D23.navigation', 'the navigation has every page of docs, and no other', 'unit'),
+      sentence('D23.reference', 'the reference has every field, bound and rule of the CRDs', 'unit'),
+      sentence('D23.links', 'links and anchors that lead nowhere are refused', 'unit'),
+      sentence('D23.runbooks', 'the site has each heading that an alert links to', 'unit'),
+      sentence('D23.versions', 'a version is added to a site without a change of others', 'unit'),
+      sentence('D23.offline', 'pages load nothing from other sites', 'unit'),
+      sentence('D23.command', 'options that do not exist are refused', 'unit'),
+      sentence(
+        'D23.browser',
+        'search, versions, colours and keyboard work in a browser, and axe finds nothing',
+        'apiserver',
+      ),
+    ],
+  },
+  {
     name: 'Releases',
     features: [
       sentence(
@@ -704,9 +721,19 @@ export const design: readonly FeatureGroup[] = [
         'apiserver',
       ),
       sentence('D20.install', 'the file of a release installs, with every image by its digest', 'apiserver'),
+      sentence('D20.chart', 'the chart of a release names every image by its digest', 'apiserver'),
       sentence('D20.push', 'images and signatures reach a registry under the same digests', 'apiserver'),
+      sentence('D20.site', 'a release has the documentation of its version as a site', 'apiserver'),
       sentence('D20.again', 'the same commit gives the same release', 'apiserver'),
       sentence('D20.verify', 'a changed or unsigned file of a release is found', 'apiserver'),
+    ],
+  },
+  {
+    name: 'Traces',
+    features: [
+      sentence('D22.one', 'a failover and a move are one trace each, of operator and agents', 'apiserver'),
+      sentence('D22.whole', 'on a cluster, a failover is one trace of the operator and two agents', 'e2e'),
+      sentence('D22.collector', 'no collector delays a failover, or the end of the operator', 'apiserver'),
     ],
   },
   {

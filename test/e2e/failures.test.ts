@@ -3,13 +3,14 @@ import { describe, expect, it } from 'vitest'
 import { pidsOf } from '../../playground/pids.ts'
 import { isAtGate } from '../../src/api/gate.ts'
 import { labels } from '../../src/api/labels.ts'
+import { isReady } from '../../src/kube/ready.ts'
 import type { Pod } from '../../src/kube/resources.ts'
 import { events } from '../../src/kube/resources.ts'
 import { deriveToken } from '../../src/slot/gate/token.ts'
 import { wake } from '../../src/slot/gate/wake.ts'
 import { eventually } from '../support/eventually.ts'
 import { needsNodes } from './lib/cluster.ts'
-import { counterWith, createWorld, isReady, restartsOf, type TestSet, type World } from './lib/world.ts'
+import { counterWith, createWorld, restartsOf, type TestSet, type World } from './lib/world.ts'
 
 const uids = (all: readonly Pod[]) => all.map(pod => pod.metadata.uid)
 const sole = <T>(all: readonly T[]): T => {

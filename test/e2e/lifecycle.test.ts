@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { labels } from '../../src/api/labels.ts'
+import { isReady } from '../../src/kube/ready.ts'
 import { nodes, pods as podResource } from '../../src/kube/resources.ts'
 import { eventually } from '../support/eventually.ts'
 import { kubectl } from './lib/cluster.ts'
-import { counterWith, createWorld, isReady, restartsOf, testSet, typeOf } from './lib/world.ts'
+import { counterWith, createWorld, restartsOf, testSet, typeOf } from './lib/world.ts'
 
 describe("the paper's story on real kubelets", () => {
   it('F01 F02 F04 F06 F08 F09 F15 F21 F24 F25 F26: 2/2/2, a primary lost, up to 3/3/3, down to 1/1/1', async () => {

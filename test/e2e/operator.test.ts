@@ -9,6 +9,7 @@ import { memoryPermission } from '../../src/api/memory-permission.ts'
 import { migrations } from '../../src/api/migration.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
+import { isReady } from '../../src/kube/ready.ts'
 import { leases, namespaces, type Pod, pods, services } from '../../src/kube/resources.ts'
 import { startFaultProxy } from '../apiserver/fault-proxy.ts'
 import { startOperator } from '../apiserver/lib/operator-process.ts'
@@ -18,15 +19,7 @@ import { operatorRequests } from './lib/audit.ts'
 import { kubectl, needsNodes, playground } from './lib/cluster.ts'
 import { provokeDrain } from './lib/provoke-drain.ts'
 import { provokeMigratingPod } from './lib/provoke-migrating-pod.ts'
-import {
-  counterTemplate,
-  counterWith,
-  createWorld,
-  isReady,
-  replicas,
-  system,
-  type World,
-} from './lib/world.ts'
+import { counterTemplate, counterWith, createWorld, replicas, system, type World } from './lib/world.ts'
 
 const why = needsNodes()
 

@@ -31,7 +31,7 @@ function resultsOf(module: TestModule): TestResult[] {
       case 'skipped':
         return { ...base, state: 'skipped', reason: result.note }
       case 'failed':
-        return { ...base, state: 'failed', reason: result.errors[0]?.message }
+        return { ...base, state: 'failed', reason: result.errors[0]?.message, story: test.meta().story }
       case 'pending':
         return { ...base, state: 'failed', reason: 'did not end' }
       default:

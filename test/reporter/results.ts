@@ -13,6 +13,8 @@ export interface TestResult {
   readonly durationMs: number
   /** Why it was skipped, or the first error. */
   readonly reason?: string | undefined
+  /** Facts about its cluster beside a failure, a line each. */
+  readonly story?: readonly string[] | undefined
 }
 
 export interface ProjectResult {

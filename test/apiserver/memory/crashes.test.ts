@@ -107,7 +107,7 @@ async function settled(namespace: string): Promise<readonly NumberedSlotLease[]>
       }
       return slots
     },
-    { timeout: 120_000, interval: 50 },
+    { timeout: 300_000, interval: 50 },
   )
 }
 
@@ -182,7 +182,7 @@ const awake = (namespace: string): Promise<NumberedSlotLease> =>
       expect(all.map(({ metadata }) => metadata.uid)).toEqual([slot.holder.uid])
       return slot
     },
-    { timeout: 120_000, interval: 50 },
+    { timeout: 300_000, interval: 50 },
   )
 
 const suspend = (namespace: string, value: boolean) =>
@@ -224,7 +224,7 @@ describe('D16.asleep: suspend and resume, and faults at any write', () => {
           const [slot] = await slotsOf(namespace)
           expect(slot).toMatchObject({ suspended: true, incarnation: before.incarnation, epoch: 1 })
         },
-        { timeout: 120_000, interval: 50 },
+        { timeout: 300_000, interval: 50 },
       )
       expect(agents.stages).toEqual([])
       await suspend(namespace, false)
@@ -234,7 +234,7 @@ describe('D16.asleep: suspend and resume, and faults at any write', () => {
       await restarting
       expect(kills).toBeGreaterThan(2)
     })
-  }, 400_000)
+  }, 900_000)
 })
 
 describe('memory and faults at any write', () => {
@@ -246,7 +246,7 @@ describe('memory and faults at any write', () => {
       writes = stage.proxy.requests.filter(isWrite).length
     })
     expect(writes).toBeGreaterThan(15)
-  }, 120_000)
+  }, 900_000)
 
   it.each([0, 1, 2])(
     'SIGKILL after write 3n+%i: the next start goes on with what the Lease says',
@@ -280,7 +280,7 @@ describe('memory and faults at any write', () => {
         expect(kills).toBeGreaterThan(3)
       })
     },
-    600_000,
+    900_000,
   )
 
   it('D7.epoch: the answer to every second write is lost: no slot is promoted twice', async () => {
@@ -294,7 +294,7 @@ describe('memory and faults at any write', () => {
       })
       await life(stage)
     })
-  }, 120_000)
+  }, 900_000)
 
   it.each([409, 500])(
     'every third write is answered %i without being executed',
@@ -312,6 +312,6 @@ describe('memory and faults at any write', () => {
         await life(stage)
       })
     },
-    120_000,
+    900_000,
   )
 })

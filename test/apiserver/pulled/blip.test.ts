@@ -33,4 +33,4 @@ it('a blip of leadership keeps what was pulled: who dies in it is succeeded with
     expect(heir?.metadata.name).not.toBe(primary)
     expect(apps.given.get(heir?.metadata.name ?? '')).toEqual(['one'])
   })
-}, 90_000)
+}, 300_000)

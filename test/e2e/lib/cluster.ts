@@ -18,10 +18,12 @@ export async function playground(): Promise<Cluster> {
 }
 
 const run = promisify(execFile)
+/** Logs of a whole run are large. */
+const maxBuffer = 1 << 28
 
 /** Runs kubectl with all rights, as a user would. */
 export async function kubectl(...args: string[]): Promise<string> {
   const { kubeconfig, playground: name } = inject('cluster')
   const program = name === undefined ? 'kubectl' : (await playground()).kubectl
-  return (await run(program, ['--kubeconfig', kubeconfig, ...args])).stdout
+  return (await run(program, ['--kubeconfig', kubeconfig, ...args], { maxBuffer })).stdout
 }

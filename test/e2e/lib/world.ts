@@ -1,7 +1,7 @@
 /** The cluster under test for one test: its API, and sets that are deleted after the test. */
 
 import { randomBytes } from 'node:crypto'
-import { inject } from 'vitest'
+import { expect, inject } from 'vitest'
 import {
   type BackupPodSet,
   type BackupPodSetSpec,
@@ -14,8 +14,10 @@ import { memoryAllowed } from '../../../src/api/memory-permission.ts'
 import { type Api, createApi } from '../../../src/kube/api.ts'
 import { loadConnection } from '../../../src/kube/connection.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { namespaces, nodes, type Pod, pods, type Service, services } from '../../../src/kube/resources.ts'
 import { eventually } from '../../support/eventually.ts'
+import { tellOnFailure } from './story.ts'
 
 /** The application of most tests: an HTTP server that counts in memory; see images/counter. */
 export const counterTemplate = {
@@ -72,9 +74,6 @@ export interface TestSet {
  */
 export const often = (checkpoint: CheckpointSpec): CheckpointSpec => ({ maxFreezePercent: 50, ...checkpoint })
 
-export const isReady = (pod: Pod): boolean =>
-  pod.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
-
 export const restartsOf = (pod: Pod): number =>
   (pod.status?.containerStatuses ?? []).reduce((sum, { restartCount }) => sum + restartCount, 0)
 
@@ -98,6 +97,7 @@ export async function createWorld(): Promise<World> {
   const api = await connect()
   const namespace = `test-${randomBytes(4).toString('hex')}`
   await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
+  const keepFacts = expect.getState().currentTestName ? tellOnFailure({ api, namespace }) : undefined
   return {
     api,
     namespace,
@@ -122,6 +122,7 @@ export async function createWorld(): Promise<World> {
         { namespace },
       ),
     async [Symbol.asyncDispose]() {
+      await keepFacts?.()
       await api.delete(namespaces, { name: namespace }, { propagationPolicy: 'Background' })
       await api.close()
     },
@@ -140,9 +141,7 @@ export async function alone({ api, namespace }: Pick<World, 'api' | 'namespace'>
       .map(({ metadata }) => metadata.name)
       .filter(name => name.startsWith('test-') && name !== namespace)
     const disturbed = (await api.list(pods, { namespace: system })).items.filter(pod => !isReady(pod))
-    const away = (await api.list(nodes, {})).items.filter(
-      ({ status }) => !status?.conditions?.some(it => it.type === 'Ready' && it.status === 'True'),
-    )
+    const away = (await api.list(nodes, {})).items.filter(node => !isReady(node))
     if (others.length + worlds.length + disturbed.length + away.length > 0)
       throw new Error(
         `not alone: ${JSON.stringify({

@@ -13,6 +13,7 @@ import { wakeKeySecret } from '../../../src/slot/gate/wake-key.ts'
 import { specimen } from '../../../zoo/specimens.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { tellOnFailure } from '../lib/story.ts'
 import { createWorld, type TestSet, type World } from '../lib/world.ts'
 
 const counter = specimen('counter')
@@ -152,6 +153,7 @@ describe.skipIf(needsNodes())('generations on disks', () => {
 
   it('D9.power: primary and holder lose their power, the holder comes back, and with it the memory', async () => {
     const cluster = await playground()
+    tellOnFailure(world)
     const { set, slot, node, count } = await counted
     const dead = slot.node ?? ''
     try {

@@ -7,6 +7,7 @@ import { pidsOf } from '../../../playground/pids.ts'
 import { backupPodSets, type FailoverSpec } from '../../../src/api/backuppodset.ts'
 import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { nodes, type Pod } from '../../../src/kube/resources.ts'
 import {
   addressOf,
@@ -74,10 +75,8 @@ async function statesOf({ metadata: { uid } }: Pod): Promise<string[]> {
   return states
 }
 
-const isReady = async ({ api }: CounterSet, name: string): Promise<boolean> => {
-  const { status } = await api.get(nodes, { name })
-  return status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') === true
-}
+const isNodeReady = async ({ api }: CounterSet, name: string): Promise<boolean> =>
+  isReady(await api.get(nodes, { name }))
 
 const addressOn = (cluster: Cluster, node: string): string => {
   const found = cluster.plan.nodes.find(({ name }) => name === node)
@@ -113,7 +112,7 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
       await cluster.cutNode(node)
       const after = await promoted(set, before)
       const states = await statesOf(pod)
-      expect(await isReady(set, node)).toBe(true)
+      expect(await isNodeReady(set, node)).toBe(true)
       expect(new Set(states)).toEqual(new Set(['T']))
       expect(after.node).not.toBe(node)
       expect(await readSlot(set, after)).toBe(expected)
@@ -239,7 +238,7 @@ describe.skipIf(needsNodes())('a node that is cut off', () => {
       const tooSoon: object[] = []
       await eventually(async () => {
         const [now] = await slotsOf(set)
-        const isGivenUp = !(await isReady(set, node))
+        const isGivenUp = !(await isNodeReady(set, node))
         if (!isGivenUp && now?.epoch !== before.epoch)
           tooSoon.push({ fence: now?.fence, stated: await statedBy(set, before) })
         expect(isGivenUp).toBe(true)

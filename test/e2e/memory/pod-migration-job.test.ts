@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { type PodMigrationJobSpec, podMigrationJobs } from '../../../src/api/pod-migration-job.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { deployments, nodes, podDisruptionBudgets, pods } from '../../../src/kube/resources.ts'
 import { addressOf, counter, holderOf, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -10,7 +11,7 @@ import { giveBerths, nodeAffinity, oneBerth } from '../lib/berths.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
 import { coveredCounter } from '../lib/covered-counter.ts'
 import { withFlag, withoutFlag } from '../lib/operator-flag.ts'
-import { counterTemplate, counterWith, createWorld, isReady, type World } from '../lib/world.ts'
+import { counterTemplate, counterWith, createWorld, type World } from '../lib/world.ts'
 
 const files = ['pod-migration-jobs', 'job-reservations', 'job-preemptions'].flatMap(component =>
   ['rbac', 'admission'].map(name => `${project}/deploy/${component}/${name}.yaml`),

@@ -7,6 +7,7 @@ import { kill } from 'node:process'
 import { describe, expect, it } from 'vitest'
 import { ensureImages } from '../../../images/build.ts'
 import { pidsOf } from '../../../playground/pids.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { deployments, nodes, type Pod, pods, services } from '../../../src/kube/resources.ts'
 import { connectRedis } from '../../../zoo/redis.ts'
 import { addressOf } from '../../../zoo/slots.ts'
@@ -14,7 +15,7 @@ import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { type Player, play } from '../lib/player.ts'
 import { answer, applySample, holder, killed, safe } from '../lib/samples.ts'
-import { createWorld, isReady, restartsOf, type TestSet, type World } from '../lib/world.ts'
+import { createWorld, restartsOf, type TestSet, type World } from '../lib/world.ts'
 
 const patienceMs = 120_000
 

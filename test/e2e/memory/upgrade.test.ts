@@ -4,6 +4,7 @@ import type { Cluster } from '../../../playground/cluster.ts'
 import { deployOperator } from '../../../playground/deploy.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
 import { stageLabel } from '../../../src/api/pod-contract.ts'
+import { isReady } from '../../../src/kube/ready.ts'
 import { nodes, type Pod } from '../../../src/kube/resources.ts'
 import { createProgress } from '../../../src/terminal/progress.ts'
 import {
@@ -24,7 +25,7 @@ import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { cli } from '../lib/installation.ts'
 import { containersOf, startLoad } from '../lib/load.ts'
 import { previousVersion } from '../lib/previous-version.ts'
-import { alone, createWorld, isReady, replicas } from '../lib/world.ts'
+import { alone, createWorld, replicas } from '../lib/world.ts'
 
 const progress = createProgress(process.stderr)
 /** The order of docs/operate.md. */
