@@ -19,7 +19,7 @@ export default defineConfig({
           name: 'unit',
           ...patient,
           include: [
-            '{src,crds,playground,build,images,plugin,bench,demo,drill,init-waker,kit,native,lint,release}/**/*.test.ts',
+            '{src,crds,playground,portability,build,images,plugin,bench,demo,drill,init-waker,kit,native,lint,release,site,first-day}/**/*.test.ts',
             'test/{unit,reporter,checklist,sim,model}/**/*.test.ts',
           ],
           // One more than the default of a machine with two processors: most of them wait for processes.

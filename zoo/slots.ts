@@ -14,11 +14,13 @@ export interface CounterSet {
   readonly api: Api
   readonly namespace: string
   readonly name: string
+  /** Limit of each wait; default: 120 s. */
+  readonly patience?: Patience
 }
 
 export const counter = specimen('counter')
 
-const patience: Patience = { patienceMs: 120_000, pollMs: 50 }
+const usual: Patience = { patienceMs: 120_000, pollMs: 50 }
 
 export const addressOf = (pod: Pod): string => {
   if (pod.status?.podIP === undefined) throw new Error(`${pod.metadata.name} has no address`)
@@ -70,7 +72,7 @@ export async function saved(
           .map(({ incarnation }) => incarnation)
         return lives.every(life => ready.includes(life))
       },
-      patience,
+      set.patience ?? usual,
     )
   } catch (cause) {
     const about = seen.filter(({ incarnation }) => lives.includes(incarnation))
@@ -131,7 +133,7 @@ export const promoted = (set: CounterSet, before: NumberedSlotLease): Promise<Nu
       (await slotsOf(set)).find(
         ({ incarnation, epoch }) => incarnation === before.incarnation && epoch > before.epoch,
       ),
-    patience,
+    set.patience ?? usual,
   )
 
 /** Resolves with the first number that a client reads from a slot's primary. */
@@ -145,7 +147,7 @@ export const readSlot = (set: CounterSet, lease: NumberedSlotLease): Promise<num
         () => undefined,
       )
     },
-    patience,
+    set.patience ?? usual,
   ).then(({ value }) => value)
 
 /**

@@ -1,8 +1,9 @@
+import { withRecord } from '../agents.ts'
 import type { Bench } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { baselinesOf, ofDeployment } from './deployment.ts'
 import { byMigration, moveTrials } from './move.ts'
-import { casesOf } from './sizes.ts'
+import { type Case, canBeRecorded, casesOf } from './sizes.ts'
 
 /** GB. A node needs about three times the memory of the largest one, and agents with an `--memory-budget` for two generations of it. */
 const standardSizes = [0, 0.2, 1]
@@ -14,11 +15,19 @@ export const migration: Bench = {
   trials: 10,
   needs: ['operator', 'playground'],
   run: async (context, samples) => {
-    const cases = (context.sizes ?? standardSizes).flatMap(size => casesOf(size, { writes: true }))
+    const sizes = context.sizes ?? standardSizes
+    const cases = sizes.flatMap(size => casesOf(size, { writes: true }))
     const inOwn = (work: (namespace: string) => Promise<void>) =>
       inNamespace(context.api, 'bench-migration', context.signal, work)
     await inOwn(namespace => ofDeployment(context, namespace, samples))
-    for (const it of cases) await inOwn(namespace => moveTrials(context, namespace, it, byMigration, samples))
-    return samples.report('migration', baselinesOf(cases))
+    const moveAll = async (all: readonly Case[]) => {
+      for (const it of all) await inOwn(namespace => moveTrials(context, namespace, it, byMigration, samples))
+    }
+    await moveAll(cases)
+    const recorded = sizes
+      .filter(canBeRecorded)
+      .flatMap(size => casesOf(size, { writes: true, isRecorded: true }))
+    if (recorded.length > 0) await withRecord(context, () => moveAll(recorded))
+    return samples.report('migration', baselinesOf([...cases, ...recorded]))
   },
 }

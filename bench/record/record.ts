@@ -1,5 +1,5 @@
 import { backupPodSets } from '../../src/api/backuppodset.ts'
-import { daemonSets } from '../../src/kube/resources.ts'
+import { withRecord } from '../agents.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { watchGenerations } from '../checkpoint/generations.ts'
 import { type Subject, subject } from '../checkpoint/subjects.ts'
@@ -19,18 +19,14 @@ export const record: Bench = {
       { name: '1,000 writes/s', subject: large },
       { name: 'at rest', subject: { ...large, load: undefined } },
     ]
-    const original = await argumentsOf(context)
-    try {
-      for (const way of ['whole', 'recorded'] as const) {
-        await setArguments(context, way === 'whole' ? original : [...original, '--record-writes'])
-        for (const it of cases)
-          await inNamespace(context.api, 'bench-record', context.signal, namespace =>
-            measure(context, namespace, it.subject, `${it.name}, ${way}`, samples),
-          )
-      }
-    } finally {
-      await setArguments(context, original)
+    const measureAll = async (way: 'whole' | 'recorded') => {
+      for (const it of cases)
+        await inNamespace(context.api, 'bench-record', context.signal, namespace =>
+          measure(context, namespace, it.subject, `${it.name}, ${way}`, samples),
+        )
     }
+    await measureAll('whole')
+    await withRecord(context, () => measureAll('recorded'))
     const baselines = cases.flatMap(({ name }) =>
       measured.map((what): [string, Baselines[string]] => [
         `${name}, recorded: ${what}`,
@@ -89,34 +85,4 @@ async function measure(
     await api.delete(backupPodSets, { namespace, name: set }, { propagationPolicy: 'Foreground' })
     await until('the end of the set', async () => (await podsOf(context, namespace, set)).length === 0)
   }
-}
-
-const agents = { namespace: 'understudy-agents', name: 'understudy-agent' }
-
-async function argumentsOf({ api, signal }: BenchContext): Promise<readonly string[]> {
-  const { spec } = await api.get(daemonSets, agents, { signal })
-  const container = spec?.template.spec?.containers.find(({ name }) => name === 'agent')
-  return demand(container?.args, 'a DaemonSet of agents')
-}
-
-/** Restarts the agents with these arguments, and waits until all of them run. */
-async function setArguments({ api, signal }: BenchContext, args: readonly string[]): Promise<void> {
-  const containers = [{ name: 'agent', args }]
-  await api.patch(
-    daemonSets,
-    agents,
-    { type: 'strategic', body: { spec: { template: { spec: { containers } } } } },
-    { signal },
-  )
-  await until('the agents with their arguments', async () => {
-    const { metadata, spec, status } = await api.get(daemonSets, agents, { signal })
-    const wanted = status?.desiredNumberScheduled ?? 0
-    return (
-      spec !== undefined &&
-      (status?.observedGeneration ?? 0) >= (metadata.generation ?? 0) &&
-      wanted > 0 &&
-      status?.updatedNumberScheduled === wanted &&
-      status.numberAvailable === wanted
-    )
-  })
 }
