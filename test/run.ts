@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
+import { brief } from './reporter/brief.ts'
 import { whyNotHere } from './reporter/eligible.ts'
 import type { Job } from './reporter/project.ts'
 import {
@@ -213,15 +214,13 @@ function report(projects: readonly ProjectResult[]): void {
   for (const project of projects) {
     for (const { file, name, state, reason, story = [] } of project.tests)
       if (state === 'failed') {
-        say('red', `FAILED ${project.name} ${file} ${name}\n  ${firstLine(reason ?? '')}`)
+        say('red', `FAILED ${project.name} ${file} ${name}\n  ${brief(reason ?? '')}`)
         for (const line of story) console.log(`    ${line}`)
       }
     const seconds = (project.durationMs / 1000).toFixed(1)
     console.log(`${project.name.padEnd(10)} ${summaryLine(totalsOf([project]))}  (${seconds} s)`)
   }
 }
-
-const firstLine = (text: string): string => text.trim().split('\n')[0] ?? ''
 
 function say(style: 'bold' | 'red' | 'yellow', text: string): void {
   console.log(styleText(style, text))

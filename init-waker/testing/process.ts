@@ -125,13 +125,18 @@ export function stateOf(pid: number): string | undefined {
 
 function processes(): readonly { readonly pid: number; readonly state: string; readonly parent: number }[] {
   return readdirSync('/proc').flatMap(name => {
-    const stat = /^\d+$/.test(name) ? readProc(`/proc/${name}/stat`) : undefined
-    // The name is in parentheses and may contain anything, spaces and parentheses too.
-    const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
+    const fields = /^\d+$/.test(name) ? statOf(Number(name)) : undefined
     return fields?.[0] === undefined
       ? []
       : [{ pid: Number(name), state: fields[0], parent: Number(fields[1]) }]
   })
+}
+
+/** Returns the fields of /proc/PID/stat from the state on, or undefined if the process is gone. */
+export function statOf(pid: number): readonly string[] | undefined {
+  const stat = readProc(`/proc/${pid}/stat`)
+  // The name is in parentheses and may contain anything, spaces and parentheses too.
+  return stat?.slice(stat.lastIndexOf(')') + 2).split(' ')
 }
 
 /** Returns one field of /proc/PID/status, e.g. `SigBlk`, or undefined if the process is gone. */

@@ -188,6 +188,8 @@ describe('F34: faults at any write', () => {
         let isStarting = false
         const restart = async () => {
           await operator.exited()
+          // The next leader waits for the Lease of the last one, and requests end long before that lapses.
+          await stage.proxy.written()
           operator = stage.start()
           isStarting = false
         }

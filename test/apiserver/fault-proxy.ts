@@ -51,6 +51,8 @@ export interface FaultProxy {
    * Running streams fall silent; new requests are accepted and never answered. Nothing is closed until the fault ends.
    */
   halfOpen(match?: Match): Fault
+  /** Resolves once the server has answered every write, also those of clients that have died meanwhile. */
+  written(): Promise<void>
   /** Ends all faults. */
   heal(): void
   close(): Promise<void>
@@ -81,6 +83,7 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
   const requests: ProxiedRequest[] = []
   const sockets = new Set<Socket>()
   const streams = new Set<Stream>()
+  const writes = new Set<Promise<unknown>>()
   const rules: Rule[] = []
 
   const end = (rule: Rule) => {
@@ -131,21 +134,19 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
       signal.addEventListener('abort', release, { once: true })
     })
 
-  const forward = async (
-    incoming: IncomingMessage,
-    body: Buffer,
-    signal: AbortSignal,
-  ): Promise<Dispatcher.ResponseData> => {
+  /** A server executes a write that it has received, whether its client still lives or not. */
+  const forward = async (incoming: IncomingMessage, body: Buffer, signal: AbortSignal) => {
     const { headers } = await upstream.credentials()
     const { host: _host, connection: _connection, 'content-length': _length, ...kept } = incoming.headers
-    return agent.request({
+    const method = (incoming.method ?? 'GET') as Dispatcher.HttpMethod
+    const answer = agent.request({
       origin: new URL(upstream.server).origin,
       path: incoming.url ?? '/',
-      method: (incoming.method ?? 'GET') as Dispatcher.HttpMethod,
-      headers: { ...headers, ...kept },
-      body: body.length > 0 ? body : null,
-      signal,
+      ...{ method, headers: { ...headers, ...kept }, body: body.length > 0 ? body : null },
+      ...(method === 'GET' && { signal }),
     })
+    if (method !== 'GET') writes.add(answer)
+    return answer.finally(() => writes.delete(answer))
   }
 
   const serve = async (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -257,6 +258,11 @@ export async function startFaultProxy(upstream: Connection): Promise<FaultProxy>
       for (const { request, cut } of [...streams]) if (match(request)) cut()
     },
     halfOpen: (match = all) => add('halfOpen', match, Number.POSITIVE_INFINITY),
+    async written() {
+      // Bytes of a client that has died may still lie in its socket.
+      await new Promise(resolve => setTimeout(resolve, 100))
+      while (writes.size > 0) await Promise.allSettled(writes)
+    },
     heal() {
       for (const rule of [...rules]) end(rule)
     },

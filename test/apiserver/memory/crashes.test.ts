@@ -206,7 +206,8 @@ describe('D16.asleep: suspend and resume, and faults at any write', () => {
           kills += 1
           const killed = operator
           killed.kill()
-          restarting = killed.exited().then(() => {
+          restarting = killed.exited().then(async () => {
+            await stage.proxy.written()
             operator = stage.start()
             restarting = undefined
           })
@@ -267,7 +268,8 @@ describe('memory and faults at any write', () => {
             kills += 1
             operator.kill()
             const killed = operator
-            restarting = killed.exited().then(() => {
+            restarting = killed.exited().then(async () => {
+              await stage.proxy.written()
               operator = stage.start()
               isStarting = false
             })
