@@ -333,7 +333,7 @@ describe('the operator with these rights', () => {
     const child = spawn(
       process.execPath,
       [
-        ...[join(project, 'src/main.ts'), 'operator', '--kubeconfig', kubeconfig, '--log-level', 'warn'],
+        ...[join(project, 'src/main.ts'), 'operator', '--kubeconfig', kubeconfig, '--log-level', 'info'],
         ...['--health-port', '0', '--metrics-port', '0'],
       ],
       { stdio: ['ignore', 'pipe', 'pipe'] },
