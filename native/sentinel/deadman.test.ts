@@ -154,10 +154,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     await using one = await startSentinel(program)
     const { directory } = one
     const a = await join(one)
-    const acknowledged = primary(a.client, api, network, patient)
-    await a.client.line(({ word }) => word === 'alone')
-    await answered(a.client)
-    expect((await acknowledged).word).toBe('ok')
+    await acknowledge(a.client, network, patient)
     process.kill(one.pid, 'SIGKILL')
     await one.exit
     await using next = await startSentinel(program, { directory })
@@ -236,7 +233,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect([word, values['reason']]).toEqual(['failed', expect.stringContaining('not permitted')])
   })
 
-  test('D8.switch: a transaction that takes the pod seconds holds up no other pod, and packets pass again after it', async () => {
+  test('D8.switch: a transaction that takes the pod a second holds up no other pod, and packets pass again after it', async () => {
     await using network = await createNetwork(app)
     await serve(network)
     await using one = await startSentinel(program)

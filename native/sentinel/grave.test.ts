@@ -21,30 +21,35 @@ describe.skipIf(cannotNetwork !== undefined).each([
   })
 
   const refused = 'error 111'
+  const trials = 8
 
   test('D7.grave: a redirect that waits for a transaction of the pod holds up nothing, and is known once it is in effect', async () => {
-    await using sentinel = await startSentinel(program)
-    await using network = await createNetwork(app)
-    const client = await sentinel.connect()
-    const dead = await network.pod.serve('dead')
-    await network.heir.serve('heir')
-    expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
-    const busy = await beginTransaction(network.pod, sentinel.pid)
-    process.kill(dead.pid, 'SIGKILL')
-    const event = await client.line(line => line.word === 'died')
-    expect(busy.stdout()).toBe('begins\n')
-    expect(event).toMatchObject({ values: { name: 'p', grave: 'failed' } })
-    // Until it is known where the connections go, the redirect neither ends nor gets another heir.
-    const early = [
-      await client.ask('exhume', { name: 'p' }),
-      await client.ask('grave', { name: 'p', heir: network.client.address }),
-    ]
-    expect(busy.stdout()).toBe('begins\n')
-    expect(early.map(({ word }) => word)).toEqual(['failed', 'failed'])
-    await eventually(() => expect(busy.stdout()).toBe('begins\nended\n'))
-    await eventually(() => expect(network.ask('tcp')).toBe('heir 10.0.0.2'))
-    await eventually(async () => expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok'))
-    expect(network.ask('tcp')).toBe(refused)
+    // On a busy machine a transaction can end before this process has asked all, and its trial says nothing then.
+    for (let left = trials; ; left -= 1) {
+      await using sentinel = await startSentinel(program)
+      await using network = await createNetwork(app)
+      const client = await sentinel.connect()
+      const dead = await network.pod.serve('dead')
+      await network.heir.serve('heir')
+      expect((await dig(client, network, 'p', dead.pid)).word).toBe('ready')
+      const busy = await beginTransaction(network.pod, sentinel.pid)
+      process.kill(dead.pid, 'SIGKILL')
+      const event = await client.line(line => line.word === 'died')
+      // Until it is known where the connections go, the redirect neither ends nor gets another heir.
+      const early = [
+        await client.ask('exhume', { name: 'p' }),
+        await client.ask('grave', { name: 'p', heir: network.client.address }),
+      ]
+      if (busy.stdout() !== 'begins\n' && left > 1) continue
+      expect(busy.stdout()).toBe('begins\n')
+      expect(event).toMatchObject({ values: { name: 'p', grave: 'failed' } })
+      expect(early.map(({ word }) => word)).toEqual(['failed', 'failed'])
+      await eventually(() => expect(busy.stdout()).toBe('begins\nended\n'))
+      await eventually(() => expect(network.ask('tcp')).toBe('heir 10.0.0.2'))
+      await eventually(async () => expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok'))
+      expect(network.ask('tcp')).toBe(refused)
+      return
+    }
   })
 
   test('D7.grave: before the death nothing is different, from it on every port is the heir’s', async () => {

@@ -5,7 +5,7 @@
  *	harness frames INPUTS SEED           read random bytes with a right code as datagrams
  *	harness serves                       until when a primary serves: on each line of the standard input
  *	                                     TIMEOUT VOTERS TIME... SETS [COUNT VOTER...]..., in ns; `-` is no answer
- *	harness tables COUNT                 one transaction of nftables with so many elements; prints `begins` and `ended`
+ *	harness tables MS                    one transaction of nftables that takes the kernel so long; prints `begins` and `ended`
  *
  * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
  * beyond it. check() tests the invariants of the result.
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "cgroup_procs.h"
@@ -190,10 +191,20 @@ static int serves(void)
 }
 
 /* A container with NET_ADMIN may do this in its pod. The namespace's other transactions wait for this one. */
-static int tables(uint32_t count)
+/** Milliseconds that this process has spent in the kernel. */
+static long kernel_ms(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_stime.tv_sec * 1000 + usage.ru_stime.tv_usec / 1000;
+}
+
+/** A table whose only set has so many elements. */
+static int fill_table(int netlink, uint32_t count, const char *announcement)
 {
 	enum { ELEMENT_BYTES = 64, IN_A_MESSAGE = 1000 };
-	int netlink = netlink_open(NETLINK_NETFILTER), room = (int)(count * ELEMENT_BYTES) + 4096, error;
+	int room = (int)(count * ELEMENT_BYTES) + 4096, error;
 	uint8_t *bytes = malloc((size_t)room);
 	struct batch batch;
 	size_t list = 0;
@@ -224,25 +235,38 @@ static int tables(uint32_t count)
 			unnest(&batch, list);
 	}
 	batch_end(&batch);
-	puts("begins");
+	printf("%s", announcement);
 	fflush(stdout);
 	error = batch_commit(netlink, &batch);
+	free(bytes);
+	return error;
+}
+
+static int tables(long ms)
+{
+	enum { SAMPLE = 50000 };
+	int netlink = netlink_open(NETLINK_NETFILTER), error;
+	long before = kernel_ms(), took;
+
+	error = fill_table(netlink, SAMPLE, "");
+	took = kernel_ms() - before;
+	if (!error)
+		error = fill_table(netlink, (uint32_t)(SAMPLE * ms / (took > 0 ? took : 1)), "begins\n");
 	puts(error ? strerror(error) : "ended");
 	fflush(stdout);
-	free(bytes);
 	return error != 0;
 }
 
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "tables") == 0)
-		return tables((uint32_t)strtoul(argv[2], NULL, 10));
+		return tables(strtol(argv[2], NULL, 10));
 	if (argc == 4 && strcmp(argv[1], "frames") == 0)
 		return frames(strtoul(argv[2], NULL, 10), strtoull(argv[3], NULL, 10));
 	if (argc == 2 && strcmp(argv[1], "serves") == 0)
 		return serves();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
 		return fuzz_all(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves | tables COUNT\n", stderr);
+	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves | tables MS\n", stderr);
 	return 2;
 }
