@@ -135,7 +135,8 @@ async function toolsOf(
   const sever = createSever(programs.directory)
   return {
     unhurried: createInquiry({ api, ...about }),
-    ...{ node: options.node, driver, sentinel, inquiry, store, peers: peers.client, go: peers.client.go },
+    ...{ node: options.node, driver, sentinel, inquiry, store },
+    ...{ peers: peers.client, go: peers.client.go, reach: peers.client.reach },
     sign: createSigner(identity.key),
     during: precedence.during,
     heartbeatKey: heartbeatKey.with,

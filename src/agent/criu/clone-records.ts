@@ -1,4 +1,5 @@
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { readFileSync } from 'node:fs'
+import { mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { slotFieldsOf, slotKeyIn } from '../../api/slot-key.ts'
 import { isGone } from '../container/process.ts'
@@ -32,7 +33,8 @@ export function createCloneRecords(directory: string): CloneRecords {
     },
     async load(podUid) {
       try {
-        const clone = JSON.parse(await readFile(pathOf(podUid), 'utf8')) as Clone
+        // At once: a takeover waits for it, and each step of an asynchronous read would wait for a processor.
+        const clone = JSON.parse(readFileSync(pathOf(podUid), 'utf8')) as Clone
         const slot = slotKeyIn(Object(clone.slot))
         return slot && { ...clone, slot }
       } catch (error) {

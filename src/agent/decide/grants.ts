@@ -12,30 +12,43 @@ import type { Task } from './task.ts'
 import { unfitImages } from './unfit.ts'
 import { usabilityOf } from './usability.ts'
 
-/** The task to tell the heir's agent that the primary is dead, if the Lease has a grant. */
-export function ofGrant(
-  { grants, dead, reports, kept }: Snapshot,
-  { lease, name }: Slot,
-  pod: PodView,
-): Task[] {
+/** Returns the grant by which the heir of this slot may take it without the operator. */
+function usable({ grants, reports }: Snapshot, { lease, name }: Slot) {
   const { grant, heir } = lease
-  if (grant?.heir === undefined || grant.isRevoked || heir?.uid !== grant.heir.uid) return []
-  if (isPaused(lease) || lease.retainedSince !== undefined || dead.get(pod.uid) !== name) return []
+  if (grant?.heir === undefined || grant.isRevoked || heir?.uid !== grant.heir.uid) return undefined
+  if (isPaused(lease) || lease.retainedSince !== undefined) return undefined
   const record = grants.records.get(name)
   const isOver = record?.epoch === lease.epoch && record.number >= grant.number && record.answer !== 'Unknown'
   const report = reports.get(grant.heir.node)
   // An agent that has not seen the primary alive does not know what earlier ones have said.
-  if (isOver || report === undefined || grants.alive.get(name) !== lease.epoch) return []
-  const { address, fingerprint } = report
-  const own = kept.get(name)
+  if (isOver || report === undefined || grants.alive.get(name) !== lease.epoch) return undefined
+  const to = { address: report.address, fingerprint: report.fingerprint }
+  return { number: grant.number, node: grant.heir.node, heir, to }
+}
+
+/** The task to keep a connection to the heir's agent while the primary lives, if the Lease has a grant. */
+export function ofHeir(snapshot: Snapshot, slot: Slot): Task[] {
+  const to = usable(snapshot, slot)?.to
+  if (to === undefined) return []
+  const version = `${to.address} ${to.fingerprint}`
+  return [{ type: 'reachHeir', key: `reachHeir/${slot.name}`, version, to }]
+}
+
+/** The task to tell the heir's agent that the primary is dead, if the Lease has a grant. */
+export function ofGrant(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] {
+  const { lease, name } = slot
+  const grant = usable(snapshot, slot)
+  if (grant === undefined || snapshot.dead.get(pod.uid) !== name) return []
+  const { heir, to } = grant
+  const own = snapshot.kept.get(name)
   return [
     {
       type: 'sayGo',
       key: `sayGo/${pod.uid}`,
       version: `${name} ${lease.epoch} ${grant.number}`,
       pod,
-      heir: { name: heir.name, uid: heir.uid, ip: heir.ip, node: grant.heir.node },
-      to: { address, fingerprint },
+      heir: { name: heir.name, uid: heir.uid, ip: heir.ip, node: grant.node },
+      to,
       request: {
         slot: { namespace: lease.namespace, name: lease.name, incarnation: lease.incarnation },
         ...{ epoch: lease.epoch, number: grant.number, uid: heir.uid },

@@ -24,6 +24,24 @@ describe('a primary', () => {
     expect(typesOf(desiredTasks(world({}, { unsaved: true })))).toEqual(['watchPrimary'])
   })
 
+  it('D7.grant: has a connection kept to the agent of its heir, for as long as that has a grant', () => {
+    const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
+    const grant = { number: 3, heir: { uid: 'uid-h', node: 'b' }, isRevoked: false }
+    const grants = { records: new Map(), alive: new Map([[nameOf(), 1]]) }
+    const reports = new Map([['b', usableAt('b', lease())]])
+    const tasksOf = (slot: Partial<SlotLease>, over: Partial<Snapshot> = {}) =>
+      typesOf(desiredTasks({ ...world({}, slot), grants, reports, ...over }))
+    expect(tasksOf({ heir, grant })).toContain('reachHeir')
+    for (const without of [
+      tasksOf({ heir }),
+      tasksOf({ heir, grant: { ...grant, isRevoked: true } }),
+      tasksOf({ heir: { ...heir, uid: 'uid-i' }, grant }),
+      tasksOf({ heir, grant }, { reports: new Map() }),
+      tasksOf({ heir, grant }, { grants: { ...grants, alive: new Map() } }),
+    ])
+      expect(without).not.toContain('reachHeir')
+  })
+
   it('D6.probes: a promoted one goes on being probed when its set keeps no memory any more', () => {
     const record = { containers: { app: 'containerd://c0ffee' } }
     const without = (over: Partial<PodView> = {}, rest: Partial<Snapshot> = {}) =>

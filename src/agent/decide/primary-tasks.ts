@@ -5,7 +5,7 @@ import { elsewhere } from '../observe/elsewhere.ts'
 import { idsOf, isDead, isFor, isServing, isUp, saysOnStage } from '../observe/pod-facts.ts'
 import type { PodView, Snapshot } from '../observe/snapshot.ts'
 import { ofContradicted, ofGuarded } from './fence-tasks.ts'
-import { ofGrant } from './grants.ts'
+import { ofGrant, ofHeir } from './grants.ts'
 import type { Slot } from './slot-facts.ts'
 import { anotherIn, isOnStage, isPaused, isToEnd, nowhere, wayFrom } from './slot-facts.ts'
 import type { Task } from './task.ts'
@@ -69,6 +69,7 @@ function ofPrimaryOnStage(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
     },
     ...ofGuarded(snapshot, slot, pod),
     ...ofContradicted(snapshot, slot, pod),
+    ...ofHeir(snapshot, slot),
   ]
   if (pod.understudy || policy?.liveness !== undefined)
     tasks.push({

@@ -137,6 +137,8 @@ type FenceTask = Common & { readonly lease?: undefined } & (
     /** A slot of another node, for which this node is a voter. */
     | { readonly type: 'vote'; readonly vote: Vote }
     | { readonly type: 'unvote'; readonly slot: string }
+    /** The agent of the node whose pod gets the slot by a grant if the primary here dies. */
+    | { readonly type: 'reachHeir'; readonly to: Peer }
     | {
         /** A primary that has died here, whose Lease has a grant: the agent tells the heir's agent. */
         readonly type: 'sayGo'

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
+import { renameSync, writeFileSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { SlotKey } from '../../api/slot-key.ts'
 import { formatSlotKey, slotKeyIn } from '../../api/slot-key.ts'
@@ -28,15 +29,11 @@ export async function openGrantFiles(directory: string): Promise<GrantFiles> {
     left: texts.flatMap(text => parse(text) ?? []),
     async save(record) {
       const path = pathOf(record.slot)
-      const file = await open(`${path}.tmp`, 'w', 0o600)
-      try {
-        await file.writeFile(JSON.stringify(record))
-        await file.sync()
-      } finally {
-        await file.close()
-      }
+      // At once: each step of an asynchronous write would wait for a processor, which is busy right after a death. A reboot
+      // removes the file, so it need not reach a disk.
+      writeFileSync(`${path}.tmp`, JSON.stringify(record), { mode: 0o600 })
       // A reader sees the old record or the new one, also the next agent after a crash here.
-      await rename(`${path}.tmp`, path)
+      renameSync(`${path}.tmp`, path)
     },
     remove: slot => rm(pathOf(slot), { force: true }),
   }

@@ -26,4 +26,5 @@ export const eventActions: Readonly<Record<TaskType, string>> = {
   unvote: 'Fence',
   contradict: 'Fence',
   sayGo: 'Redirect',
+  reachHeir: 'Redirect',
 }

@@ -41,16 +41,13 @@ export const newerElsewhere = ({ manifest }: Stored) =>
 /** Pause before the next request to an API server that has not answered, ms. */
 export const confirmAgainMs = 200
 
-/** How long a grant waits for an answer of the API server, ms: that may know that another pod has the slot. */
-const grantedWaitsMs = 200
-
 /**
  * Makes sure, by the API server, that the slot still belongs to this pod and it is not to end, and returns its Lease; asks until it gets an
  * answer. A restore takes seconds and a cache can be stale: another pod may have the slot and run by now. This is the
  * last moment to detect that.
  *
- * An accepted grant stands for the Lease that the operator has not written yet: where the API server does not answer at
- * once, it counts for a short while. The operator calls no other pod before this agent has said that the grant is over.
+ * A grant that was accepted a short while ago counts without a question: the operator calls no other pod before this agent
+ * has said that the grant is over. Later the API server decides, because the node of this agent may have been taken for lost.
  *
  * @throws AgentError NotCalled, the signal's reason.
  */
@@ -59,11 +56,10 @@ export async function confirm(
   lease: SlotLease,
   signal: AbortSignal,
 ): Promise<SlotLease> {
+  if (grants.isFresh(lease)) return lease
   for (let isFirst = true; ; isFirst = false) {
     try {
-      const now = await (grants.isFresh(lease)
-        ? withinShort(clock, signal, given => inquiry.lease(lease, given))
-        : inquiry.lease(lease, signal))
+      const now = await inquiry.lease(lease, signal)
       const isUnrecorded = now?.incarnation === lease.incarnation && now.epoch + 1 === lease.epoch
       if (isUnrecorded && grants.isAccepted(lease)) return lease
       const isCalled =
@@ -75,39 +71,9 @@ export async function confirm(
       return now
     } catch (error) {
       signal.throwIfAborted()
-      if (!isKubeError(error) && !(error instanceof NoAnswer)) throw error
-      if (grants.isFresh(lease)) {
-        log.info({ slot: slotName(lease) }, 'the API server does not answer, so the grant counts')
-        return lease
-      }
+      if (!isKubeError(error)) throw error
       if (isFirst) log.warn({ err: error, slot: slotName(lease) }, 'cannot read the Lease of the slot')
       await clock.sleep(confirmAgainMs, signal)
     }
-  }
-}
-
-class NoAnswer extends Error {
-  override readonly name = 'NoAnswer'
-}
-
-async function withinShort<T>(
-  clock: LeaseCheckContext['clock'],
-  signal: AbortSignal,
-  ask: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const over = new AbortController()
-  const late = clock.sleep(grantedWaitsMs, AbortSignal.any([signal, over.signal])).then(() => {
-    throw new NoAnswer()
-  })
-  const given = new AbortController()
-  const stop = () => given.abort(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    return await Promise.race([ask(given.signal), late])
-  } finally {
-    signal.removeEventListener('abort', stop)
-    over.abort()
-    late.catch(() => undefined)
-    given.abort(new NoAnswer())
   }
 }

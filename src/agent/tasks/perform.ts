@@ -9,6 +9,7 @@ import { handOver } from './hand-over.ts'
 import { leaveServices } from './leave-services.ts'
 import { probe } from './probe.ts'
 import { promote } from './promote.ts'
+import { reachHeir } from './reach-heir.ts'
 import { redirect } from './redirect.ts'
 import { replicate } from './replicate.ts'
 import { sayGo } from './say-go.ts'
@@ -79,6 +80,8 @@ export function perform(
       return unvote(work, task, signal)
     case 'sayGo':
       return sayGo(work, task, signal)
+    case 'reachHeir':
+      return reachHeir(work, task, signal)
     case 'contradict':
       work.showLife({ name: task.pod.uid, term: task.fence.term }, task.fence.timeoutMs)
       return Promise.resolve()

@@ -4,7 +4,7 @@ import { messageOf } from '../../kube/errors.ts'
 import { grantSpans } from '../../traces/agent.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { GrantRecord } from '../observe/snapshot.ts'
-import { close, endWatched, watchesOf } from './remains.ts'
+import { close, endWatched, isClosedSince, redirectLastsMs, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
 type SayGoContext = Pick<TaskContext, 'node' | 'sentinel' | 'grants' | 'go' | 'trace' | 'clock' | 'log'>
@@ -14,6 +14,8 @@ const patienceMs = 3_000
 /** Time for a connection or an answer, ms. */
 const answerMs = 1_000
 const pauseMs = 100
+/** For so long a redirect certainly stays that the sentinel has closed at the death, ms. To renew it takes long, right then. */
+const freshMs = redirectLastsMs / 2
 
 /**
  * Tells the agent of the heir that the primary is dead, so that the heir takes the slot. The primary's processes have
@@ -24,7 +26,12 @@ export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: A
   const { pod, heir, request } = task
   const watches = await watchesOf(sentinel, pod.uid, signal)
   await endWatched(sentinel, watches)
-  await close(sentinel, watches, signal)
+  const closedAt = clock.now() - freshMs
+  await close(
+    sentinel,
+    watches.filter(watch => !isClosedSince(watch, closedAt)),
+    signal,
+  )
   signal.throwIfAborted()
   const { slot, epoch, number, atLeast } = request
   const record = {

@@ -77,6 +77,8 @@ export interface NodeCapabilities {
   readonly saves: Turns
   /** Tells another agent to use a grant. */
   readonly go: PeerClient['go']
+  /** Keeps a connection to another agent. */
+  readonly reach: PeerClient['reach']
   readonly grantFiles: GrantFiles
   /** Returns the key of heartbeats that this node shares with a peer; undefined: the peer's key is none. */
   readonly heartbeatKey: HeartbeatKey['with']

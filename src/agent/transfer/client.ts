@@ -62,6 +62,11 @@ export interface PeerClient {
    * @throws AgentError Peer*, the signal's reason.
    */
   go(peer: Peer, request: GoRequest, signal: AbortSignal, onSend: () => void): Promise<GoAnswer>
+  /**
+   * Keeps a connection to that peer open, so that no later request waits for one. Ends with the connection.
+   * @throws AgentError Peer*, the signal's reason.
+   */
+  reach(peer: Peer, signal: AbortSignal): Promise<void>
   close(): void
 }
 
@@ -114,13 +119,13 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     return connecting
   }
 
-  const open = async (peer: Peer, { path, method = 'GET', onSend }: Question, signal: AbortSignal) => {
-    const session = await unlessAborted(connection(peer), signal)
+  /** Returns the function that ends this use of the connection. */
+  const beginUse = (session: ClientHttp2Session): (() => void) => {
     const use = uses.get(session) ?? { count: 0, idle: undefined }
     uses.set(session, use)
     use.count += 1
     use.idle?.abort()
-    const endUse = () => {
+    return () => {
       use.count -= 1
       if (use.count > 0 || session.destroyed) return
       use.idle = new AbortController()
@@ -131,6 +136,11 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         },
       )
     }
+  }
+
+  const open = async (peer: Peer, { path, method = 'GET', onSend }: Question, signal: AbortSignal) => {
+    const session = await unlessAborted(connection(peer), signal)
+    const endUse = beginUse(session)
     try {
       signal.throwIfAborted()
       onSend?.()
@@ -254,6 +264,15 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         refuseUnless(false, status, peer)
         return 'Later'
       }),
+    async reach(peer, signal) {
+      const session = await unlessAborted(connection(peer), signal)
+      const endUse = beginUse(session)
+      const closed = new Promise<void>(resolve => {
+        if (session.destroyed) resolve()
+        session.once('close', resolve)
+      })
+      await unlessAborted(closed, signal).finally(endUse)
+    },
     close() {
       for (const connecting of connections.values())
         connecting.then(

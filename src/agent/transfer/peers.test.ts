@@ -828,3 +828,29 @@ test('a connection that nobody uses any more is closed, and the next question op
   await untilAnswered(client, peer)
   expect(idle).toHaveLength(3)
 })
+
+test('D7.grant: a connection that is kept serves the next question at once, and its end is told', async () => {
+  const { peer, server } = await startServer()
+  await commit(1, { a: 'a' })
+  const idle: (AbortSignal | undefined)[] = []
+  const clock = {
+    ...systemClock,
+    // The only wait of a minute is that of an unused connection.
+    sleep: (ms: number, signal?: AbortSignal) => {
+      if (ms === 60_000) idle.push(signal)
+      return systemClock.sleep(ms, signal)
+    },
+  }
+  const { client } = await startClient({ clock })
+  const stop = new AbortController()
+  const [first, second] = [client.reach(peer, stop.signal), client.reach(peer, never)]
+  await untilAnswered(client, peer)
+  await client.pull(slotKey, peer, epoch, never)
+  stop.abort(new Error('another heir'))
+  await expect(first).rejects.toThrow('another heir')
+  // It was in use all the time.
+  expect(idle).toEqual([])
+  await server.close()
+  await second
+  await expect(client.reach(peer, never)).rejects.toEqual(code('PeerUnreachable'))
+})

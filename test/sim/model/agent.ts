@@ -15,6 +15,7 @@ import { type NodeReport, nodeReports, parseReport } from '../../../src/api/node
 import type { SlotKey } from '../../../src/api/slot-key.ts'
 import { groupSelector, parseSlotLease } from '../../../src/api/slot-lease.ts'
 import { slotName } from '../../../src/checkpoint/manifest.ts'
+import { unlessAborted } from '../../../src/kube/abort.ts'
 import type { Clock } from '../../../src/kube/clock.ts'
 import { silentLog as log } from '../../../src/kube/log.ts'
 import { createReflector } from '../../../src/kube/reflector.ts'
@@ -165,6 +166,7 @@ function toolsOf(
       refused: async () => 0,
     },
     go: goerOf(options, clock),
+    reach: (_, signal) => unlessAborted(new Promise(() => undefined), signal),
     grantFiles: {
       left: [...volatile.grants.values()],
       async save(record) {

@@ -75,8 +75,8 @@ export const ofGrant: readonly Mutant[] = [
       },
       {
         file: 'src/agent/decide/grants.ts',
-        find: ' || dead.get(pod.uid) !== name) return []',
-        replace: ' || dead.get(pod.uid) === "") return []',
+        find: ' || snapshot.dead.get(pod.uid) !== name) return []',
+        replace: ' || snapshot.dead.get(pod.uid) === "") return []',
       },
       {
         file: 'src/agent/tasks/say-go.ts',

@@ -4,6 +4,7 @@ import { AgentError } from '../../../api/agent-errors.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
 import type { GenerationStore } from '../../../checkpoint/store.ts'
 import { createGenerationStore } from '../../../checkpoint/store.ts'
+import { unlessAborted } from '../../../kube/abort.ts'
 import { type Clock, systemClock } from '../../../kube/clock.ts'
 import { silentLog as log } from '../../../kube/log.ts'
 import { systemRandom as random } from '../../../kube/random.ts'
@@ -95,6 +96,7 @@ function toolsOf(
       onSend()
       return await agree(node, request)
     },
+    reach: (_, signal) => unlessAborted(new Promise(() => undefined), signal),
     grantFiles: {
       left: [...memory.grants.values()],
       save: async record => void memory.grants.set(slotName(record.slot), record),
