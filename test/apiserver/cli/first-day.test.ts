@@ -109,7 +109,10 @@ describe('D19.bundle: report', () => {
     expect((await stat(file)).mode & 0o777).toBe(0o600)
     await run('tar', ['-xzf', file, '-C', scratch])
     const directory = join(scratch, 'understudy-report')
-    const { stdout } = await run('find', [directory, '-type', 'f', '-exec', 'cat', '{}', '+'])
+    // Other tests leave objects of the whole cluster on this server.
+    const { stdout } = await run('find', [directory, '-type', 'f', '-exec', 'cat', '{}', '+'], {
+      maxBuffer: 64 * 2 ** 20,
+    })
     expect(stdout).not.toContain(planted)
     const sets = JSON.parse(await readFile(join(directory, 'objects/backuppodsets.json'), 'utf8')) as {
       items: { metadata: { name: string; namespace: string } }[]
