@@ -1,6 +1,10 @@
 import type { Api } from './api.ts'
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
+import { keepAliveMs } from './transport.ts'
+
+/** A round on a busy machine may begin so much later, ms. */
+const marginMs = 5_000
 
 export interface KeepWarmOptions {
   readonly api: Pick<Api, 'request'>
@@ -8,7 +12,7 @@ export interface KeepWarmOptions {
   readonly connections: number
   readonly clock: Clock
   readonly log: Log
-  /** Milliseconds between two rounds; below the time after which idle connections are closed. Default 25 s. */
+  /** Milliseconds between two rounds; below the time after which idle connections are closed. */
   readonly everyMs?: number | undefined
 }
 
@@ -18,7 +22,7 @@ export interface KeepWarmOptions {
  * something has failed.
  */
 export async function keepWarm(options: KeepWarmOptions, signal: AbortSignal): Promise<void> {
-  const { api, connections, clock, log, everyMs = 25_000 } = options
+  const { api, connections, clock, log, everyMs = keepAliveMs - marginMs } = options
   while (!signal.aborted) {
     // In parallel, or all requests would use one connection. Any answer will do, even a refusal.
     const round = await Promise.allSettled(

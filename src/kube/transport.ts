@@ -75,10 +75,10 @@ const maxAnswerBytes = 256 * 1024 * 1024
 const maxErrorBytes = 1024 * 1024
 const connectTimeoutMs = 10_000
 /**
- * Below the API server's own 90 s, so that the client closes idle connections and no request runs into a close by the
- * server.
+ * Below the API server's own 90 s and the minute of usual load balancers, so that the client closes idle connections and no
+ * request runs into a close by the other end.
  */
-const keepAliveMs = 30_000
+export const keepAliveMs = 45_000
 
 interface Agents {
   readonly tls: TlsMaterial
