@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { appendFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
 import { machineLine, startPressure } from '../bench/machine.ts'
+import { chosen } from '../playground/chosen.ts'
 import { explain } from '../playground/failure.ts'
 import { createProgress, type Progress } from '../src/terminal/progress.ts'
 import { type PlannedUser, planOf } from './plan.ts'
@@ -11,7 +12,7 @@ import { pageOf, planText, playedText, resultText } from './report.ts'
 import { type Origin, type Recorded, readResults, recorded, writeResult } from './results.ts'
 import { openStage } from './stage.ts'
 import { substitutions } from './substitutions.ts'
-import { users } from './users.ts'
+import { type User, users } from './users.ts'
 
 const usage = `npm run first-day -- [options]
 
@@ -29,7 +30,7 @@ const read = (page: string): Promise<string> => readFile(new URL(page, root), 'u
 
 interface Options {
   readonly list: boolean
-  readonly users: readonly string[]
+  readonly users: readonly User[]
   readonly name: string
   readonly json: string | undefined
   readonly write: boolean
@@ -48,10 +49,13 @@ function parseOptions(args: readonly string[]): Options | 'help' {
     },
   })
   if (values.help) return 'help'
-  const unknown = values.user.find(name => !users.some(user => user.name === name))
-  if (unknown !== undefined)
-    throw new Error(`no user ${unknown}: ${users.map(({ name }) => name).join(', ')}`)
-  return { list: values.list, users: values.user, name: values.name, json: values.json, write: values.write }
+  return {
+    list: values.list,
+    users: chosen('user', users, values.user),
+    name: values.name,
+    json: values.json,
+    write: values.write,
+  }
 }
 
 async function playUser(
@@ -76,14 +80,14 @@ async function playUser(
 
 async function main(options: Options, signal: AbortSignal): Promise<boolean> {
   const plan = await planOf({ users, substitutions, read })
-  const chosen = plan.filter(({ user }) => options.users.includes(user.name))
+  const wanted = plan.filter(({ user }) => options.users.includes(user))
   if (options.list) {
-    console.log(planText(chosen))
+    console.log(planText(wanted))
     return true
   }
   const progress = createProgress(process.stderr)
   const results: Recorded[] = []
-  for (const planned of chosen) {
+  for (const planned of wanted) {
     const waited = await startPressure()
     const { user, commit } = await playUser(planned, options.name, progress, signal)
     console.log(`\n${playedText(user)}\n`)

@@ -1,6 +1,7 @@
 /** `npm run portability`: nodes of other distributions, kernels and runtimes, and what works on them. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { parseArgs } from 'node:util'
+import { chosen } from '../playground/chosen.ts'
 import { run } from '../playground/exec.ts'
 import { explain, PlaygroundError } from '../playground/failure.ts'
 import { onInterrupt } from '../playground/interrupts.ts'
@@ -53,17 +54,6 @@ function parseOptions(args: readonly string[]): Options | 'help' {
     json: values.json,
     write: values.write,
   }
-}
-
-function chosen<T extends { readonly name: string }>(
-  what: string,
-  all: readonly T[],
-  names: readonly string[],
-): readonly T[] {
-  const unknown = names.find(name => !all.some(each => each.name === name))
-  if (unknown !== undefined)
-    throw new PlaygroundError(`no ${what} ${unknown}: ${all.map(({ name }) => name).join(', ')}`)
-  return all.filter(({ name }) => names.includes(name))
 }
 
 const root = new URL('../', import.meta.url)

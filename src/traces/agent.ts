@@ -1,5 +1,5 @@
 /** The spans of agents: the death of a primary, the use of a grant, a takeover, a last save. Pure. */
-import { attributesOf, cut, rootOf, type SlotChange, type Span, spanIdOf, traceOfChange } from './span.ts'
+import { attributesOf, cut, rootOf, type Span, spanIdOf, traceOfChange } from './span.ts'
 
 /** A pod, as agents see it. */
 export interface TracedPod {
@@ -17,11 +17,15 @@ export interface TracedSlot {
   readonly epoch: number
 }
 
-/** Undefined: it is not known who owns the slot, as in Leases of earlier versions. */
-function changeOf({ name, owner, epoch }: TracedSlot, pod: TracedPod): SlotChange | undefined {
+/** The trace of the change by which this slot got its epoch. Undefined: it is not known who owns the slot, as in Leases of earlier versions. */
+function traceOf({ name, owner, epoch }: TracedSlot, pod: TracedPod): string | undefined {
   const known = owner ?? pod.owner
-  return known === undefined ? undefined : { owner: known, slot: name, epoch }
+  return known === undefined ? undefined : traceOfChange({ owner: known, slot: name, epoch })
 }
+
+/** The trace of the change by which this slot gets its next primary. */
+const traceAfter = (slot: TracedSlot, pod: TracedPod): string | undefined =>
+  traceOf({ ...slot, epoch: slot.epoch + 1 }, pod)
 
 const ofPod = (pod: TracedPod, node: string) => ({
   ...{ 'k8s.namespace.name': pod.namespace, 'k8s.pod.name': pod.name, 'k8s.node.name': node },
@@ -45,9 +49,8 @@ export function deathSpans(
   slot: TracedSlot,
   death: ToldDeath,
 ): readonly Span[] {
-  const change = changeOf({ ...slot, epoch: slot.epoch + 1 }, pod)
-  if (change === undefined) return []
-  const traceId = traceOfChange(change)
+  const traceId = traceAfter(slot, pod)
+  if (traceId === undefined) return []
   const from = death.diedAt ?? death.declaredAt
   const common = { traceId, parentId: rootOf(traceId) }
   const attributes = attributesOf(ofPod(pod, node))
@@ -83,9 +86,8 @@ export function grantSpans(
     readonly to: number
   },
 ): readonly Span[] {
-  const change = changeOf({ ...slot, epoch: slot.epoch + 1 }, pod)
-  if (change === undefined) return []
-  const traceId = traceOfChange(change)
+  const traceId = traceAfter(slot, pod)
+  if (traceId === undefined) return []
   return [
     {
       ...{ traceId, parentId: rootOf(traceId), spanId: spanIdOf(traceId, 'grant', String(use.number)) },
@@ -134,9 +136,8 @@ export function takeoverSpans(
     readonly failure?: string
   },
 ): readonly Span[] {
-  const change = changeOf(slot, pod)
-  if (change === undefined) return []
-  const traceId = traceOfChange(change)
+  const traceId = traceOf(slot, pod)
+  if (traceId === undefined) return []
   // Each try is a span of its own.
   const what = ['takeover', pod.uid, String(Math.round(began))]
   const spanId = spanIdOf(traceId, ...what)
@@ -175,9 +176,8 @@ export function lastSaveSpans(
     readonly frozenSeconds: number
   },
 ): readonly Span[] {
-  const change = changeOf({ ...slot, epoch: slot.epoch + 1 }, pod)
-  if (change === undefined) return []
-  const traceId = traceOfChange(change)
+  const traceId = traceAfter(slot, pod)
+  if (traceId === undefined) return []
   return [
     {
       ...{ traceId, parentId: rootOf(traceId), name: 'stop and save the last changes' },

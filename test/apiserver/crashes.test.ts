@@ -10,7 +10,7 @@ import { loadConnection } from '../../src/kube/connection.ts'
 import { namespaces, type Pod, pods } from '../../src/kube/resources.ts'
 import { type FaultProxy, type Match, startFaultProxy } from './fault-proxy.ts'
 import { startFakeKubelet } from './lib/fake-kubelet.ts'
-import { type OperatorProcess, startOperator } from './lib/operator-process.ts'
+import { type OperatorProcess, startOperator, untilOver } from './lib/operator-process.ts'
 import { adminKubeconfig } from './lib/plane.ts'
 import { type Counts, numbers, watchCounts } from './lib/pod-counts.ts'
 
@@ -187,9 +187,7 @@ describe('F34: faults at any write', () => {
         let kills = 0
         let isStarting = false
         const restart = async () => {
-          await operator.exited()
-          // The next leader waits for the Lease of the last one, and requests end long before that lapses.
-          await stage.proxy.written()
+          await untilOver(operator, stage.proxy)
           operator = stage.start()
           isStarting = false
         }

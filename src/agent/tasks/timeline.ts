@@ -1,3 +1,5 @@
+import type { Step } from '../../traces/agent.ts'
+
 export interface Timeline {
   mark(phase: string): void
   ms(): Readonly<Record<string, number>>
@@ -6,32 +8,23 @@ export interface Timeline {
   steps(): readonly Step[]
 }
 
-export interface Step {
-  readonly name: string
-  readonly from: number
-  readonly to: number
-}
-
 export function createTimeline(now: () => number): Timeline {
   const start = now()
   let last = start
-  const phases: [string, number][] = []
   const steps: Step[] = []
+  const durations = (of: (ms: number) => number) =>
+    Object.fromEntries([
+      ...steps.map(step => [step.name, of(step.to - step.from)] as const),
+      ['total', of(last - start)] as const,
+    ])
   return {
     mark(phase) {
       const at = now()
-      phases.push([phase, at - last])
       steps.push({ name: phase, from: last - start, to: at - start })
       last = at
     },
-    ms: () =>
-      Object.fromEntries(
-        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, Math.round(ms * 10) / 10]),
-      ),
-    seconds: () =>
-      Object.fromEntries(
-        [...phases, ['total', last - start] as const].map(([name, ms]) => [name, ms / 1000]),
-      ),
+    ms: () => durations(ms => Math.round(ms * 10) / 10),
+    seconds: () => durations(ms => ms / 1000),
     steps: () => steps,
   }
 }

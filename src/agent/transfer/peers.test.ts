@@ -803,13 +803,11 @@ describe('what breaks', () => {
   })
 })
 
-test('a connection that nobody uses any more is closed, and the next question opens another', async () => {
-  const { peer } = await startServer()
-  await commit(1, { a: 'a' })
+/** A clock on which waits of a minute last until they are woken: only an unused connection waits so long. */
+function clockOfIdle() {
   const idle: { wake: () => void; signal: AbortSignal | undefined }[] = []
   const clock = {
     ...systemClock,
-    // The only wait of a minute is that of an unused connection.
     sleep: (ms: number, signal?: AbortSignal) =>
       ms === 60_000
         ? new Promise<void>((wake, reject) => {
@@ -818,6 +816,13 @@ test('a connection that nobody uses any more is closed, and the next question op
           })
         : systemClock.sleep(ms, signal),
   }
+  return { idle, clock }
+}
+
+test('a connection that nobody uses any more is closed, and the next question opens another', async () => {
+  const { peer } = await startServer()
+  await commit(1, { a: 'a' })
+  const { idle, clock } = clockOfIdle()
   const { client } = await startClient({ clock })
   await untilAnswered(client, peer)
   await client.pull(slotKey, peer, epoch, never)
@@ -829,18 +834,10 @@ test('a connection that nobody uses any more is closed, and the next question op
   expect(idle).toHaveLength(3)
 })
 
-test('D7.grant: a connection that is kept serves the next question at once, and its end is told', async () => {
+test('D7.grant: `reach` keeps a connection open for later requests, and ends when the connection does', async () => {
   const { peer, server } = await startServer()
   await commit(1, { a: 'a' })
-  const idle: (AbortSignal | undefined)[] = []
-  const clock = {
-    ...systemClock,
-    // The only wait of a minute is that of an unused connection.
-    sleep: (ms: number, signal?: AbortSignal) => {
-      if (ms === 60_000) idle.push(signal)
-      return systemClock.sleep(ms, signal)
-    },
-  }
+  const { idle, clock } = clockOfIdle()
   const { client } = await startClient({ clock })
   const stop = new AbortController()
   const [first, second] = [client.reach(peer, stop.signal), client.reach(peer, never)]

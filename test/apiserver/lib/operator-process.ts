@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import type { FaultProxy } from '../fault-proxy.ts'
 
 export interface OperatorProcess extends AsyncDisposable {
   /** Resolves when its log says that it leads. */
@@ -14,6 +15,18 @@ export interface OperatorProcess extends AsyncDisposable {
   exited(): Promise<number | null>
   /** Its log so far, one JSON object a line. */
   readonly log: readonly string[]
+}
+
+/**
+ * Resolves when the operator after this one may start. A real leader waits for the Lease of the last one, and requests end long
+ * before that lapses.
+ */
+export async function untilOver(
+  operator: Pick<OperatorProcess, 'exited'>,
+  proxy: Pick<FaultProxy, 'written'>,
+): Promise<void> {
+  await operator.exited()
+  await proxy.written()
 }
 
 export function startOperator(kubeconfig: string, namespace: string, ...flags: string[]): OperatorProcess {

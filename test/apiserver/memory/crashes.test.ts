@@ -13,7 +13,7 @@ import { loadConnection } from '../../../src/kube/connection.ts'
 import { endpointSlices, leases, namespaces, type Pod, pods } from '../../../src/kube/resources.ts'
 import { type FaultProxy, type Match, startFaultProxy } from '../fault-proxy.ts'
 import { startFakeKubelet } from '../lib/fake-kubelet.ts'
-import { type OperatorProcess, startOperator } from '../lib/operator-process.ts'
+import { type OperatorProcess, startOperator, untilOver } from '../lib/operator-process.ts'
 import { adminKubeconfig } from '../lib/plane.ts'
 import { type FakeAgents, startFakeAgents } from './fake-agents.ts'
 
@@ -206,8 +206,7 @@ describe('D16.asleep: suspend and resume, and faults at any write', () => {
           kills += 1
           const killed = operator
           killed.kill()
-          restarting = killed.exited().then(async () => {
-            await stage.proxy.written()
+          restarting = untilOver(killed, stage.proxy).then(() => {
             operator = stage.start()
             restarting = undefined
           })
@@ -268,8 +267,7 @@ describe('memory and faults at any write', () => {
             kills += 1
             operator.kill()
             const killed = operator
-            restarting = killed.exited().then(async () => {
-              await stage.proxy.written()
+            restarting = untilOver(killed, stage.proxy).then(() => {
               operator = stage.start()
               isStarting = false
             })
