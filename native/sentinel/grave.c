@@ -232,7 +232,7 @@ void grave_sweep(const struct grave *grave)
 void grave_end_connections(const struct grave *grave, struct process process)
 {
 	if (grave->state == GRAVE_CLOSED && grave->connections >= 0)
-		sweeper_end(grave->connections, &grave->addresses, process);
+		sweeper_end(grave->connections, &grave->network, &grave->addresses, process);
 }
 
 int grave_open(struct grave *grave)
@@ -240,6 +240,8 @@ int grave_open(struct grave *grave)
 	if (!grave_settle(grave))
 		return EBUSY;
 	grave->wanted = false;
+	/* The thread that ends connections may still have to begin. If the redirect stays, clients only wait for longer. */
+	sweeper_spare(&grave->network);
 	keep_resets(grave, true);
 	return grave->state == GRAVE_CLOSED ? change(grave, &grave->open, GRAVE_READY) : 0;
 }

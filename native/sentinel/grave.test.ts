@@ -328,6 +328,20 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect((await client.ask('bury', { name: 'x' })).values['reason']).toBe('unknown-name')
   })
 
+  test('from exhume on, no connection of the pod is reset, however late the sentinel gets round to those from before', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const alive = await network.pod.serve('alive')
+    await dig(client, network, 'p', alive.pid)
+    for (let round = 0; round < 20; round++) {
+      // Each orders one more look at all connections.
+      for (let order = 0; order < 10; order++) await client.ask('bury', { name: 'p' })
+      expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok')
+      for (let look = 0; look < 5; look++) expect(network.ask('tcp')).toBe('alive 10.0.0.1')
+    }
+  })
+
   test('a new heir replaces the one before', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)

@@ -27,6 +27,7 @@ struct listener {
 
 struct inbound {
 	const struct addresses *addresses;
+	const atomic_bool *spared;
 	struct listener listeners[LISTENERS];
 	int listener_count;
 	struct inet_diag_sockid *list;
@@ -142,6 +143,9 @@ static int end_some(struct inbound *inbound, int netlink, int family)
 
 	inbound->count = 0;
 	error = connections_each(netlink, family, UNFINISHED, 0, note, inbound);
+	/* After the list: a connection that must stay and is on it has begun after this was set. */
+	if (atomic_load(inbound->spared))
+		return error;
 	for (size_t i = 0; !error && i < inbound->count; i++) {
 		error = connections_end(netlink, family, &inbound->list[i]);
 		/* It has ended by itself. */
@@ -160,7 +164,7 @@ static int end_all(struct inbound *inbound, int netlink, int family)
 	return error == EAGAIN ? 0 : error;
 }
 
-int inbound_end(int netlink, const struct addresses *addresses, struct process process)
+int inbound_end(int netlink, const struct addresses *addresses, struct process process, const atomic_bool *spared)
 {
 	struct inbound *inbound = calloc(1, sizeof *inbound);
 	int error = ENOMEM;
@@ -169,6 +173,7 @@ int inbound_end(int netlink, const struct addresses *addresses, struct process p
 		inbound->list = calloc(AT_ONCE, sizeof *inbound->list);
 	if (inbound && inbound->list) {
 		inbound->addresses = addresses;
+		inbound->spared = spared;
 		error = find_listeners(inbound, netlink, process);
 		if (!error)
 			error = end_all(inbound, netlink, AF_INET);

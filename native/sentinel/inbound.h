@@ -5,14 +5,16 @@
 #ifndef INBOUND_H
 #define INBOUND_H
 
+#include <stdatomic.h>
+
 #include "address.h"
 #include "process.h"
 
 /*
  * Resets the TCP connections from elsewhere to these addresses, at ports on which the process listens. `netlink` is a socket for
  * NETLINK_SOCK_DIAG in its namespace. Returns 0 or an errno: EOPNOTSUPP: this kernel resets none. The process may have closed its
- * descriptors meanwhile: then its connections have ended.
+ * descriptors meanwhile: then its connections have ended. Connections that begin after another thread has set `spared` stay.
  */
-int inbound_end(int netlink, const struct addresses *addresses, struct process process);
+int inbound_end(int netlink, const struct addresses *addresses, struct process process, const atomic_bool *spared);
 
 #endif

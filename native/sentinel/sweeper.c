@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -16,17 +17,20 @@ enum { STACK_BYTES = 256 * 1024 };
 
 struct sweep {
 	struct sweep *next;
-	int (*does)(const struct sweep *sweep); /* returns 0 or an errno */
+	int (*does)(struct sweep *sweep); /* returns 0 or an errno */
 	const char *otherwise; /* for the log: what a failure means */
 	int netlink;
 	struct addresses addresses;
-	struct process process; /* that which begins to die, for sweeper_end() */
+	/* For sweeper_end(): the process that begins to die, its network, and true once that network keeps its connections. */
+	struct process process;
+	struct network network;
+	atomic_bool spared;
 };
 
 /* All of these are under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake = PTHREAD_COND_INITIALIZER;
-static struct sweep *first, **last = &first;
+static struct sweep *first, **last = &first, *current;
 static bool runs;
 
 static struct sweep *take(void)
@@ -40,8 +44,18 @@ static struct sweep *take(void)
 	first = sweep->next;
 	if (!first)
 		last = &first;
+	current = sweep;
 	pthread_mutex_unlock(&lock);
 	return sweep;
+}
+
+static void put_down(struct sweep *sweep)
+{
+	pthread_mutex_lock(&lock);
+	current = NULL;
+	pthread_mutex_unlock(&lock);
+	close(sweep->netlink);
+	free(sweep);
 }
 
 static void *work(void *argument)
@@ -56,8 +70,7 @@ static void *work(void *argument)
 		error = sweep->does(sweep);
 		if (error)
 			log_failure(sweep->otherwise, error);
-		close(sweep->netlink);
-		free(sweep);
+		put_down(sweep);
 	}
 	return NULL;
 }
@@ -97,47 +110,64 @@ static int append(struct sweep *sweep)
 }
 
 /* Takes a copy of the order. */
-static void order(struct sweep order)
+static void order(const struct sweep *order)
 {
 	struct sweep *sweep = malloc(sizeof *sweep);
 	int error = ENOMEM;
 
 	if (sweep) {
-		*sweep = order;
-		sweep->netlink = fcntl(order.netlink, F_DUPFD_CLOEXEC, 0);
+		*sweep = *order;
+		sweep->netlink = fcntl(order->netlink, F_DUPFD_CLOEXEC, 0);
 		error = sweep->netlink < 0 ? errno : append(sweep);
 	}
 	if (!error)
 		return;
-	log_failure(order.otherwise, error);
+	log_failure(order->otherwise, error);
 	if (sweep && sweep->netlink >= 0)
 		close(sweep->netlink);
 	free(sweep);
 }
 
-static int forget(const struct sweep *sweep)
+static int forget(struct sweep *sweep)
 {
 	return conntrack_forget(sweep->netlink, &sweep->addresses) < 0 ? errno : 0;
 }
 
 void sweeper_forget(int netlink, const struct addresses *addresses)
 {
-	order((struct sweep){ .does = forget,
-			      .otherwise = "conversations from before a death may go on",
-			      .netlink = netlink,
-			      .addresses = *addresses });
+	order(&(struct sweep){ .does = forget,
+			       .otherwise = "conversations from before a death may go on",
+			       .netlink = netlink,
+			       .addresses = *addresses });
 }
 
-static int end_inbound(const struct sweep *sweep)
+static int end_inbound(struct sweep *sweep)
 {
-	return inbound_end(sweep->netlink, &sweep->addresses, sweep->process);
+	return inbound_end(sweep->netlink, &sweep->addresses, sweep->process, &sweep->spared);
 }
 
-void sweeper_end(int netlink, const struct addresses *addresses, struct process process)
+void sweeper_end(int netlink, const struct network *network, const struct addresses *addresses, struct process process)
 {
-	order((struct sweep){ .does = end_inbound,
-			      .otherwise = "clients of a dead app wait until its memory is freed",
-			      .netlink = netlink,
-			      .addresses = *addresses,
-			      .process = process });
+	order(&(struct sweep){ .does = end_inbound,
+			       .otherwise = "clients of a dead app wait until its memory is freed",
+			       .netlink = netlink,
+			       .addresses = *addresses,
+			       .process = process,
+			       .network = *network });
+}
+
+static void spare(struct sweep *sweep, const struct network *network)
+{
+	if (network_same(&sweep->network, network))
+		atomic_store(&sweep->spared, true);
+}
+
+void sweeper_spare(const struct network *network)
+{
+	pthread_mutex_lock(&lock);
+	for (struct sweep *sweep = first; sweep; sweep = sweep->next)
+		spare(sweep, network);
+	if (current)
+		spare(current, network);
+	pthread_mutex_unlock(&lock);
 }

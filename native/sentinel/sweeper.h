@@ -6,6 +6,7 @@
 #define SWEEPER_H
 
 #include "address.h"
+#include "network.h"
 #include "process.h"
 
 /*
@@ -14,7 +15,10 @@
  */
 void sweeper_forget(int netlink, const struct addresses *addresses);
 
-/* Ends connections: see inbound_end(). The same applies. */
-void sweeper_end(int netlink, const struct addresses *addresses, struct process process);
+/* Ends connections: see inbound_end(). The same applies, and `network` is that of the process. */
+void sweeper_end(int netlink, const struct network *network, const struct addresses *addresses, struct process process);
+
+/* From now on, sweeper_end() ends none in this network that begins after this call, whenever it was ordered. */
+void sweeper_spare(const struct network *network);
 
 #endif
