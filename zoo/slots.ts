@@ -7,6 +7,7 @@ import { labels } from '../src/api/labels.ts'
 import { nodeReports, parseReport, type SlotReport } from '../src/api/node-report.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease } from '../src/api/numbered-slot.ts'
 import type { Api } from '../src/kube/api.ts'
+import { isKubeError } from '../src/kube/errors.ts'
 import { leases, type Pod, pods } from '../src/kube/resources.ts'
 import { specimen } from './specimens.ts'
 
@@ -136,13 +137,20 @@ export const promoted = (set: CounterSet, before: NumberedSlotLease): Promise<Nu
     set.patience ?? usual,
   )
 
-/** Resolves with the first number that a client reads from a slot's primary. */
+/** Resolves with the first number that a client reads from a slot's primary, who may be a later one than the lease says. */
 export const readSlot = (set: CounterSet, lease: NumberedSlotLease): Promise<number> =>
   until(
     `an answer of slot ${lease.slot}`,
     async () => {
-      const pod = await holderOf(set, lease)
-      return counter.read(addressOf(pod)).then(
+      const now = (await slotsOf(set)).find(({ incarnation }) => incarnation === lease.incarnation) ?? lease
+      // A successor that could not serve makes way for the next one, and may be gone by now.
+      const pod = await holderOf(set, now).catch((error: unknown) => {
+        if (!isKubeError(error, 'NotFound')) throw error
+        return undefined
+      })
+      const ip = pod?.status?.podIP
+      if (ip === undefined) return undefined
+      return counter.read(ip).then(
         value => ({ value }),
         () => undefined,
       )

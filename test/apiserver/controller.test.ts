@@ -437,8 +437,10 @@ describe('ownership', () => {
       body: { metadata: { finalizers: ['example.com/hold'] } },
     })
     await api.delete(backupPodSets, ref)
-    await api.delete(pods, { namespace, name: pod?.metadata.name ?? '' })
+    // The watches of sets and of pods are two: once a later set has its pod, the operator knows of the deletion.
     await settled(await create('after-deleted', { replicas: 1 }), 1, 0, 0)
+    await api.delete(pods, { namespace, name: pod?.metadata.name ?? '' })
+    await settled(await create('after-its-pod', { replicas: 1 }), 1, 0, 0)
     expect(await podsOf(ref)).toEqual([])
     await api.patch(backupPodSets, ref, { type: 'merge', body: { metadata: { finalizers: null } } })
   })
