@@ -1,4 +1,5 @@
 // Long because every case needs the same network of a pod, an heir and a client.
+import { readdirSync, readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { start, stateOf } from '../../init-waker/testing/process.ts'
 import { eventually } from '../../test/support/eventually.ts'
@@ -340,6 +341,23 @@ describe.skipIf(cannotNetwork !== undefined).each([
       expect((await client.ask('exhume', { name: 'p' })).word).toBe('ok')
       for (let look = 0; look < 5; look++) expect(network.ask('tcp')).toBe('alive 10.0.0.1')
     }
+  })
+
+  test('connections that are to end do not wait for a processor', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const client = await sentinel.connect()
+    const alive = await network.pod.serve('alive')
+    await dig(client, network, 'p', alive.pid)
+    // Both follow it: that connections are reset, and, without priority, that they are forgotten.
+    await client.ask('bury', { name: 'p' })
+    const policies = () =>
+      readdirSync(`/proc/${sentinel.pid}/task`).map(
+        tid => readFileSync(`/proc/${sentinel.pid}/task/${tid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38],
+      )
+    const usual = policies()[0]
+    expect(policies().length).toBeGreaterThan(1)
+    await eventually(() => expect(policies()).toEqual(policies().map(() => usual)))
   })
 
   test('a new heir replaces the one before', async () => {

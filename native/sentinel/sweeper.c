@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "conntrack.h"
+#include "haste.h"
 #include "inbound.h"
 #include "log.h"
 
@@ -64,9 +65,11 @@ static void *work(void *argument)
 	/* The sentinel has priority over everything else. */
 	setpriority(PRIO_PROCESS, 0, 0);
 	for (;;) {
-		struct sweep *sweep = take();
+		struct sweep *sweep;
 		int error;
 
+		haste_wait();
+		sweep = take();
 		error = sweep->does(sweep);
 		if (error)
 			log_failure(sweep->otherwise, error);
@@ -130,6 +133,8 @@ static void order(const struct sweep *order)
 
 static int forget(struct sweep *sweep)
 {
+	/* It takes long, and only clients that connect again from the same port depend on it. */
+	haste_end(&(struct haste){ 0 });
 	return conntrack_forget(sweep->netlink, &sweep->addresses) < 0 ? errno : 0;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Cleans up behind dead pods, one after the other, in a thread of its own and without priority: the kernel walks through the
- * connections of the whole machine for that, which takes 10 to 20 ms, or ends thousands of them.
+ * Cleans up behind dead pods, one after the other, in a thread of its own: the kernel walks through the connections of the whole machine for
+ * that, which takes 10 to 20 ms, or ends thousands of them.
  */
 #ifndef SWEEPER_H
 #define SWEEPER_H

@@ -486,13 +486,15 @@ static struct watch *named_with_grave(struct client *client, const struct reques
 void bury_verb(struct client *client, const struct request *request)
 {
 	struct watch *watch = named_with_grave(client, request);
+	int64_t us;
 
 	if (!watch)
 		return;
-	reply_closed(client, request, watch->grave, close_grave(watch));
+	us = close_grave(watch);
 	/* It is stopped, or runs beside its successor. Clients that wait for its answer connect to the heir then. */
 	if (!watch->died_unix_ns)
 		grave_end_connections(watch->grave, watch->process);
+	reply_closed(client, request, watch->grave, us);
 }
 
 /*

@@ -197,6 +197,7 @@ function createPodMemory(
     holds: pod => present().slotHeldBy(pod.uid) !== undefined,
     matters: pod => present().matters(pod),
     hasHeir: pod => present().hasHeir(pod),
+    hasGrant: pod => present().hasGrant(pod),
     leftOf: pod => present().leftOf(pod),
     patch,
     unwatch: name => void dropWatch(sentinel, name, signal).catch(orLog('cannot remove a watch', { name })),

@@ -26,6 +26,10 @@ function usable({ grants, reports }: Snapshot, { lease, name }: Slot) {
   return { number: grant.number, node: grant.heir.node, heir, to }
 }
 
+/** Whether the agent of the heir may let it take this slot without the operator. */
+export const isGranted = (snapshot: Snapshot, lease: SlotLease): boolean =>
+  usable(snapshot, { lease, name: slotName(lease) }) !== undefined
+
 /** The task to keep a connection to the heir's agent while the primary lives, if the Lease has a grant. */
 export function ofHeir(snapshot: Snapshot, slot: Slot): Task[] {
   const to = usable(snapshot, slot)?.to

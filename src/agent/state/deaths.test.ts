@@ -17,6 +17,7 @@ function stand(
     matters?: boolean
     holds?: boolean
     hasHeir?: boolean
+    hasGrant?: boolean
     fail?: number
     lostPages?: boolean
     left?: Omit<LeftMemory, 'at'>
@@ -34,6 +35,7 @@ function stand(
     holds: () => over.holds ?? true,
     matters: () => over.matters ?? true,
     hasHeir: () => over.hasHeir ?? false,
+    hasGrant: () => over.hasGrant ?? false,
     leftOf: () => over.left,
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))
@@ -72,6 +74,34 @@ describe('deaths', () => {
     expect(written[0]?.condition).toMatchObject({ status: 'False', reason: 'Died' })
     expect(written[0]?.condition.message).toContain('container app (containerd://c0ffee) has ended')
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
+  })
+
+  it('D7.grant: are told a moment later if the successor does not depend on it', async () => {
+    const { deaths, written } = stand([pod('p')], { hasGrant: true })
+    deaths.onDeath(death(watchOf(pod('p'))))
+    expect(written).toEqual([])
+    await deaths.settled()
+    expect(written).toHaveLength(1)
+  })
+
+  it('D7.grant: are complete once the sentinel has told the end of each container, with closed redirects', () => {
+    const two = [container(), container({ name: 'side', containerId: 'containerd://beef' })]
+    const primary = pod('p', { containers: two })
+    const { deaths } = stand([primary])
+    const at = (ms: number) => ({ unixNs: BigInt(ms) * 1_000_000n })
+    deaths.guarded(primary)
+    deaths.onDeath({ ...death(watchOf(primary)), ...at(200) })
+    expect(deaths.hasEnded('uid-p', 100)).toBe(false)
+    deaths.onDeath({ ...death(watchOf(primary, 1)), ...at(210), grave: 'failed' })
+    expect(deaths.hasEnded('uid-p', 100)).toBe(false)
+    deaths.onDeath({ ...death(watchOf(primary, 1)), ...at(210) })
+    expect(deaths.hasEnded('uid-p', 100)).toBe(true)
+    expect(deaths.hasEnded('uid-p', 205)).toBe(false)
+    // Another container runs in its place.
+    deaths.guarded(pod('p', { containers: [two[0] ?? container(), container({ name: 'side' })] }))
+    expect(deaths.hasEnded('uid-p', 100)).toBe(false)
+    deaths.revive('uid-p')
+    expect(deaths.hasEnded('uid-p', 100)).toBe(false)
   })
 
   it('D7.record: say what the node could restore, so that the operator need not wait for its report', async () => {

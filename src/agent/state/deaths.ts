@@ -1,3 +1,4 @@
+// Long because each rule needs the ends of which this agent knows.
 /** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
 import { type LeftMemory, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
@@ -9,6 +10,7 @@ import type { PodCondition } from '../report/conditions.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
 import { deathCondition } from './death-condition.ts'
 import { lostContainer } from './lost-container.ts'
+import { createToldEnds } from './told-ends.ts'
 import { parseWatchName, shortId, type WatchName, watchName } from './watch-name.ts'
 
 export interface Deaths {
@@ -23,6 +25,11 @@ export interface Deaths {
    *   that the app ended, and this agent has not ended it. Default of both: false.
    */
   declare(pod: PodView, container: string, what: string, how?: How): Promise<void>
+  /**
+   * True if the sentinel has told the end of each watched container of this pod, and has closed each of their redirects at an end
+   * after that time, in Unix ms.
+   */
+  hasEnded(uid: string, since: number): boolean
   /** Called when its slot has begun a new life in this pod: the earlier death no longer counts. */
   revive(uid: string): void
   /** Looks at the pod as it is now for an end that the sentinel did not report. */
@@ -69,6 +76,8 @@ export interface DeathsOptions {
   readonly matters: (pod: PodView) => boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   readonly hasHeir: (pod: PodView) => boolean
+  /** Whether the agent of the heir may let it take the slot without the operator: see docs/adr/0129-heir-grant.md. */
+  readonly hasGrant: (pod: PodView) => boolean
   /** Returns the memory of this pod's slot that this node could restore now; undefined: none. */
   readonly leftOf: (pod: PodView) => Omit<LeftMemory, 'at'> | undefined
   /** Writes a condition of a pod; false: the pod is gone. */
@@ -95,6 +104,12 @@ const livesOf = ({ containers }: PodView): Map<string, string> =>
 /** A cache shows a write within this time. */
 const showsWithinMs = 1_000
 
+/**
+ * The report of a death lets the API server, the operator and all agents work. With a grant the successor does not depend on it, and comes
+ * first for so long, ms.
+ */
+const successorFirstMs = 30
+
 const patchBackoff = { initialMs: 20, maxMs: 2_000, jitter: 0.2 }
 
 export function createDeaths(options: DeathsOptions): Deaths {
@@ -104,6 +119,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
   const watched = new Map<string, Map<string, string>>()
   /** Uids of watched pods that have not been on stage yet. */
   const arriving = new Set<string>()
+  const ends = createToldEnds()
   const writing = new Set<Promise<void>>()
   /** The condition of each dead pod, and since when (monotonic ms) the API server has it; undefined: it does not yet. */
   const told = new Map<string, { readonly condition: PodCondition; since: number | undefined }>()
@@ -114,6 +130,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     death: Pick<ToldDeath, 'declaredAt' | 'isByItself'>,
     measured: Measured | undefined,
   ): Promise<void> => {
+    if (options.hasGrant(pod)) await clock.sleep(successorFirstMs)
     for (let failures = 0; ; failures += 1) {
       try {
         const written = await patch(pod, condition)
@@ -201,6 +218,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     onDeath(death) {
       const name = parseWatchName(death.name)
       if (name === undefined) return
+      if (watched.get(name.uid)?.get(name.container) === name.containerId) ends.note(name, death)
       const pod = podOf(name.uid)
       if (pod !== undefined && arriving.has(pod.uid)) {
         // Keeps the watch. The next restore removes it before it watches the new process; an unwatch here could remove
@@ -230,7 +248,9 @@ export function createDeaths(options: DeathsOptions): Deaths {
       changed()
     },
     declare,
+    hasEnded: (uid, since) => ends.haveAll(uid, watched.get(uid) ?? new Map(), since),
     revive(uid) {
+      ends.forget(uid)
       told.delete(uid)
       if (!dead.delete(uid)) return
       // Connections that were redirected when the earlier life ended reach the new life again.
@@ -281,6 +301,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
       }
     },
     forget(uid) {
+      ends.forget(uid)
       arriving.delete(uid)
       watched.delete(uid)
       dead.delete(uid)

@@ -3,6 +3,7 @@ import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { isEqual } from '../../kube/equal.ts'
+import { isGranted } from '../decide/grants.ts'
 import { isAtStake, isToEnd, nowhere, wayFrom } from '../decide/slot-facts.ts'
 import { usabilityOf } from '../decide/usability.ts'
 import { policiesOf } from '../observe/observe.ts'
@@ -31,6 +32,8 @@ export interface Present {
   matters(pod: PodView): boolean
   /** Whether connections to this pod lead to another pod once it is dead. */
   hasHeir(pod: PodView): boolean
+  /** Whether the agent of the heir may let it take this pod's slot without the operator. */
+  hasGrant(pod: PodView): boolean
   /** Returns the memory of this pod's slot that this node could restore now; see `ServingRecord`. */
   leftOf(pod: PodView): Omit<LeftMemory, 'at'> | undefined
 }
@@ -85,6 +88,10 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
       const lease = leaseOf(pod.uid)
       if (lease !== undefined) return ![undefined, nowhere].includes(wayFrom(snapshot, lease))
       return snapshot.slots.some(each => isFor(each, pod) && each.name === pod.slot && each.ip !== undefined)
+    },
+    hasGrant(pod) {
+      const lease = leaseOf(pod.uid)
+      return lease !== undefined && isGranted(snapshot, lease)
     },
     leftOf(pod) {
       const lease = leaseOf(pod.uid)

@@ -43,10 +43,6 @@ export async function close(
   return closed > 0 && closed === watches.length
 }
 
-/** True if the death of its process closed the redirect of this watch after that time, in Unix ms. */
-export const isClosedSince = ({ grave, diedUnixNs }: Watched, time: number): boolean =>
-  grave === 'closed' && diedUnixNs !== undefined && Number(diedUnixNs / 1_000_000n) > time
-
 /** Removes all watches of a pod. */
 export async function release(
   sentinel: Pick<SentinelClient, 'watches' | 'undoRedirect' | 'unwatch'>,

@@ -4,10 +4,14 @@ import { messageOf } from '../../kube/errors.ts'
 import { grantSpans } from '../../traces/agent.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { GrantRecord } from '../observe/snapshot.ts'
-import { close, endWatched, isClosedSince, redirectLastsMs, watchesOf } from './remains.ts'
+import { isClosedSince } from '../state/told-ends.ts'
+import { close, endWatched, redirectLastsMs, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
-type SayGoContext = Pick<TaskContext, 'node' | 'sentinel' | 'grants' | 'go' | 'trace' | 'clock' | 'log'>
+type SayGoContext = Pick<
+  TaskContext,
+  'node' | 'sentinel' | 'deaths' | 'grants' | 'go' | 'trace' | 'clock' | 'log'
+>
 
 /** For so long the agent tries to tell that of the heir, ms. After that only the operator calls a successor. */
 const patienceMs = 3_000
@@ -22,16 +26,10 @@ const freshMs = redirectLastsMs / 2
  * ended before, and its connections are redirected. The record comes before the message: a later agent must know of it.
  */
 export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: AbortSignal): Promise<void> {
-  const { sentinel, grants, clock, log } = work
+  const { deaths, grants, clock, log } = work
   const { pod, heir, request } = task
-  const watches = await watchesOf(sentinel, pod.uid, signal)
-  await endWatched(sentinel, watches)
-  const closedAt = clock.now() - freshMs
-  await close(
-    sentinel,
-    watches.filter(watch => !isClosedSince(watch, closedAt)),
-    signal,
-  )
+  // Mostly the sentinel has told all. It is busy at a death, and its answer took up to 40 ms.
+  if (!deaths.hasEnded(pod.uid, clock.now() - freshMs)) await endPrimary(work, pod.uid, signal)
   signal.throwIfAborted()
   const { slot, epoch, number, atLeast } = request
   const record = {
@@ -48,6 +46,21 @@ export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: A
     { pod: pod.name, slot: slotName(slot), heir: heir.name, number, answer },
     'grant of a dead primary used',
   )
+}
+
+/** Ends what still runs of a primary, and closes its redirects. */
+async function endPrimary(
+  { sentinel, clock }: SayGoContext,
+  uid: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const watches = await watchesOf(sentinel, uid, signal)
+  await endWatched(sentinel, watches)
+  const closedAt = clock.now() - freshMs
+  const open = watches.filter(
+    ({ grave, diedUnixNs }) => !isClosedSince({ grave, unixNs: diedUnixNs }, closedAt),
+  )
+  await close(sentinel, open, signal)
 }
 
 /** Repeats the message until it has a final answer, or the time is over. */
