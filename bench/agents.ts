@@ -35,7 +35,7 @@ async function setArguments({ api, signal }: BenchContext, args: readonly string
 /** Has agents record the writes of pods while it works. */
 export async function withRecord(context: BenchContext, work: () => Promise<void>): Promise<void> {
   const original = await argumentsOf(context)
-  await setArguments(context, [...original, '--record-writes'])
+  await setArguments(context, [...original, '--record-writes=Always'])
   try {
     await work()
   } finally {

@@ -1,10 +1,16 @@
+// Long because it has every option of the commands in the image.
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { type Logger, pino, stdTimeFunctions } from 'pino'
 import packageJson from '../package.json' with { type: 'json' }
 import { runAgent } from './agent/agent.ts'
-import { type AgentOptions, defaults as agentDefaults, budgetOf } from './agent/options.ts'
+import {
+  type AgentOptions,
+  defaults as agentDefaults,
+  budgetOf,
+  whenWritesAreRecorded,
+} from './agent/options.ts'
 import { type InjectedResources, injectedResources } from './api/injected-resources.ts'
 import { memoryNamespaces, memoryPermission } from './api/memory-permission.ts'
 import { runOperator } from './operator/operator.ts'
@@ -234,10 +240,14 @@ program
     natural(1),
     agentDefaults.diskInterval,
   )
-  .option(
-    '--record-writes',
-    'let the kernel record which memory is written, so that checkpoints stop large pods for less time',
-    agentDefaults.recordWrites,
+  .addOption(
+    new Option(
+      '--record-writes [when]',
+      'when the kernel records which memory is written, so that checkpoints stop large pods for less time',
+    )
+      .choices(whenWritesAreRecorded)
+      .default(agentDefaults.recordWrites)
+      .preset('Always'),
   )
   .option('--no-forget-resets', "leave the node's memory of TCP connections that were reset as it is")
   .option('--namespace <name>', 'namespace of the agents, with their Secret', agentDefaults.namespace)

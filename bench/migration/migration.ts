@@ -1,9 +1,8 @@
-import { withRecord } from '../agents.ts'
 import type { Bench } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { baselinesOf, ofDeployment } from './deployment.ts'
 import { byMigration, moveTrials } from './move.ts'
-import { type Case, canBeRecorded, casesOf } from './sizes.ts'
+import { casesOf } from './sizes.ts'
 
 /** GB. A node needs about three times the memory of the largest one, and agents with an `--memory-budget` for two generations of it. */
 const standardSizes = [0, 0.2, 1]
@@ -20,14 +19,7 @@ export const migration: Bench = {
     const inOwn = (work: (namespace: string) => Promise<void>) =>
       inNamespace(context.api, 'bench-migration', context.signal, work)
     await inOwn(namespace => ofDeployment(context, namespace, samples))
-    const moveAll = async (all: readonly Case[]) => {
-      for (const it of all) await inOwn(namespace => moveTrials(context, namespace, it, byMigration, samples))
-    }
-    await moveAll(cases)
-    const recorded = sizes
-      .filter(canBeRecorded)
-      .flatMap(size => casesOf(size, { writes: true, isRecorded: true }))
-    if (recorded.length > 0) await withRecord(context, () => moveAll(recorded))
-    return samples.report('migration', baselinesOf([...cases, ...recorded]))
+    for (const it of cases) await inOwn(namespace => moveTrials(context, namespace, it, byMigration, samples))
+    return samples.report('migration', baselinesOf(cases))
   },
 }

@@ -1,4 +1,3 @@
-import { leastTracked } from '../../src/agent/criu/tracking.ts'
 import { redis } from '../checkpoint/subjects.ts'
 import type { Moving } from './move.ts'
 
@@ -29,26 +28,19 @@ export interface Case extends Moving {
   readonly published: number | undefined
 }
 
-/** Agents record no writes of small processes. */
-export const canBeRecorded = (size: number): boolean => size * 1e9 >= leastTracked
-
 /** Returns the moves of a redis with this much memory, GB. */
-export const casesOf = (
-  size: number,
-  { writes, isRecorded = false }: { readonly writes: boolean; readonly isRecorded?: boolean },
-): readonly Case[] => {
+export const casesOf = (size: number, { writes }: { readonly writes: boolean }): readonly Case[] => {
   const name = `${size}gb`.replace('.', 'p')
   // Two processors cannot save a gigabyte each second, and copy it to two nodes.
   const interval = size < 1 ? '1s' : `${Math.ceil(size) * 5}s`
   const figure = published.get(size)
   const rest = { published: figure, subject: redis(name, size * 1e9, { interval }) }
-  const way = isRecorded ? ', writes recorded' : ''
-  if (!writes) return [{ ...rest, name: `${size} GB${way}` }]
+  if (!writes) return [{ ...rest, name: `${size} GB` }]
   const bytes = Math.max(size * 1e9, leastBytes)
   return [
-    { ...rest, name: `${size} GB at rest${way}` },
+    { ...rest, name: `${size} GB at rest` },
     {
-      name: `${size} GB, 1,000 writes/s${way}`,
+      name: `${size} GB, 1,000 writes/s`,
       published: figure,
       subject: redis(name, bytes, { interval, writesPerSecond }),
     },

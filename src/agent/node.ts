@@ -139,6 +139,7 @@ async function tryEnter(
   // False until this node has shown it; after a later failure, until the next agent.
   const lazily = { isPossible: false }
   const recorded = { isPossible: false }
+  const isOnRequest = options.recordWrites === 'Moves'
   const copies = createCopies({
     bytes: Math.floor(memoryBudget * copiesShare),
     share: options.namespaceShare / 100,
@@ -154,8 +155,8 @@ async function tryEnter(
         onNotLazy(messageOf(error))
       },
     },
-    ...(options.recordWrites && {
-      tracking: createTracking({ ...tools, isPossible: () => recorded.isPossible }),
+    ...(options.recordWrites !== 'Never' && {
+      tracking: createTracking({ ...tools, isOnRequest, isPossible: () => recorded.isPossible }),
     }),
     machine,
     records,

@@ -22,8 +22,8 @@ export interface AgentOptions extends TraceOptions {
   readonly diskBudget: number
   /** Seconds between two copies of a slot on the disk. */
   readonly diskInterval: number
-  /** Lets the kernel record which pages of pods are written, so that a checkpoint reads only those: see docs/adr/0135. */
-  readonly recordWrites: boolean
+  /** When the kernel records which pages of pods are written, so that a checkpoint reads only those: see docs/adr/0135. */
+  readonly recordWrites: (typeof whenWritesAreRecorded)[number]
   /** Lets the node's connection tracking forget TCP connections that were reset: see docs/adr/0143. */
   readonly forgetResets: boolean
   /** Namespace of the agents, with their Secret. */
@@ -39,6 +39,9 @@ export interface AgentOptions extends TraceOptions {
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
 }
 
+/** `Moves`: from the request for a handover until its end. */
+export const whenWritesAreRecorded = ['Moves', 'Always', 'Never'] as const
+
 export const defaults = {
   peerPort: 9443,
   heartbeatPort: 9443,
@@ -48,7 +51,7 @@ export const defaults = {
   namespaceShare: 75,
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
-  recordWrites: false,
+  recordWrites: 'Moves',
   forgetResets: true,
   namespace: generationsKey.namespace,
   operatorNamespace: operatorElection.namespace,

@@ -61,6 +61,7 @@ function makeNode(answer: { word: string | undefined; ends: boolean }) {
     clock: systemClock,
     programs: directory,
     workDirectory: join(directory, 'work'),
+    isOnRequest: false,
     isPossible: () => true,
     log: { warn: fields => warnings.push(fields) },
   })

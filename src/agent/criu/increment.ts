@@ -18,10 +18,10 @@ export async function tracking(
   deps: Pick<DriverDependencies, 'tracking'>,
   located: LocatedPod,
   directory: string,
-  { base, signal }: DumpOptions,
+  { base, isRecordRequested, signal }: DumpOptions,
   dump: (tracked: TrackedDump | undefined) => Promise<DumpResult>,
 ): Promise<DumpResult> {
-  const tracked = await deps.tracking?.begin(located, base, signal)
+  const tracked = await deps.tracking?.begin(located, base, signal, isRecordRequested)
   if (tracked === undefined) return dump(undefined)
   const { uid } = located.pod
   try {

@@ -37,6 +37,11 @@ export interface DumpOptions {
   readonly before?: Pick<Manifest, 'files'> | undefined
   /** The newest generation of the slot: a dump of the same pod may need only what was written since. */
   readonly base?: Pick<Stored, 'dir' | 'manifest'> | undefined
+  /**
+   * Lets the kernel record what the pod writes after this dump, so that the next one reads only that. Default: only if the node does
+   * so for all dumps.
+   */
+  readonly isRecordRequested?: boolean | undefined
   /** Returns a generation whose files the dump may write over; see `Draft`. Default: there is none. */
   readonly takeSpare?: (() => Stored | undefined) | undefined
   /**
@@ -134,6 +139,10 @@ export interface MemoryDriver {
    * @throws AgentError DumpFailed, DumpVoid, DumpExpired, LayerFailed, StopFailed, ProcessGone, PagesComing.
    */
   dump(pod: LocatedPod, directory: string, options: DumpOptions): Promise<DumpResult>
+  /** True if a dump with `isRecordRequested` would make the next one shorter, and no other dump does. */
+  recordsOnRequest(): boolean
+  /** Ends what a dump with `isRecordRequested` has begun. */
+  endRecord(podUid: string): Promise<void>
   /**
    * Restores a generation in an understudy, stopped and not adopted: `hold` still has no app. Takes the place of a
    * frozen clone.

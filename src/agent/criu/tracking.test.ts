@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parsePageEntries } from '../../checkpoint/images/pagemap.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { descriptors } from '../container/descriptors.ts'
-import type { ProcessRef } from '../container/process.ts'
+import { isSame, type ProcessRef } from '../container/process.ts'
 import { holdCommandOf, serveCommand, type TestContainer } from '../preflight/test-container.ts'
 import { cannotDump, startTestNode, type TestNode } from '../testing/node.ts'
 import { type TestContainers, testContainersOf } from '../testing/test-containers.ts'
@@ -32,7 +32,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
   afterAll(() => node?.dispose())
 
   /** A driver with tracking, and what its dumps relied on. `afterwards` runs between the preparation and the stop. */
-  const tracked = (afterwards = async () => undefined as unknown) => {
+  const tracked = (afterwards = async () => undefined as unknown, isOnRequest = false) => {
     const begun: (TrackedDump | undefined)[] = []
     const warnings: object[] = []
     const trackers: ProcessRef[] = []
@@ -46,6 +46,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
           return started
         },
       },
+      isOnRequest,
       isPossible: () => true,
       log: { warn: fields => warnings.push(fields) },
     })
@@ -60,9 +61,14 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
     }
     return { begun, warnings, trackers, driver: createMemoryDriver({ ...node.dependencies, tracking }) }
   }
-  const dump = async (driver: MemoryDriver, located: LocatedPod, base?: Stored): Promise<Stored> => {
+  const dump = async (
+    driver: MemoryDriver,
+    located: LocatedPod,
+    base?: Stored,
+    isRecordRequested = false,
+  ): Promise<Stored> => {
     const { dir, stored } = await testContainers.generation()
-    const made = stored(await driver.dump(located, dir, { deadlineMs, base, signal }))
+    const made = stored(await driver.dump(located, dir, { deadlineMs, base, isRecordRequested, signal }))
     return {
       ...made,
       manifest: { ...made.manifest, source: { pod: 'p', podUid: located.pod.uid, node: 'n' } },
@@ -141,6 +147,21 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
     expect(begun.at(-1)?.since).toBeDefined()
     expect(await testContainers.ask(primary)).toBe('2')
     expect(await wrongPages(primary)).toBe('0 0')
+  }, 60_000)
+
+  test('on request, writes are recorded from one dump to the next, and no longer', async () => {
+    const located = await testContainers.locate(await fill('primary', []))
+    const { driver, begun, trackers } = tracked(undefined, true)
+    expect(driver.recordsOnRequest()).toBe(true)
+    const before = await dump(driver, located)
+    const base = await dump(driver, located, before, true)
+    await dump(driver, located, base, true)
+    expect(begun.map(it => it?.since)).toEqual([undefined, undefined, base.dir])
+    const [tracker = { pid: 0, start: 0 }, ...others] = trackers
+    expect(others).toEqual([])
+    expect(await isSame(node.dependencies.fs, tracker)).toBe(true)
+    await driver.endRecord(located.pod.uid)
+    await vi.waitFor(async () => expect(await isSame(node.dependencies.fs, tracker)).toBe(false))
   }, 60_000)
 
   test('without its tracker, the next dump is whole, and begins another record', async () => {

@@ -19,7 +19,7 @@ const mostPods = 16
 const mostFailures = 3
 
 /** Below this size of a process, a full copy costs less than to track it, bytes. */
-export const leastTracked = 16 * 1024 * 1024
+const leastTracked = 16 * 1024 * 1024
 
 /** The tracker's word for a process that lies to it: it does not lie by chance. */
 const forged = 'forged'
@@ -36,8 +36,21 @@ export interface TrackedDump {
 }
 
 export interface Tracking {
-  /** Prepares a dump; undefined: an ordinary one. `base` is the newest generation of the pod's slot. */
-  begin(pod: LocatedPod, base: Base | undefined, signal: AbortSignal): Promise<TrackedDump | undefined>
+  /**
+   * Prepares a dump; undefined: an ordinary one.
+   * @param base the newest generation of the pod's slot.
+   * @param isRequested the caller counts on a short stop of the next dump, or of this one. Default: false.
+   */
+  begin(
+    pod: LocatedPod,
+    base: Base | undefined,
+    signal: AbortSignal,
+    isRequested?: boolean,
+  ): Promise<TrackedDump | undefined>
+  /** True if a dump of a pod can begin a record for the next one, and only requested dumps do. */
+  isOnRequest(): boolean
+  /** Ends the record of a pod for which one was requested. */
+  end(podUid: string): Promise<void>
   /** The dump has succeeded. @param reason why the next one must be full; absent: it need not. */
   done(podUid: string, takenAt: string, reason?: string): void
   /** The dump has failed. @param wrong the record was wrong: this pod is not tracked any more. */
@@ -66,6 +79,8 @@ interface State {
 
 export interface TrackingDependencies extends TrackerDependencies {
   readonly log: { warn(fields: object, message: string): void }
+  /** Whether only requested dumps are tracked. */
+  readonly isOnRequest: boolean
   /** False until the node has shown that its kernel can do it. */
   readonly isPossible: () => boolean
 }
@@ -114,8 +129,17 @@ export function createTracking(deps: TrackingDependencies): Tracking {
       await giveUpThatOf(state)
     }
   }
+  const mayTrack = (isRequested: boolean) => deps.isPossible() && (isRequested || !deps.isOnRequest)
   return {
-    async begin({ pod, containers }, base, signal) {
+    isOnRequest: () => deps.isOnRequest && deps.isPossible(),
+    async end(podUid) {
+      const state = states.get(podUid)
+      if (!deps.isOnRequest || state === undefined) return
+      // A pod with a process that has lied is not tracked again.
+      if (state.off === undefined) states.delete(podUid)
+      await giveUpThatOf(state)
+    },
+    async begin({ pod, containers }, base, signal, isRequested = false) {
       await forgetEnded()
       const state: State = states.get(pod.uid) ?? {
         tracker: undefined,
@@ -130,7 +154,7 @@ export function createTracking(deps: TrackingDependencies): Tracking {
       const { since } = state
       // Until this dump has succeeded, no generation is the one since which writes are recorded.
       state.since = undefined
-      if (state.off !== undefined || !deps.isPossible()) return undefined
+      if (state.off !== undefined || !mayTrack(isRequested)) return undefined
       try {
         const processes = await worthTracking(deps, state.roots, state.tracker === undefined)
         if (typeof processes === 'string') {

@@ -57,6 +57,37 @@ describe('the agents of two nodes', () => {
       expect(a.counts.dumps).toBe(dumps)
     })
 
+    describe('with a record of writes on request', () => {
+      const recording = async (bytes: number) => {
+        a.recordsOnRequest = true
+        a.dumpBytes = bytes
+        cluster.writePolicy({ intervalMs: 3_600_000 })
+        await start('a', a)
+        await start('b', b)
+        await untilFrozen('one')
+        const { dumps } = a.counts
+        cluster.setLease(asked())
+        await untilHandedOver()
+        return a.counts.dumps - dumps
+      }
+
+      it('a large primary is saved once more before it is stopped, so that the last save reads only what was written', async () => {
+        const written: string[] = []
+        a.duringDump = () => void written.push([...a.stops].join())
+        expect(await recording(65 * 1024 * 1024)).toBe(2)
+        expect(written.slice(-2)).toEqual(['', 'handover-uid-p'])
+        expect([...a.recorded]).toEqual(['uid-p'])
+        // The record ends with the handover, whatever becomes of it.
+        cluster.setLease(atFirst())
+        await vi.waitFor(() => expect([...a.recorded]).toEqual([]))
+        expect(a.running.get('uid-p')).toBe('one')
+      })
+
+      it('a small one is not', async () => {
+        expect(await recording(0)).toBe(1)
+      })
+    })
+
     it('D7.endpoints: the primary ends once its successor is ready: before that, its Services might have no endpoint', async () => {
       await standing()
       await vi.waitFor(() => expect([...a.watches.values()][0]?.heir).toBeDefined())

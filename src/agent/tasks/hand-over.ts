@@ -3,10 +3,12 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { handoverDeadlineMs, handoverSlackMs } from '../../slot/decide/deadlines.ts'
 import { lastSaveSpans } from '../../traces/agent.ts'
+import type { LocatedPod } from '../criu/memory-driver.ts'
 import { isStillCalled } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
+import { recordFirst } from './record-first.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
@@ -40,9 +42,8 @@ export async function handOver(
   task: TaskOf<'handOver'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { sentinel, understudies, store, progress, handoverPauses, clock, log } = work
-  const { pod, lease } = task
-  const slot = slotName(lease)
+  const { sentinel, understudies, log } = work
+  const { pod } = task
   const name = handoverStop(pod)
   // If an earlier agent has left it stopped, the last generation may be the one in transit.
   if (!(await isThere(sentinel, name))) await untilArrived(work, task, signal)
@@ -50,6 +51,27 @@ export async function handOver(
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
   await work.lazyPages.whole(pod.uid, signal)
+  try {
+    await recordFirst(work, task, signal)
+    await standStill(work, task, located, signal)
+  } finally {
+    await work.driver
+      .endRecord(pod.uid)
+      .catch((error: unknown) => log.warn({ err: error, pod: pod.name }, 'cannot end the record of writes'))
+  }
+}
+
+/** Stops the primary, saves it, and keeps it stopped. */
+async function standStill(
+  work: HandOverContext,
+  task: TaskOf<'handOver'>,
+  located: LocatedPod,
+  signal: AbortSignal,
+): Promise<void> {
+  const { sentinel, store, progress, handoverPauses, clock, log } = work
+  const { pod, lease } = task
+  const slot = slotName(lease)
+  const name = handoverStop(pod)
   const deadlineMs = handoverDeadlineMs(store.latest(lease)?.manifest.bytes)
   let isPromised = false
   const resumeProbes = work.suspendProbes(pod.uid)
@@ -66,7 +88,7 @@ export async function handOver(
       await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
   }
   try {
-    const stored = await saveOnce(work, task, signal, { isFinal: true, stop })
+    const stored = await saveOnce(work, task, signal, { isFinal: true, isRecordRequested: true, stop })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
     progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })

@@ -38,6 +38,8 @@ const growing = (draft: Draft) => (bytes: number) => {
 
 interface SaveOptions {
   readonly isFinal?: boolean
+  /** Lets the kernel record writes from this save on, or uses the record: see `DumpOptions`. */
+  readonly isRecordRequested?: boolean
   /** Nothing follows, and no successor may do without it. */
   readonly isLast?: boolean
   readonly inVain?: (frozenMs: number) => void
@@ -71,6 +73,7 @@ export async function saveOnce(
   {
     isFinal = false,
     isLast = false,
+    isRecordRequested = false,
     inVain,
     stop,
     onDumped,
@@ -84,7 +87,6 @@ export async function saveOnce(
   // A successor may lack one generation, which may be in transit (`stepsBehind`). By a gap the one before counts as too old.
   const generation = (last?.manifest.generation ?? 0) + (isLast ? 2 : 1)
   const { located } = await understudies.enter(pod, signal)
-  const limit = policy.volumeBytes
   const draft = await beginDraft(work, located, { key, generation, policy }, signal)
   let stopped: number | undefined
   let isEnding: Promise<boolean> | undefined
@@ -96,14 +98,13 @@ export async function saveOnce(
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
     const result = await withinLimits(
       draft.dir,
-      { volumeBytes: limit, setAside: growing(draft), measure: work.draftBytes },
+      { volumeBytes: policy.volumeBytes, setAside: growing(draft), measure: work.draftBytes },
       work.clock,
       signal,
       signal =>
         driver.dump(located, draft.dir, {
           deadlineMs,
-          before: last?.manifest,
-          base: last,
+          ...{ before: last?.manifest, base: last, isRecordRequested },
           takeSpare: draft.takeSpare,
           roomBytes: draft.room(),
           onStopped: () => {

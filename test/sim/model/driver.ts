@@ -45,6 +45,8 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
     }
   }
   return {
+    recordsOnRequest: () => false,
+    endRecord: async () => undefined,
     async locate(target): Promise<LocatedPod> {
       await clock.sleep(1)
       const pod = podOf(target.uid)

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../../../api/agent-errors.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
@@ -34,13 +34,18 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
       }
     },
     firstProcesses: async uid => (memory.running.has(uid) ? [{ pid: pidOf(uid), start: 1 }] : []),
-    dump: ({ pod }, directory, { signal, onStopped }) =>
+    dump: ({ pod }, directory, { signal, onStopped, isRecordRequested }) =>
       alone(pod.uid, async () => {
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
         memory.counts.dumps += 1
+        if (isRecordRequested === true) memory.recorded.add(pod.uid)
         if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
+        if (memory.dumpBytes > 0) {
+          await writeFile(join(directory, 'zeros'), '')
+          await truncate(join(directory, 'zeros'), memory.dumpBytes)
+        }
         memory.beforeStop()
         onStopped?.()
         await memory.duringDump(pod.uid)
@@ -56,6 +61,8 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
           ...{ architecture: 'x86_64', containers: [], volumes: [] },
         }
       }),
+    recordsOnRequest: () => memory.recordsOnRequest,
+    endRecord: async uid => void memory.recorded.delete(uid),
     restore: ({ pod, containers }, from, { lazily }) =>
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')

@@ -62,6 +62,12 @@ export interface FakeMemory {
   readonly events: string[]
   /** Uids of the pods in which the driver works; two operations at once in one pod are an error. */
   readonly busy: Set<string>
+  /** Whether a dump begins a record of writes only on request. */
+  recordsOnRequest: boolean
+  /** Uids of the pods whose writes are recorded. */
+  readonly recorded: Set<string>
+  /** Bytes of each dump in addition to the word. */
+  dumpBytes: number
   /** Total size of the layers and volumes of a pod. */
   volumeBytes: number
   /** Memory of the processes of a pod. */
@@ -135,6 +141,9 @@ export async function createFakeMemory(): Promise<FakeMemory> {
       peers: new Map(),
       votes: new Map(),
     },
+    recordsOnRequest: false,
+    recorded: new Set(),
+    dumpBytes: 0,
     volumeBytes: 0,
     memoryBytes: 0,
     frozenSeconds: 0.001,
