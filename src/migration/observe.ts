@@ -95,7 +95,11 @@ function factsOf(
   const lease = leases.find(({ slot }) => slot === found.slot)
   if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
   if (lease.holder.uid !== found.uid) return passedTo(deps, wish, lease)
-  deps.stops.noteStopping(uid, lease.handover !== undefined)
+  deps.stops.noteStopping(
+    uid,
+    lease.handover !== undefined,
+    stoodMsOf(reportOf(deps, found.node, lease), lease),
+  )
   return heldBy(deps, migration, wish, found, lease, leases)
 }
 
@@ -173,6 +177,12 @@ function heldBy(
     saved: savedIn(reportOf(deps, source.node, lease)),
   }
 }
+
+/** How long the primary has been stopped for the handover in its Lease, ms; undefined: its agent has not said it. */
+const stoodMsOf = (said: SlotReport | undefined, { handovers }: NumberedSlotLease): number | undefined =>
+  said?.role === 'source' && said.stoodForSeconds !== undefined && said.standsForHandover === handovers
+    ? said.stoodForSeconds * 1000
+    : undefined
 
 const reportOf = (
   { reports }: Pick<ObserveDeps, 'reports'>,

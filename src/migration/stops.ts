@@ -1,11 +1,13 @@
 import type { Clock } from '../kube/clock.ts'
 
 /**
- * Measures for how long pods are stopped, by this process' own clock: from its first sight of the request to stop a pod until its
- * first sight of the successor that serves. Both are as late as a watch is. Nothing is known of stops that another process saw begin.
+ * Measures for how long pods are stopped, by this process' own clock, until its first sight of the successor that serves. A stop has begun
+ * as the agent says in its first report of it; agents of earlier versions say nothing, and then it begins with the first sight of the request. A sight
+ * is as late as a watch is. Nothing is known of stops that another process saw begin.
  */
 export interface Stops {
-  noteStopping(migration: string, isStopping: boolean): void
+  /** @param stoodMs how long the pod has been stopped, by the agent; undefined: that is not known, or the pod is not stopped yet. */
+  noteStopping(migration: string, isStopping: boolean, stoodMs?: number): void
   /** @returns the ms, once the successor serves; undefined: not measured, or not over. */
   noteServing(migration: string, serves: boolean): number | undefined
   /** Forgets all others. */
@@ -13,15 +15,18 @@ export interface Stops {
 }
 
 export function createStops(clock: Pick<Clock, 'monotonic'>): Stops {
-  const begun = new Map<string, number>()
+  const begun = new Map<string, { readonly at: number; readonly isTold: boolean }>()
   const ended = new Map<string, number>()
   return {
-    noteStopping(migration, isStopping) {
+    noteStopping(migration, isStopping, stoodMs) {
+      const known = begun.get(migration)
       if (!isStopping) begun.delete(migration)
-      else if (!begun.has(migration)) begun.set(migration, clock.monotonic())
+      else if (stoodMs !== undefined && known?.isTold !== true)
+        begun.set(migration, { at: clock.monotonic() - stoodMs, isTold: true })
+      else if (known === undefined) begun.set(migration, { at: clock.monotonic(), isTold: false })
     },
     noteServing(migration, serves) {
-      const at = begun.get(migration)
+      const { at } = begun.get(migration) ?? {}
       if (at === undefined || !serves) return undefined
       const end = ended.get(migration) ?? clock.monotonic()
       ended.set(migration, end)

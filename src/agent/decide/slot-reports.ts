@@ -82,13 +82,18 @@ function sourceOf(
   progress: SlotProgress = {},
 ): Partial<SlotReport> {
   const { intervalSeconds, intervalReason, answeredRequest } = progress
-  const { standsForSeconds: stands, standsForHandover } = stored?.manifest.final === true ? progress : {}
+  const {
+    standsForSeconds: stands,
+    stoodForSeconds: stood,
+    standsForHandover,
+  } = stored?.manifest.final === true ? progress : {}
   return {
     ...(intervalSeconds !== undefined && { intervalSeconds: round(intervalSeconds) }),
     ...(intervalReason !== undefined && { intervalReason }),
     ...(answeredRequest !== undefined && { answeredRequest }),
     ...(snapshot.handoversPaused.has(slotName(lease)) && { handoverPaused: true }),
     ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
+    ...(stands !== undefined && stood !== undefined && { stoodForSeconds: round(stood) }),
     ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
     ...acknowledgedOf(snapshot, lease),
     ...(snapshot.fence.fenced.has(lease.holder.uid) && { fenced: true }),

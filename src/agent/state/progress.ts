@@ -10,6 +10,8 @@ export interface SlotPace {
 export interface SlotProgress extends Partial<SlotPace> {
   /** The primary is stopped with its last generation saved, for so many seconds from then on. */
   readonly standsForSeconds?: number
+  /** How long it had been stopped by then. */
+  readonly stoodForSeconds?: number
   /** Number of the handover in its Lease for which it is stopped. */
   readonly standsForHandover?: number
   /** Why the work fails; absent while it succeeds. */
@@ -22,6 +24,8 @@ export interface SlotProgress extends Partial<SlotPace> {
 /** A primary that is stopped for its successor. */
 export interface Standing {
   readonly seconds: number
+  /** How long it has been stopped already. */
+  readonly stoodSeconds: number
   /** Number of the handover in its Lease; undefined: the Lease does not count them. */
   readonly handover: number | undefined
 }
@@ -59,8 +63,8 @@ export function createProgress(changed: () => void): Progress {
       request = slots.get(slot)?.answeredRequest,
     ) {
       const { intervalSeconds, intervalReason } = pace ?? {}
-      const { standsForSeconds, standsForHandover } = slots.get(slot) ?? {}
-      const stands = { standsForSeconds, standsForHandover }
+      const { standsForSeconds, stoodForSeconds, standsForHandover } = slots.get(slot) ?? {}
+      const stands = { standsForSeconds, stoodForSeconds, standsForHandover }
       set(slot, lasting({ intervalSeconds, intervalReason, ...stands, answeredRequest: request }))
     },
     failed: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
@@ -70,6 +74,7 @@ export function createProgress(changed: () => void): Progress {
         lasting({
           ...slots.get(slot),
           ...{ standsForSeconds: stands?.seconds, standsForHandover: stands?.handover },
+          stoodForSeconds: stands?.stoodSeconds,
         }),
       ),
     keepOnly(keep) {
@@ -78,7 +83,12 @@ export function createProgress(changed: () => void): Progress {
   }
 }
 
-type Lasting = keyof SlotPace | 'standsForSeconds' | 'standsForHandover' | 'answeredRequest'
+type Lasting =
+  | keyof SlotPace
+  | 'standsForSeconds'
+  | 'stoodForSeconds'
+  | 'standsForHandover'
+  | 'answeredRequest'
 
 /**
  * Keeps the part that stays true after any success or failure. A node may try the memory of its own primary in an
@@ -88,12 +98,14 @@ const lasting = ({
   intervalSeconds,
   intervalReason,
   standsForSeconds,
+  stoodForSeconds,
   standsForHandover,
   answeredRequest,
 }: { [Key in Lasting]?: SlotProgress[Key] | undefined } = {}): SlotProgress => ({
   ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
   ...(intervalReason === undefined ? {} : { intervalReason }),
   ...(standsForSeconds === undefined ? {} : { standsForSeconds }),
+  ...(stoodForSeconds === undefined ? {} : { stoodForSeconds }),
   ...(standsForHandover === undefined ? {} : { standsForHandover }),
   ...(answeredRequest === undefined ? {} : { answeredRequest }),
 })

@@ -91,7 +91,8 @@ async function standStill(
     const stored = await saveOnce(work, task, signal, { isFinal: true, isRecordRequested: true, stop })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
-    progress.standing(slot, { seconds: leftMs() / 1000, handover: lease.handovers })
+    const [seconds, stoodSeconds] = [leftMs() / 1000, stoodMs() / 1000]
+    progress.standing(slot, { seconds, stoodSeconds, handover: lease.handovers })
     const { generation, bytes, frozenSeconds } = stored.manifest
     work.trace?.(() => {
       const to = clock.now()

@@ -152,7 +152,7 @@ const status = (): SchemaOf<MigrationStatus> =>
       generation: count('The last generation that the source has saved.', int64),
       bytes: count('Size of that generation in bytes.', int64),
       downtimeMilliseconds: count(
-        'For how long the pod was stopped: from the request to stop it until its successor served, as the operator saw it. Absent: it was not measured, because another operator took over meanwhile.',
+        'For how long the pod was stopped, until its successor served, as the operator saw it. Absent: it was not measured, because another operator took over meanwhile.',
       ),
       predictedDowntimeMilliseconds: count(
         'How long the pod would be stopped, by the prediction from its last generation before the stop. Absent: not known.',

@@ -86,6 +86,7 @@ const slot = object<WrittenSlotReport>(
     standsForSeconds: seconds(
       'How long the primary stays stopped after its last state is reported; only for a source.',
     ),
+    stoodForSeconds: seconds('How long the primary had been stopped by then; only for a source.'),
     standsForHandover: count(
       'The handover for which the primary is stopped, as counted in the Lease of the slot; only for a source.',
     ),

@@ -403,7 +403,7 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/state/progress.ts',
-        find: 'const stands = { standsForSeconds, standsForHandover }',
+        find: 'const stands = { standsForSeconds, stoodForSeconds, standsForHandover }',
         replace: 'const stands = {}',
       },
     ],
