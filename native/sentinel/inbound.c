@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "connections.h"
-#include "haste.h"
 #include "process_stat.h"
 
 /*
@@ -33,7 +32,7 @@ struct inbound {
 	int listener_count;
 	struct inet_diag_sockid *list;
 	size_t count;
-	struct haste haste;
+	struct haste *haste;
 };
 
 static void note_listener(void *context, const struct inet_diag_msg *one, struct span more)
@@ -41,7 +40,7 @@ static void note_listener(void *context, const struct inet_diag_msg *one, struct
 	struct inbound *inbound = context;
 
 	(void)more;
-	haste_check(&inbound->haste);
+	haste_check(inbound->haste);
 	if (inbound->listener_count < LISTENERS)
 		inbound->listeners[inbound->listener_count++] =
 			(struct listener){ .inode = one->idiag_inode, .port = one->id.idiag_sport };
@@ -59,7 +58,7 @@ static bool look_in(struct inbound *inbound, const char *path)
 		ssize_t n = readlinkat(dirfd(descriptors), entry->d_name, target, sizeof target - 1);
 		unsigned inode;
 
-		haste_check(&inbound->haste);
+		haste_check(inbound->haste);
 		if (n < 0)
 			continue;
 		seen++;
@@ -87,6 +86,7 @@ static void look_at(struct inbound *inbound, pid_t pid)
 	threads = opendir(path);
 	for (int seen = 0; threads && !found && seen < THREADS && (entry = readdir(threads)); seen++) {
 		snprintf(path, sizeof path, "/proc/%d/task/%.20s/fd", (int)pid, entry->d_name);
+		haste_check(inbound->haste);
 		found = entry->d_name[0] != '.' && look_in(inbound, path);
 	}
 	if (threads)
@@ -133,7 +133,7 @@ static void note(void *context, const struct inet_diag_msg *one, struct span mor
 	struct inbound *inbound = context;
 
 	(void)more;
-	haste_check(&inbound->haste);
+	haste_check(inbound->haste);
 	/* The kernel still sends an answer that the app has given, as after an exit. A reset would discard it. */
 	if (inbound->count < AT_ONCE && one->idiag_wqueue == 0 && is_listener(inbound, one->id.idiag_sport) &&
 	    among(inbound->addresses, one->idiag_family, one->id.idiag_src) &&
@@ -152,7 +152,7 @@ static int end_some(struct inbound *inbound, int netlink, int family)
 	if (atomic_load(inbound->spared))
 		return error;
 	for (size_t i = 0; !error && i < inbound->count; i++) {
-		haste_check(&inbound->haste);
+		haste_check(inbound->haste);
 		error = connections_end(netlink, family, &inbound->list[i]);
 		/* It has ended by itself. */
 		if (error == ENOENT || error == ESTALE)
@@ -170,17 +170,20 @@ static int end_all(struct inbound *inbound, int netlink, int family)
 	return error == EAGAIN ? 0 : error;
 }
 
-int inbound_end(int netlink, const struct addresses *addresses, struct process process, const atomic_bool *spared)
+int inbound_end(int netlink, const struct addresses *addresses, struct process process, struct haste *haste, const atomic_bool *spared)
 {
-	struct inbound *inbound = calloc(1, sizeof *inbound);
+	struct inbound *inbound;
 	int error = ENOMEM;
 
+	if (atomic_load(spared))
+		return 0;
+	inbound = calloc(1, sizeof *inbound);
 	if (inbound)
 		inbound->list = calloc(AT_ONCE, sizeof *inbound->list);
 	if (inbound && inbound->list) {
 		inbound->addresses = addresses;
 		inbound->spared = spared;
-		haste_begin(&inbound->haste);
+		inbound->haste = haste;
 		error = find_listeners(inbound, netlink, process);
 		if (!error)
 			error = end_all(inbound, netlink, AF_INET);

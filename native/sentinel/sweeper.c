@@ -18,7 +18,7 @@ enum { STACK_BYTES = 256 * 1024 };
 
 struct sweep {
 	struct sweep *next;
-	int (*does)(struct sweep *sweep); /* returns 0 or an errno */
+	int (*does)(struct sweep *sweep, struct haste *haste); /* returns 0 or an errno */
 	const char *otherwise; /* for the log: what a failure means */
 	int netlink;
 	struct addresses addresses;
@@ -61,6 +61,8 @@ static void put_down(struct sweep *sweep)
 
 static void *work(void *argument)
 {
+	struct haste haste = { 0 };
+
 	(void)argument;
 	/* The sentinel has priority over everything else. */
 	setpriority(PRIO_PROCESS, 0, 0);
@@ -68,9 +70,10 @@ static void *work(void *argument)
 		struct sweep *sweep;
 		int error;
 
-		haste_wait();
+		haste_wait(&haste);
 		sweep = take();
-		error = sweep->does(sweep);
+		error = sweep->does(sweep, &haste);
+		haste_end(&haste);
 		if (error)
 			log_failure(sweep->otherwise, error);
 		put_down(sweep);
@@ -131,10 +134,10 @@ static void order(const struct sweep *order)
 	free(sweep);
 }
 
-static int forget(struct sweep *sweep)
+static int forget(struct sweep *sweep, struct haste *haste)
 {
 	/* It takes long, and only clients that connect again from the same port depend on it. */
-	haste_end(&(struct haste){ 0 });
+	haste_end(haste);
 	return conntrack_forget(sweep->netlink, &sweep->addresses) < 0 ? errno : 0;
 }
 
@@ -146,9 +149,10 @@ void sweeper_forget(int netlink, const struct addresses *addresses)
 			       .addresses = *addresses });
 }
 
-static int end_inbound(struct sweep *sweep)
+static int end_inbound(struct sweep *sweep, struct haste *haste)
 {
-	return inbound_end(sweep->netlink, &sweep->addresses, sweep->process, &sweep->spared);
+	haste_begin(haste);
+	return inbound_end(sweep->netlink, &sweep->addresses, sweep->process, haste, &sweep->spared);
 }
 
 void sweeper_end(int netlink, const struct network *network, const struct addresses *addresses, struct process process)

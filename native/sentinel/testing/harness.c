@@ -1,10 +1,13 @@
 /*
+ * Long because it is one program, so that one build serves all tests.
+ *
  * Runs parts of the sentinel under gcc's sanitizers.
  *
  *	harness fuzz CORPUS INPUTS SEED      parse mutations of the corpus; same arguments, same inputs
  *	harness frames INPUTS SEED           read random bytes with a right code as datagrams
  *	harness serves                       until when a primary serves: on each line of the standard input
  *	                                     TIMEOUT VOTERS TIME... SETS [COUNT VOTER...]..., in ns; `-` is no answer
+ *	harness haste                        the policy of scheduling before, during and after work in haste
  *	harness tables MS                    one transaction of nftables that takes the kernel so long; prints `begins` and `ended`
  *
  * Each line is parsed in a heap block of exactly its size plus one byte, so that the address sanitizer sees any access
@@ -19,10 +22,15 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "cgroup_procs.h"
+#include "clock.h"
 #include "expressions.h"
 #include "fuzz.h"
+#include "haste.h"
 #include "heartbeat.h"
 #include "line.h"
 #include "message.h"
@@ -257,8 +265,44 @@ static int tables(long ms)
 	return error != 0;
 }
 
+static int policy(void)
+{
+	/* Without the flag SCHED_RESET_ON_FORK. */
+	return (int)syscall(SYS_sched_getscheduler, 0) & 0xff;
+}
+
+static void work_in_haste(struct haste *haste, int64_t ms)
+{
+	int64_t until = monotonic_ns() + ms * NS_PER_MS;
+
+	haste_wait(haste);
+	printf("%d", policy());
+	haste_begin(haste);
+	printf(" %d", policy());
+	while (monotonic_ns() < until)
+		haste_check(haste);
+	printf(" %d", policy());
+	haste_end(haste);
+	printf(" %d\n", policy());
+}
+
+static int in_haste(void)
+{
+	const struct timespec later = { .tv_nsec = 400 * NS_PER_MS };
+	struct haste haste = { 0 };
+
+	work_in_haste(&haste, 1);
+	work_in_haste(&haste, 30);
+	work_in_haste(&haste, 1);
+	nanosleep(&later, NULL);
+	work_in_haste(&haste, 1);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "haste") == 0)
+		return in_haste();
 	if (argc == 3 && strcmp(argv[1], "tables") == 0)
 		return tables(strtol(argv[2], NULL, 10));
 	if (argc == 4 && strcmp(argv[1], "frames") == 0)
@@ -267,6 +311,6 @@ int main(int argc, char **argv)
 		return serves();
 	if (argc == 5 && strcmp(argv[1], "fuzz") == 0)
 		return fuzz_all(argv[2], strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
-	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves | tables MS\n", stderr);
+	fputs("usage: harness fuzz CORPUS INPUTS SEED | frames INPUTS SEED | serves | haste | tables MS\n", stderr);
 	return 2;
 }
