@@ -11,7 +11,7 @@ import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Machine } from '../slot/decide/machine-fit.ts'
 import { deathSpans } from '../traces/agent.ts'
-import { isKeptElsewhere } from './observe/elsewhere.ts'
+import { isKeptElsewhere, saidBySuccessor } from './observe/elsewhere.ts'
 import { createObserver, type NodeState } from './observe/observe.ts'
 import type { Snapshot } from './observe/snapshot.ts'
 import type { ApiAnswer } from './report/api-answer.ts'
@@ -124,6 +124,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     patch: pods.deaths.patch,
     showLife: apiVoter.alone,
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
+    saidBySuccessor: lease => saidBySuccessor(present.snapshot, lease),
     policyOf: present.policyOf,
     podOf: present.podOf,
     slotHeldBy: present.slotHeldBy,
@@ -198,6 +199,7 @@ function createPodMemory(
     matters: pod => present().matters(pod),
     hasHeir: pod => present().hasHeir(pod),
     hasGrant: pod => present().hasGrant(pod),
+    during: tools.during,
     leftOf: pod => present().leftOf(pod),
     patch,
     unwatch: name => void dropWatch(sentinel, name, signal).catch(orLog('cannot remove a watch', { name })),

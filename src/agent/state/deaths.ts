@@ -1,5 +1,5 @@
 // Long because each rule needs the ends of which this agent knows.
-/** Detects and judges the ends of primaries, and declares them to the API server before anything else. */
+/** Detects and judges the ends of primaries, and declares them to the API server before anything on which no successor depends. */
 import { type LeftMemory, podConditions, servingReasons } from '../../api/pod-contract.ts'
 import { backoffMs } from '../../kube/backoff.ts'
 import type { Clock } from '../../kube/clock.ts'
@@ -7,6 +7,7 @@ import type { Log } from '../../kube/log.ts'
 import type { ToldDeath } from '../../traces/agent.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { PodCondition } from '../report/conditions.ts'
+import type { Precedence } from '../report/precedence.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
 import { deathCondition } from './death-condition.ts'
 import { lostContainer } from './lost-container.ts'
@@ -92,6 +93,8 @@ export interface DeathsOptions {
   readonly lostPages?: (uid: string) => boolean
   /** Called when the app of a pod has ended by itself on its way to the stage. */
   readonly endedEarly?: (uid: string) => void
+  /** Holds up the report of the node while something more urgent is under way. */
+  readonly during?: Precedence['during'] | undefined
   /** Called when the API server has a death. `pod` as it was when it died. */
   readonly onDeclared?: (pod: PodView, told: ToldDeath) => void
   readonly clock: Clock
@@ -130,7 +133,10 @@ export function createDeaths(options: DeathsOptions): Deaths {
     death: Pick<ToldDeath, 'declaredAt' | 'isByItself'>,
     measured: Measured | undefined,
   ): Promise<void> => {
-    if (options.hasGrant(pod)) await clock.sleep(successorFirstMs)
+    if (options.hasGrant(pod)) {
+      const pause = clock.sleep(successorFirstMs)
+      await (options.during?.(pause) ?? pause)
+    }
     for (let failures = 0; ; failures += 1) {
       try {
         const written = await patch(pod, condition)
@@ -227,7 +233,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
         if (isByItself(pod, name)) options.endedEarly?.(pod.uid)
         return
       }
-      // Declares the death first: the successor depends on it, and all other work can wait.
+      // Declares the death first: without a grant the successor depends on it, and all other work can wait.
       if (pod !== undefined && matters(pod)) {
         const byItself = options.lostPages?.(pod.uid) !== true
         const how = { isRedirected: death.grave === 'closed', byItself }

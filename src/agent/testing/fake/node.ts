@@ -44,7 +44,8 @@ export async function startFakeAgent(
   )
   core.recall(watchesOf(memory))
   cluster.agents.set(node, core.agree)
-  const dieNow = (name: string) => core.onDeath({ name, unixNs: 1n, grave: 'closed', graveMicroseconds: 1 })
+  const dieNow = (name: string) =>
+    core.onDeath({ name, unixNs: BigInt(Date.now()) * 1_000_000n, grave: 'closed', graveMicroseconds: 1 })
   // The sentinel reports these as soon as it has a connection, however long an agent's start takes.
   for (const [name, { died }] of memory.watches) if (died) dieNow(name)
   core.begin(stop.signal)
