@@ -89,7 +89,7 @@ export interface SlotReport extends SlotKey {
   readonly final?: boolean
   /** Source: for how many seconds its primary stays stopped, from the moment at which `generation` is reported. */
   readonly standsForSeconds?: number
-  /** Source: for how many seconds it had been stopped by then; absent: an agent of an earlier version. */
+  /** Source: for how many seconds it had been stopped by then; absent: not known, as when an agent of before has stopped it. */
   readonly stoodForSeconds?: number
   /**
    * Source: the handover for which it is stopped, as in `handovers` of its Lease; absent: an agent of an earlier

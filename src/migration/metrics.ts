@@ -55,7 +55,7 @@ const instruments = (registers: Registry[]) => ({
   }),
   downtime: new Histogram({
     name: metricName('migration_downtime_seconds'),
-    help: 'From the request to stop a pod until its successor served, for Migrations that succeeded and were measured.',
+    help: 'From the stop of a pod until its successor served, for Migrations that succeeded and were measured.',
     buckets: [0.05, 0.1, 0.2, 0.3, 0.5, 0.9, 1, 2, 5, 10, 30, 60],
     registers,
   }),

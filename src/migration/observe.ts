@@ -19,7 +19,7 @@ import { presentLeases } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
 import type { Patience } from './patience.ts'
 import { shortestRestartMs } from './restart.ts'
-import type { Stops } from './stops.ts'
+import type { Stop, Stops } from './stops.ts'
 import type { Facts, Held, MigrationView, Passed, Saved, Target } from './view.ts'
 
 /** Stores whose changes may concern a Migration. */
@@ -95,11 +95,7 @@ function factsOf(
   const lease = leases.find(({ slot }) => slot === found.slot)
   if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
   if (lease.holder.uid !== found.uid) return passedTo(deps, wish, lease)
-  deps.stops.noteStopping(
-    uid,
-    lease.handover !== undefined,
-    stoodMsOf(reportOf(deps, found.node, lease), lease),
-  )
+  deps.stops.noteStopping(uid, stopOf(lease, reportOf(deps, found.node, lease)))
   return heldBy(deps, migration, wish, found, lease, leases)
 }
 
@@ -178,11 +174,13 @@ function heldBy(
   }
 }
 
-/** How long the primary has been stopped for the handover in its Lease, ms; undefined: its agent has not said it. */
-const stoodMsOf = (said: SlotReport | undefined, { handovers }: NumberedSlotLease): number | undefined =>
-  said?.role === 'source' && said.stoodForSeconds !== undefined && said.standsForHandover === handovers
-    ? said.stoodForSeconds * 1000
-    : undefined
+/** @param said by the node of the primary. */
+function stopOf({ handover, handovers }: NumberedSlotLease, said: SlotReport | undefined): Stop | undefined {
+  if (handover === undefined) return undefined
+  const isOfIt = said?.role === 'source' && said.standsForHandover === handovers
+  const seconds = isOfIt ? said.stoodForSeconds : undefined
+  return { handover: handovers, stoodMs: seconds === undefined ? undefined : seconds * 1000 }
+}
 
 const reportOf = (
   { reports }: Pick<ObserveDeps, 'reports'>,

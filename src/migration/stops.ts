@@ -5,9 +5,17 @@ import type { Clock } from '../kube/clock.ts'
  * as the agent says in its first report of it; agents of earlier versions say nothing, and then it begins with the first sight of the request. A sight
  * is as late as a watch is. Nothing is known of stops that another process saw begin.
  */
+/** A stop that was requested. */
+export interface Stop {
+  /** The handover, as counted in the Lease; undefined: the Lease does not count them. */
+  readonly handover: number | undefined
+  /** How long the pod has been stopped, by the agent; undefined: that is not known, or the pod is not stopped yet. */
+  readonly stoodMs: number | undefined
+}
+
 export interface Stops {
-  /** @param stoodMs how long the pod has been stopped, by the agent; undefined: that is not known, or the pod is not stopped yet. */
-  noteStopping(migration: string, isStopping: boolean, stoodMs?: number): void
+  /** @param stop undefined: nothing is to be stopped. */
+  noteStopping(migration: string, stop: Stop | undefined): void
   /** @returns the ms, once the successor serves; undefined: not measured, or not over. */
   noteServing(migration: string, serves: boolean): number | undefined
   /** Forgets all others. */
@@ -15,15 +23,24 @@ export interface Stops {
 }
 
 export function createStops(clock: Pick<Clock, 'monotonic'>): Stops {
-  const begun = new Map<string, { readonly at: number; readonly isTold: boolean }>()
+  const begun = new Map<string, Pick<Stop, 'handover'> & { readonly at: number; readonly isTold: boolean }>()
   const ended = new Map<string, number>()
   return {
-    noteStopping(migration, isStopping, stoodMs) {
-      const known = begun.get(migration)
-      if (!isStopping) begun.delete(migration)
-      else if (stoodMs !== undefined && known?.isTold !== true)
-        begun.set(migration, { at: clock.monotonic() - stoodMs, isTold: true })
-      else if (known === undefined) begun.set(migration, { at: clock.monotonic(), isTold: false })
+    noteStopping(migration, stop) {
+      if (stop === undefined) {
+        begun.delete(migration)
+        return
+      }
+      const { handover, stoodMs } = stop
+      const before = begun.get(migration)
+      // Another handover is another stop: in between, the pod may have run.
+      const known = before?.handover === handover ? before : undefined
+      if (known?.isTold === true || (known !== undefined && stoodMs === undefined)) return
+      begun.set(migration, {
+        handover,
+        at: clock.monotonic() - (stoodMs ?? 0),
+        isTold: stoodMs !== undefined,
+      })
     },
     noteServing(migration, serves) {
       const { at } = begun.get(migration) ?? {}

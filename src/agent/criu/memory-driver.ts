@@ -139,8 +139,8 @@ export interface MemoryDriver {
    * @throws AgentError DumpFailed, DumpVoid, DumpExpired, LayerFailed, StopFailed, ProcessGone, PagesComing.
    */
   dump(pod: LocatedPod, directory: string, options: DumpOptions): Promise<DumpResult>
-  /** True if a dump with `isRecordRequested` would make the next one shorter, and no other dump does. */
-  recordsOnRequest(): boolean
+  /** True if a dump of this pod with `isRecordRequested` could make the next one shorter, and no other dump does. */
+  recordsOnRequest(podUid: string): boolean
   /** Ends what a dump with `isRecordRequested` has begun. */
   endRecord(podUid: string): Promise<void>
   /**

@@ -152,7 +152,7 @@ describe.skipIf(cannotDump !== undefined)(`dumps of written pages on real CRIU $
   test('on request, writes are recorded from one dump to the next, and no longer', async () => {
     const located = await testContainers.locate(await fill('primary', []))
     const { driver, begun, trackers } = tracked(undefined, true)
-    expect(driver.recordsOnRequest()).toBe(true)
+    expect(driver.recordsOnRequest(located.pod.uid)).toBe(true)
     const before = await dump(driver, located)
     const base = await dump(driver, located, before, true)
     await dump(driver, located, base, true)

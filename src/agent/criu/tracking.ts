@@ -47,8 +47,8 @@ export interface Tracking {
     signal: AbortSignal,
     isRequested?: boolean,
   ): Promise<TrackedDump | undefined>
-  /** True if a dump of a pod can begin a record for the next one, and only requested dumps do. */
-  isOnRequest(): boolean
+  /** True if a dump of this pod could begin a record for the next one, and only requested dumps do. */
+  isOnRequest(podUid: string): boolean
   /** Ends the record of a pod for which one was requested. */
   end(podUid: string): Promise<void>
   /** The dump has succeeded. @param reason why the next one must be full; absent: it need not. */
@@ -131,12 +131,12 @@ export function createTracking(deps: TrackingDependencies): Tracking {
   }
   const mayTrack = (isRequested: boolean) => deps.isPossible() && (isRequested || !deps.isOnRequest)
   return {
-    isOnRequest: () => deps.isOnRequest && deps.isPossible(),
+    isOnRequest: podUid => deps.isOnRequest && deps.isPossible() && states.get(podUid)?.off === undefined,
     async end(podUid) {
       const state = states.get(podUid)
       if (!deps.isOnRequest || state === undefined) return
-      // A pod with a process that has lied is not tracked again.
-      if (state.off === undefined) states.delete(podUid)
+      // A pod that is not tracked any more stays so, and its failures count from one request to the next.
+      if (state.off === undefined && state.failures === 0) states.delete(podUid)
       await giveUpThatOf(state)
     },
     async begin({ pod, containers }, base, signal, isRequested = false) {

@@ -1,3 +1,4 @@
+import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Told } from '../../slot/decide/age.ts'
@@ -38,6 +39,27 @@ export function isKeptElsewhere(
         slotName(report) === name,
     ),
   )
+}
+
+/**
+ * Returns what the node of the successor that a handover names reports about the slot. Undefined: nothing, or the Lease names no
+ * handover to the heir.
+ */
+export function saidBySuccessor(
+  { reports }: Pick<Snapshot, 'reports'>,
+  lease: SlotLease,
+): SlotReport | undefined {
+  // The heir's node comes first among the holders.
+  const [first] = lease.holders
+  if (first === undefined || lease.handover === undefined || lease.handover !== lease.heir?.uid)
+    return undefined
+  const name = slotName(lease)
+  return reports
+    .get(first)
+    ?.slots.find(
+      ({ role, epoch = lease.epoch, ...report }) =>
+        role === 'holder' && epoch === lease.epoch && slotName(report) === name,
+    )
 }
 
 /** Address of an agent, and the fingerprint of its key. */

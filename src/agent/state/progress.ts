@@ -24,8 +24,8 @@ export interface SlotProgress extends Partial<SlotPace> {
 /** A primary that is stopped for its successor. */
 export interface Standing {
   readonly seconds: number
-  /** How long it has been stopped already. */
-  readonly stoodSeconds: number
+  /** How long it has been stopped already; undefined: an earlier agent has stopped it. */
+  readonly stoodSeconds: number | undefined
   /** Number of the handover in its Lease; undefined: the Lease does not count them. */
   readonly handover: number | undefined
 }

@@ -147,15 +147,14 @@ export const untilFetched = (
 const inTransitMs = 3_000
 
 /**
- * Waits until no holder receives a generation any more, by default for a few seconds at most. A stopped primary would stay stopped
+ * Waits until no holder receives a generation any more, for a few seconds at most. A stopped primary would stay stopped
  * for so much longer: its last generation is the difference to the one in transit.
  */
 export const untilArrived = (
   { clock, store }: Pick<CheckpointWaits, 'clock' | 'store'>,
   { lease }: Pick<TaskOf<'handOver'>, 'lease'>,
   signal: AbortSignal,
-  mostMs = inTransitMs,
-): Promise<void> => atMost(clock, mostMs, either => store.received(lease, either), signal)
+): Promise<void> => atMost(clock, inTransitMs, either => store.received(lease, either), signal)
 
 /**
  * A holder that is slow, or pretends to be, must not make all memory older. Once another holder reports this

@@ -58,24 +58,31 @@ describe('the agents of two nodes', () => {
     })
 
     describe('with a record of writes on request', () => {
+      const large = 65 * 1024 * 1024
       const recording = async (bytes: number) => {
         a.recordsOnRequest = true
         a.dumpBytes = bytes
         cluster.writePolicy({ intervalMs: 3_600_000 })
-        await start('a', a)
+        const agentA = await start('a', a)
         await start('b', b)
         await untilFrozen('one')
-        const { dumps } = a.counts
+        return agentA
+      }
+      /** Returns the stops in effect at each dump from the request on. */
+      const handOver = async () => {
+        const stops: string[] = []
+        a.duringDump = () => void stops.push([...a.stops].join())
         cluster.setLease(asked())
         await untilHandedOver()
-        return a.counts.dumps - dumps
+        return stops
       }
 
       it('a large primary is saved once more before it is stopped, so that the last save reads only what was written', async () => {
-        const written: string[] = []
-        a.duringDump = () => void written.push([...a.stops].join())
-        expect(await recording(65 * 1024 * 1024)).toBe(2)
-        expect(written.slice(-2)).toEqual(['', 'handover-uid-p'])
+        await recording(large)
+        const { restores, lazyRestores } = b.counts
+        expect(await handOver()).toEqual(['', 'handover-uid-p'])
+        // The heir has restored the first one as a whole, before the stop.
+        expect([b.counts.restores - restores, b.counts.lazyRestores - lazyRestores]).toEqual([2, 1])
         expect([...a.recorded]).toEqual(['uid-p'])
         // The record ends with the handover, whatever becomes of it.
         cluster.setLease(atFirst())
@@ -83,8 +90,41 @@ describe('the agents of two nodes', () => {
         expect(a.running.get('uid-p')).toBe('one')
       })
 
-      it('a small one is not', async () => {
-        expect(await recording(0)).toBe(1)
+      it('a small one is not, and nothing is recorded', async () => {
+        await recording(0)
+        expect(await handOver()).toEqual(['handover-uid-p'])
+        expect([...a.recorded]).toEqual([])
+      })
+
+      it('a primary that an earlier agent has stopped is not saved twice', async () => {
+        const agentA = await recording(large)
+        await handOver()
+        await stop(agentA)
+        a.recorded.clear()
+        const { dumps } = a.counts
+        await start('a', a)
+        // The report of the earlier agent said how long it had stood.
+        await vi.waitFor(() => expect(saidBy('a')?.stoodForSeconds).toBeUndefined())
+        await vi.waitFor(() =>
+          expect(saidBy('a')).toMatchObject({ final: true, standsForSeconds: expect.any(Number) }),
+        )
+        expect([a.counts.dumps - dumps, ...a.recorded]).toEqual([1])
+      })
+
+      it('a handover that is called off during the save before the stop stops nothing', async () => {
+        await recording(large)
+        let go = () => undefined as unknown
+        a.duringDump = () => new Promise<void>(resolve => (go = resolve))
+        const { dumps } = a.counts
+        cluster.setLease(asked())
+        await vi.waitFor(() => expect(a.counts.dumps).toBe(dumps + 1))
+        cluster.setLease(atFirst())
+        await sleep(100)
+        go()
+        await vi.waitFor(() => expect([...a.recorded]).toEqual([]))
+        await sleep(300)
+        expect([...a.stops, ...a.suspended]).toEqual([])
+        expect(a.counts.dumps).toBe(dumps + 1)
       })
     })
 

@@ -8,7 +8,7 @@ import { isStillCalled } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
-import { recordFirst } from './record-first.ts'
+import { type Recorded, recordFirst } from './record-first.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
@@ -23,6 +23,7 @@ type HandOverContext = SaveContext &
     | 'requests'
     | 'handoverPauses'
     | 'slotHeldBy'
+    | 'saidBySuccessor'
     | 'isToEnd'
     | 'trace'
     | 'log'
@@ -46,14 +47,15 @@ export async function handOver(
   const { pod } = task
   const name = handoverStop(pod)
   // If an earlier agent has left it stopped, the last generation may be the one in transit.
-  if (!(await isThere(sentinel, name))) await untilArrived(work, task, signal)
+  const isStopped = await isThere(sentinel, name)
+  if (!isStopped) await untilArrived(work, task, signal)
   await untilUnfenced(work, task, signal)
   const { located } = await understudies.enter(pod, signal)
   // Pages in transit arrive sooner while the app runs.
   await work.lazyPages.whole(pod.uid, signal)
   try {
-    await recordFirst(work, task, signal)
-    await standStill(work, task, located, signal)
+    const recorded = isStopped ? 'No' : await recordFirst(work, task, signal)
+    await standStill(work, task, { located, recorded }, signal)
   } finally {
     await work.driver
       .endRecord(pod.uid)
@@ -65,7 +67,7 @@ export async function handOver(
 async function standStill(
   work: HandOverContext,
   task: TaskOf<'handOver'>,
-  located: LocatedPod,
+  { located, recorded }: { readonly located: LocatedPod; readonly recorded: Recorded },
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, store, progress, handoverPauses, clock, log } = work
@@ -76,6 +78,7 @@ async function standStill(
   let isPromised = false
   const resumeProbes = work.suspendProbes(pod.uid)
   let stoppedAt: number | undefined
+  let isOfEarlierAgent = false
   const stoodMs = () => (stoppedAt === undefined ? 0 : clock.monotonic() - stoppedAt)
   const leftMs = () => Math.max(deadlineMs - stoodMs(), 0)
   const expired = () => new AgentError('HandoverExpired', `${Math.round(deadlineMs / 1000)} s`)
@@ -84,15 +87,21 @@ async function standStill(
   const stop = async () => {
     stoppedAt = clock.monotonic()
     // An earlier agent may have left it stopped.
-    if (!(await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)))
-      await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
+    isOfEarlierAgent = await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)
+    if (!isOfEarlierAgent) await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
   }
   try {
-    const stored = await saveOnce(work, task, signal, { isFinal: true, isRecordRequested: true, stop })
+    const { policy } = task
+    const keep = recorded === 'Behind' ? Math.max(policy.keep, withEarlierBase) : policy.keep
+    const stored = await saveOnce(work, { pod, lease, policy: { ...policy, keep } }, signal, {
+      ...{ isFinal: true, isRecordRequested: recorded !== 'No', stop },
+    })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
-    const [seconds, stoodSeconds] = [leftMs() / 1000, stoodMs() / 1000]
-    progress.standing(slot, { seconds, stoodSeconds, handover: lease.handovers })
+    progress.standing(slot, {
+      ...{ seconds: leftMs() / 1000, handover: lease.handovers },
+      stoodSeconds: isOfEarlierAgent ? undefined : stoodMs() / 1000,
+    })
     const { generation, bytes, frozenSeconds } = stored.manifest
     work.trace?.(() => {
       const to = clock.now()
@@ -116,6 +125,9 @@ async function standStill(
     if (!isPromised || !endsWithAgent) await takeBack(work, task, isPromised)
   }
 }
+
+/** Generations to keep: the last one, the one before, and an earlier one, of which the successor may need the difference. */
+const withEarlierBase = 3
 
 /**
  * Resumes a primary on whose stop an operator may have counted.

@@ -1,43 +1,74 @@
 import { slotName } from '../../checkpoint/manifest.ts'
+import type { Clock } from '../../kube/clock.ts'
 import { handoverDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
-import { type CheckpointWaits, untilArrived } from './checkpoint-waits.ts'
+import { memoryOf } from '../observe/generations.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 
-type RecordFirstContext = SaveContext & Pick<CheckpointWaits, 'clock' | 'store'> & Pick<TaskContext, 'log'>
+type RecordFirstContext = SaveContext & Pick<TaskContext, 'saidBySuccessor' | 'log'>
 
-/** Below this size of the last generation the stop is short anyway, bytes. */
+/** With less memory than this the stop is short anyway, bytes. */
 const leastBytes = 64 * 1024 * 1024
 
-/** After so long, the holders have begun to receive the generation, ms. */
-const beginsMs = 250
-
-/** The operator counts the time of a handover from its request on. This part of it is for the holders to receive the generation. */
+/** The operator counts the time of a handover from its request on. This part of it may pass before the stop. */
 const share = 1 / 4
 
+const lookMs = 50
+
 /**
- * Saves a large primary before it is stopped for its successor, and lets the kernel record what it writes from then on. So the
- * last save, for which it is stopped, reads and ships only that. A failure costs only the short stop.
+ * `Recorded`: the last save reads only what the primary has written since. `Behind`: so it does, but the node of the successor may
+ * still need the difference to an earlier generation.
+ */
+export type Recorded = 'Recorded' | 'Behind' | 'No'
+
+/**
+ * Saves a large primary before it is stopped for its successor, and lets the kernel record what it writes from then on. Waits
+ * until the successor has that memory: a restore of it would hold up that of the last generation. A failure costs only the
+ * short stop.
  *
  * @throws the signal's reason.
  */
 export async function recordFirst(
   work: RecordFirstContext,
-  task: TaskOf<'handOver'>,
+  { pod, lease, policy }: TaskOf<'handOver'>,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Recorded> {
   const { driver, store, clock, log } = work
-  const last = store.latest(task.lease)
-  if (!driver.recordsOnRequest() || (last?.manifest.bytes ?? 0) < leastBytes) return
+  const last = store.latest(lease)
+  const before = work.saidBySuccessor(lease)
+  if (last === undefined || before === undefined || !driver.recordsOnRequest(pod.uid)) return 'No'
+  if ([...memoryOf(last).values()].reduce((sum, bytes) => sum + bytes, 0) < leastBytes) return 'No'
+  let recorded: Recorded = 'No'
+  const over = new AbortController()
+  const stopClock = afterwards(clock, handoverDeadlineMs(last.manifest.bytes) * share, over)
+  const within = AbortSignal.any([signal, over.signal])
   try {
-    const { generation, bytes } = (await saveOnce(work, task, signal, { isRecordRequested: true })).manifest
-    log.info({ slot: slotName(task.lease), generation }, 'writes recorded until the handover')
-    await clock.sleep(beginsMs, signal)
-    // A holder without it would need all memory, while the primary is stopped.
-    await untilArrived(work, task, signal, handoverDeadlineMs(bytes) * share)
+    const { manifest } = await saveOnce(work, { pod, lease, policy }, within, { isRecordRequested: true })
+    recorded = 'Behind'
+    log.info({ slot: slotName(lease), generation: manifest.generation }, 'writes recorded until the handover')
+    for (;;) {
+      const said = work.saidBySuccessor(lease)
+      const isThere = said !== undefined && said.generation >= manifest.generation
+      // The heir that had the memory frozen before is to have it so again.
+      if (isThere && (before.usable !== 'Frozen' || said.usable === 'Frozen')) return 'Recorded'
+      await clock.sleep(lookMs, within)
+    }
   } catch (error) {
     signal.throwIfAborted()
-    log.warn({ err: error, pod: task.pod.name }, 'cannot record writes before a handover')
+    log.warn({ err: error, pod: pod.name, recorded }, 'a primary is stopped for longer than necessary')
+    return recorded
+  } finally {
+    stopClock.abort()
   }
+}
+
+/** Aborts after this time, unless the returned controller does so before. */
+function afterwards(clock: Clock, ms: number, over: AbortController): AbortController {
+  const stopClock = new AbortController()
+  clock.sleep(ms, stopClock.signal).then(
+    () => over.abort(new Error(`not within ${Math.round(ms)} ms`)),
+    () => undefined,
+  )
+  return stopClock
 }

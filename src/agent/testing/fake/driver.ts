@@ -1,12 +1,21 @@
-import { readFile, truncate, writeFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../../../api/agent-errors.ts'
+import type { ContainerImage } from '../../../checkpoint/manifest.ts'
 import { systemClock as clock } from '../../../kube/clock.ts'
 import type { Clone, LocatedPod, MemoryDriver } from '../../criu/memory-driver.ts'
 import type { FakeMemory } from './memory.ts'
 
 export const pidOf = (uid: string): number =>
   [...uid].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % 100_000, 7)
+
+const imageOf = (
+  { name, imageId }: LocatedPod['containers'][number],
+  memoryBytes: number,
+): ContainerImage => ({
+  ...{ name, imageId, rootPid: 1, stdio: { 0: '', 1: '', 2: '' }, credentials: [] },
+  ...{ memoryBytes, frozenMicroseconds: 1 },
+})
 
 export function fakeDriver(memory: FakeMemory): MemoryDriver {
   /** Fails if another operation works on the same pod at the same time. */
@@ -34,7 +43,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
       }
     },
     firstProcesses: async uid => (memory.running.has(uid) ? [{ pid: pidOf(uid), start: 1 }] : []),
-    dump: ({ pod }, directory, { signal, onStopped, isRecordRequested }) =>
+    dump: ({ pod, containers }, directory, { signal, onStopped, isRecordRequested }) =>
       alone(pod.uid, async () => {
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
@@ -42,10 +51,6 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
         if (isRecordRequested === true) memory.recorded.add(pod.uid)
         if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
-        if (memory.dumpBytes > 0) {
-          await writeFile(join(directory, 'zeros'), '')
-          await truncate(join(directory, 'zeros'), memory.dumpBytes)
-        }
         memory.beforeStop()
         onStopped?.()
         await memory.duringDump(pod.uid)
@@ -58,7 +63,8 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
             criu: '4',
             kernel: '6',
           },
-          ...{ architecture: 'x86_64', containers: [], volumes: [] },
+          ...{ architecture: 'x86_64', volumes: [] },
+          containers: memory.dumpBytes === 0 ? [] : containers.map(each => imageOf(each, memory.dumpBytes)),
         }
       }),
     recordsOnRequest: () => memory.recordsOnRequest,

@@ -66,7 +66,7 @@ export interface FakeMemory {
   recordsOnRequest: boolean
   /** Uids of the pods whose writes are recorded. */
   readonly recorded: Set<string>
-  /** Bytes of each dump in addition to the word. */
+  /** Memory of each container in a dump; 0: the dump names no containers. */
   dumpBytes: number
   /** Total size of the layers and volumes of a pod. */
   volumeBytes: number
