@@ -7,7 +7,7 @@ beforeAll(async () => {
   harness = await buildSanitized('harness')
 })
 
-/** What a kernel says that lets this process have no priority. */
+/** A kernel says so that lets this process have no priority. */
 const other = '0 0 0 0'
 
 test('a thread comes first for a few milliseconds, however much work there is, and pays for what was more', ({
