@@ -90,10 +90,10 @@ async function standStill(
     isOfEarlierAgent = await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)
     if (!isOfEarlierAgent) await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
   }
+  const leastKept = recorded === 'Behind' ? withEarlierBase : 0
+  const policy = { ...task.policy, keep: Math.max(task.policy.keep, leastKept) }
   try {
-    const { policy } = task
-    const keep = recorded === 'Behind' ? Math.max(policy.keep, withEarlierBase) : policy.keep
-    const stored = await saveOnce(work, { pod, lease, policy: { ...policy, keep } }, signal, {
+    const stored = await saveOnce(work, { pod, lease, policy }, signal, {
       ...{ isFinal: true, isRecordRequested: recorded !== 'No', stop },
     })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
