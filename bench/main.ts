@@ -10,7 +10,7 @@ import { type BenchCluster, openTarget, type Target } from './cluster.ts'
 import { writeFigures } from './figures.ts'
 import { machineLine, startPressure, takePrecedence, waitedNote } from './machine.ts'
 import { startOperator } from './operator.ts'
-import { createSamples, type Report, type Result, renderReport } from './report.ts'
+import { createSamples, type Report, type Result, renderReport, type Samples } from './report.ts'
 
 interface Options {
   readonly json?: string
@@ -101,7 +101,13 @@ const program: Command = new Command('npm run bench --')
     const stop = new AbortController()
     for (const signal of ['SIGINT', 'SIGTERM'] as const)
       process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
-    const { report, waited, csv } = await measure(bench, options, stop.signal)
+    const samples = createSamples()
+    const { report, waited } = await measure(bench, options, samples, stop.signal).catch(
+      async (error: unknown) => {
+        await tellPart(bench, options, samples)
+        throw error
+      },
+    )
     const origin = {
       command: commandOf(bench),
       date: new Date().toISOString().slice(0, 10),
@@ -115,7 +121,7 @@ const program: Command = new Command('npm run bench --')
       console.log(`\n${options.json}`)
     }
     if (options.csv !== undefined) {
-      await writeFile(options.csv, csv)
+      await writeFile(options.csv, samples.csv())
       console.log(`\n${options.csv}`)
     }
     if (options.writeFigures === true) {
@@ -123,6 +129,14 @@ const program: Command = new Command('npm run bench --')
       console.log(`\nbench/results/${result.name}.json, docs/figures.md, README.md`)
     }
   })
+
+/** A bench may fail after an hour. Its cases so far are no result, but they cost that hour. */
+async function tellPart({ name }: Bench, { csv }: Options, samples: Samples): Promise<void> {
+  const part = samples.report(name)
+  if (part.cases.length === 0) return
+  console.log(`\nbefore the failure:\n\n${renderReport(part)}`)
+  if (csv !== undefined) await writeFile(csv, samples.csv())
+}
 
 /** A result with some modes must not replace one with all. */
 function refuseModes({ name, modes = [] }: Bench, options: Options): void {
@@ -158,11 +172,14 @@ interface Measured {
   readonly report: Report
   /** Share of the time in which a task waited for a processor. */
   readonly waited: number | undefined
-  /** See `Samples`. */
-  readonly csv: string
 }
 
-async function measure(bench: Bench, options: Options, signal: AbortSignal): Promise<Measured> {
+async function measure(
+  bench: Bench,
+  options: Options,
+  samples: Samples,
+  signal: AbortSignal,
+): Promise<Measured> {
   const target: Target = options.useCurrentCluster
     ? { type: 'current' }
     : { type: 'playground', name: options.name, keep: options.keep === true }
@@ -171,7 +188,6 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
   const progress = createProgress(process.stderr)
   const cluster = await openTarget(target, { images: bench.images ?? [], progress, signal })
   try {
-    const samples = createSamples()
     const begun = performance.now()
     const context: BenchContext = {
       api: cluster.api,
@@ -201,7 +217,7 @@ async function measure(bench: Bench, options: Options, signal: AbortSignal): Pro
     const pressure = await startPressure()
     try {
       const report = await bench.run({ ...context, operator: started?.operator }, samples)
-      return { report, waited: await pressure(), csv: samples.csv() }
+      return { report, waited: await pressure() }
     } finally {
       await started?.restore(AbortSignal.timeout(120_000))
     }
@@ -222,7 +238,7 @@ async function install({ api, playground }: BenchCluster, progress: Progress, si
 try {
   await program.parseAsync()
 } catch (error) {
-  // Print the error with its causes: a failed bench has measured nothing, so the reason is its only result.
+  // Print the error with its causes: a failed bench has no result but the reason.
   console.error('bench failed without a result:', error)
   process.exitCode = 1
 }

@@ -17,17 +17,44 @@ export const clientOf = (context: BenchContext, pod: Pod): Promise<Prober> =>
     context.signal,
   )
 
-/** Kills or stops the counter of a pod at once. @returns Unix ms of the signal */
-export async function killCounter(
+/** Kills the counter of a pod at once. @returns Unix ms of the signal */
+export async function killCounter(context: BenchContext, pod: Pod): Promise<number> {
+  const pid = await counterOf(pod)
+  const at = context.clock.now()
+  kill(pid, 'SIGKILL')
+  return at
+}
+
+/** A client may see an answer of a counter that was resumed, for so long at most, ms. */
+const stopAgainMs = 20
+
+/**
+ * Stops the counter of a pod at once, and again until `end`: the end of a checkpoint resumes a process that was stopped during it.
+ *
+ * @returns Unix ms of the first signal
+ */
+export async function hangCounter(
   context: BenchContext,
   pod: Pod,
-  signal: 'SIGKILL' | 'SIGSTOP' = 'SIGKILL',
-): Promise<number> {
+): Promise<{ readonly at: number; end(): void }> {
+  const pid = await counterOf(pod)
+  const at = context.clock.now()
+  kill(pid, 'SIGSTOP')
+  const again = setInterval(() => {
+    try {
+      kill(pid, 'SIGSTOP')
+    } catch {
+      // The agent has ended it.
+      clearInterval(again)
+    }
+  }, stopAgainMs)
+  return { at, end: () => clearInterval(again) }
+}
+
+async function counterOf(pod: Pod): Promise<number> {
   const pid = demand(await pidInPod(pod.metadata.uid, 'counter'), 'the process of the counter')
-  // A random delay, so that the kill falls at any phase of the kubelet's relist (once a second) and of the checkpoint
+  // A random delay, so that the signal falls at any phase of the kubelet's relist (once a second) and of the checkpoint
   // interval.
   await sleep(Math.random() * 1_000)
-  const at = context.clock.now()
-  kill(pid, signal)
-  return at
+  return pid
 }

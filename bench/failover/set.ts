@@ -16,7 +16,7 @@ import { clientNode, openScene, proxyRestMs, type Scene, timeoutMs } from '../ob
 import { isLeaving } from '../observe/state.ts'
 import type { Sampler } from '../report.ts'
 import { memoryOf } from './memory.ts'
-import { clientOf, killCounter } from './scene.ts'
+import { clientOf, hangCounter, killCounter } from './scene.ts'
 
 /**
  * Origin of the successor: a hot backup in either mode, a Frozen one with a grant, a cold backup, or a pod that is created for
@@ -186,10 +186,11 @@ async function killPrimary(bench: Bench, primary: Pod, lease: NumberedSlotLease)
   const begunAt = clock.now()
   await until('memory of what the client has seen', async () => (await keptAt(bench)) > begunAt + pastMs)
   const kept = await keptAt(bench)
-  const killedAt = await killCounter(context, primary, bench.mode === 'Hung' ? 'SIGSTOP' : 'SIGKILL')
+  const hang = bench.mode === 'Hung' ? await hangCounter(context, primary) : undefined
+  const killedAt = hang?.at ?? (await killCounter(context, primary))
   const promoted = await until('the promotion', async () =>
     orders.events.find(({ object }) => object.spec?.holderIdentity !== lease.holder.uid),
-  )
+  ).finally(hang?.end)
   const successor = demand(promoted.object.spec?.holderIdentity, 'its successor')
   const serving = await until('the successor on stage', async () =>
     pods.events.find(({ object }) => object.metadata.uid === successor && isServing(object)),
