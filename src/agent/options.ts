@@ -51,7 +51,7 @@ export const defaults = {
   namespaceShare: 75,
   diskBudget: 2 * 1024 * 1024 * 1024,
   diskInterval: 60,
-  recordWrites: 'Moves',
+  recordWrites: 'Never',
   forgetResets: true,
   namespace: generationsKey.namespace,
   operatorNamespace: operatorElection.namespace,

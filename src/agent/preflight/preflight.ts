@@ -68,13 +68,13 @@ const grave = (problem: string | undefined): NodeCheck =>
       : `connections to a dead primary fail until its Service has changed, and processes started in its place are ended: ${problem}; load the kernel modules nf_tables and nft_chain_nat`,
   )
 
-/** Not required either: without it each move reads all memory while the pod is stopped, as each checkpoint does. */
+/** Not required either: without it each checkpoint reads all memory while the pod is stopped. */
 const record = (technique: RecordTechnique): NodeCheck =>
   passed(
     'record-of-writes',
     technique.name === 'None'
       ? `None: a checkpoint reads all memory of a pod: ${technique.why}`
-      : `${technique.name}: a move stops a pod for the memory that was written, and with --record-writes=Always each checkpoint does`,
+      : `${technique.name}: with --record-writes, a checkpoint reads only memory that was written`,
   )
 
 const passed = (name: string, message: string): NodeCheck => ({ name, ok: true, message })
