@@ -88,13 +88,34 @@ test('a deletion shows the save, the wait for a copy, the deletion and the succe
   await fetched()
   expect(deleted).toEqual(['web-p'])
   await slotIs({ pod: 'web-h', ready: true })
-  expect(await done).toMatchObject({ to: 'web-h', handedOver: false })
+  // The status tells a moment later how the successor took over.
+  const lastFailover = {
+    at: '2030-01-01T00:00:00Z',
+    from: 'web-p',
+    to: 'web-h',
+    reason: 'PodDeleted',
+    seconds: 0.1,
+  }
+  await slotIs({ pod: 'web-h', ready: true, lastFailover })
+  expect(await done).toMatchObject({ to: 'web-h', handedOver: false, seconds: 0.1 })
   expect(phases(terminal.told).filter(line => line.includes('|'))).toEqual([
     'ok  slot 0: save web-p |  generation 15',
     'ok  slot 0: wait until a pod could resume with it |  n2 (Frozen)',
     'ok  slot 0: delete web-p |  web-h takes over',
     'ok  slot 0: wait until the successor serves |  web-h',
   ])
+})
+
+test('a failover that no operator has recorded has no duration', async () => {
+  const { clock, world, session, slot, slotIs, saved, fetched } = scene()
+  const done = failOver(session, world, set(), slot, { timeout: 60, delete: true })
+  await saved()
+  await fetched()
+  await slotIs({ pod: 'web-h', ready: true })
+  await clock.advance(2_000)
+  const promoted = await done
+  expect(promoted).toMatchObject({ to: 'web-h', handedOver: false })
+  expect(promoted.seconds).toBeUndefined()
 })
 
 test('a checkpoint without --wait shows the save alone', async () => {

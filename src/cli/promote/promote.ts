@@ -11,9 +11,9 @@ import { findSet } from '../find-set.ts'
 import { answer } from '../output/answer.ts'
 import { age, duration } from '../output/quantities.ts'
 import type { Session } from '../session.ts'
-import { type FollowedWorld, followWorld } from '../world.ts'
+import { type FollowedWorld, followWorld, type World } from '../world.ts'
 import { handOver } from './hand-over.ts'
-import { awaitSuccessor, type Successor } from './successor.ts'
+import { awaitSuccessor, otherPrimaryIn, type Successor } from './successor.ts'
 
 export interface PromoteOptions {
   /** Allows a successor that begins without the memory. */
@@ -140,11 +140,7 @@ export async function failOver(
   const after = isHandover
     ? await handOver(session, world, set, before, primary, timeoutMs)
     : await deleteAndFollow(session, world, set, before, primary, timeoutMs)
-  // The set's last failover has more details than the slot's, but may already be that of another slot.
-  const facts = [
-    after.lastFailover?.slot === slot ? after.lastFailover : undefined,
-    after.now.lastFailover as Partial<LastFailover> | undefined,
-  ].find(it => it?.from === name)
+  const facts = factsOf(after, name) ?? (isHandover ? undefined : await toldLater(world, set, before))
   // A handover records no failover. A failover in between had only the generation that was saved before.
   const handedOver = isHandover && facts === undefined
   const seconds = handedOver ? (clock.monotonic() - startedAt) / 1000 : facts?.seconds
@@ -159,6 +155,30 @@ export async function failOver(
     ...(facts?.generation === undefined ? {} : { generation: facts.generation }),
     ...(facts?.stateAge === undefined ? {} : { stateAge: facts.stateAge }),
   }
+}
+
+/** The set's last failover has more details than the slot's, but may already be that of another slot. */
+const factsOf = ({ now, lastFailover }: Successor, from: string): Partial<LastFailover> | undefined =>
+  [lastFailover?.slot === now.slot ? lastFailover : undefined, now.lastFailover].find(it => it?.from === from)
+
+/** The status names a successor that serves before it tells how that took over: the command waits for so long, ms. */
+const toldWithinMs = 2_000
+
+async function toldLater(
+  world: FollowedWorld,
+  set: BackupPodSet,
+  { slot, pod }: SlotStatus,
+): Promise<Partial<LastFailover> | undefined> {
+  const told = (it: World) => {
+    const successor = otherPrimaryIn(it, set, slot, pod)
+    return successor && factsOf(successor, pod)
+  }
+  const late = () => new CliError('the status does not tell of the failover')
+  return world.until(told, toldWithinMs, late).catch((error: unknown) => {
+    // The operator has ended before it could tell it, or a later failover has taken its place.
+    if (!(error instanceof CliError)) throw error
+    return undefined
+  })
 }
 
 /** @throws CliError with exit code 4 when no successor serves in time; KubeError. */

@@ -46,7 +46,7 @@ export async function awaitSuccessor(
 }
 
 /** Returns a value once another pod than `before` is the slot's primary. */
-function otherPrimaryIn(
+export function otherPrimaryIn(
   { sets }: World,
   set: BackupPodSet,
   slot: number,
