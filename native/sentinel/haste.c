@@ -58,9 +58,9 @@ void haste_end(struct haste *haste)
 {
 	int64_t now = monotonic_ns();
 
+	pay(haste, now);
 	if (haste->began)
 		haste->debt += now - haste->began;
-	haste->since = now;
 	haste->began = 0;
 	schedule(SCHED_OTHER, 0);
 }
