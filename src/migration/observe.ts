@@ -83,7 +83,7 @@ function factsOf(
   wish: ParsedMigration,
   seenForMs: (key: string) => number,
 ): Facts {
-  const { namespace = '', uid } = migration.metadata
+  const { namespace = '' } = migration.metadata
   const found = migration.status?.source ?? findSource(deps, namespace, wish)
   if ('type' in found) {
     // The times are only for those that may still be shown by a cache.
@@ -95,7 +95,6 @@ function factsOf(
   const lease = leases.find(({ slot }) => slot === found.slot)
   if (lease === undefined) return { type: 'absent', seenForMs: seenForMs('absent') }
   if (lease.holder.uid !== found.uid) return passedTo(deps, wish, lease)
-  deps.stops.noteStopping(uid, stopOf(lease, reportOf(deps, found.node, lease)))
   return heldBy(deps, migration, wish, found, lease, leases)
 }
 
@@ -129,6 +128,8 @@ function heldBy(
   ofSet: readonly NumberedSlotLease[],
 ): Held {
   const { uid: migration } = object.metadata
+  const said = reportOf(deps, source.node, lease)
+  deps.stops.noteStopping(migration, stopOf(lease, said))
   const isBegun = isUnderWay(object)
   const setKey = `${lease.namespace}/${source.set}`
   const nodes = new Set(
@@ -170,7 +171,7 @@ function heldBy(
     },
     restartMs: shortestRestartMs(deps.pods.by(bySet, setKey)),
     nodes: nodes.size,
-    saved: savedIn(reportOf(deps, source.node, lease)),
+    saved: savedIn(said),
   }
 }
 
