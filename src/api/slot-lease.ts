@@ -112,6 +112,14 @@ export interface SlotLease extends SlotKey {
   readonly cloneOf?: CloneOf
 }
 
+/** Returns the node of the heir for whose handover the primary is to be stopped; undefined: there is none. */
+export const successorsNode = ({
+  handover,
+  heir,
+  holders: [first],
+}: Pick<SlotLease, 'handover' | 'heir' | 'holders'>): string | undefined =>
+  handover !== undefined && handover === heir?.uid ? first : undefined
+
 /** See `handedOverBy`. */
 export const tookOver = 'none'
 

@@ -1,5 +1,5 @@
 import type { SlotReport } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import { type SlotLease, successorsNode } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Told } from '../../slot/decide/age.ts'
 import { newestTold } from '../../slot/decide/age.ts'
@@ -22,44 +22,39 @@ export function elsewhere({ reports }: Snapshot, lease: SlotLease): Elsewhere[] 
     .sort((a, b) => newestTold(a, b) || (a.address < b.address ? -1 : 1))
 }
 
-/** Whether another holder of the slot reports this generation, or a newer one. */
-export function isKeptElsewhere(
+/** Returns what this holder reports about the slot. A generation of an earlier epoch is other memory, whatever its number. */
+function saidBy(
   { reports }: Pick<Snapshot, 'reports'>,
+  node: string,
+  lease: SlotLease,
+): SlotReport | undefined {
+  const name = slotName(lease)
+  return reports
+    .get(node)
+    ?.slots.find(
+      ({ role, epoch = lease.epoch, ...report }) =>
+        role === 'holder' && epoch === lease.epoch && slotName(report) === name,
+    )
+}
+
+/** Whether another holder of the slot reports this generation, or a newer one. */
+export const isKeptElsewhere = (
+  snapshot: Pick<Snapshot, 'reports'>,
   lease: SlotLease,
   generation: number,
-): boolean {
-  const name = slotName(lease)
-  return lease.holders.some(node =>
-    reports.get(node)?.slots.some(
-      ({ role, epoch = lease.epoch, ...report }) =>
-        // A generation of an earlier epoch is other memory, whatever its number.
-        role === 'holder' &&
-        epoch === lease.epoch &&
-        report.generation >= generation &&
-        slotName(report) === name,
-    ),
-  )
-}
+): boolean =>
+  lease.holders.some(node => (saidBy(snapshot, node, lease)?.generation ?? Number.NaN) >= generation)
 
 /**
  * Returns what the node of the successor that a handover names reports about the slot. Undefined: nothing, or the Lease names no
  * handover to the heir.
  */
 export function saidBySuccessor(
-  { reports }: Pick<Snapshot, 'reports'>,
+  snapshot: Pick<Snapshot, 'reports'>,
   lease: SlotLease,
 ): SlotReport | undefined {
-  // The heir's node comes first among the holders.
-  const [first] = lease.holders
-  if (first === undefined || lease.handover === undefined || lease.handover !== lease.heir?.uid)
-    return undefined
-  const name = slotName(lease)
-  return reports
-    .get(first)
-    ?.slots.find(
-      ({ role, epoch = lease.epoch, ...report }) =>
-        role === 'holder' && epoch === lease.epoch && slotName(report) === name,
-    )
+  const node = successorsNode(lease)
+  return node === undefined ? undefined : saidBy(snapshot, node, lease)
 }
 
 /** Address of an agent, and the fingerprint of its key. */

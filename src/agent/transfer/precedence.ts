@@ -1,6 +1,6 @@
 /** Which node gets the last generation of a stopped primary first. */
 import type { SlotReport } from '../../api/node-report.ts'
-import type { SlotLease } from '../../api/slot-lease.ts'
+import { type SlotLease, successorsNode } from '../../api/slot-lease.ts'
 import { isNewer, type Manifest } from '../../checkpoint/manifest.ts'
 
 /**
@@ -17,10 +17,8 @@ export function isLater(
   newest: Pick<Manifest, 'epoch' | 'generation' | 'final'> | undefined,
   reportOf: (node: string) => SlotReport | undefined,
 ): boolean {
-  // The heir's node comes first among the holders.
-  const [first] = lease.holders
-  const isAwaited = lease.handover !== undefined && lease.handover === lease.heir?.uid
-  if (!isAwaited || first === undefined || reader === first || newest?.final !== true) return false
+  const first = successorsNode(lease)
+  if (first === undefined || reader === first || newest?.final !== true) return false
   const said = reportOf(first)
   if (said === undefined) return true
   const { epoch = newest.epoch, generation } = said
