@@ -1,3 +1,5 @@
+import type { Clock } from './clock.ts'
+
 /**
  * Settles with the promise. Without a signal it returns the promise itself. A signal that outlives the wait keeps no
  * listener of it.
@@ -26,4 +28,19 @@ export function linkedTo(signal: AbortSignal): AbortController & Disposable {
   return Object.assign(controller, {
     [Symbol.dispose]: () => signal.removeEventListener('abort', onAbort),
   })
+}
+
+/** Returns a signal that fires after so long, with an error, unless it is disposed before. */
+export function abortAfter(
+  clock: Pick<Clock, 'sleep'>,
+  ms: number,
+  reason: () => Error,
+): { readonly signal: AbortSignal } & Disposable {
+  const late = new AbortController()
+  const over = new AbortController()
+  clock.sleep(ms, over.signal).then(
+    () => late.abort(reason()),
+    () => undefined,
+  )
+  return { signal: late.signal, [Symbol.dispose]: () => over.abort() }
 }

@@ -2,6 +2,7 @@ import { AgentError, isAgentError } from '../../api/agent-errors.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import { abortAfter } from '../../kube/abort.ts'
 import { isNewerTold } from '../../slot/decide/age.ts'
 import { restoreDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
@@ -52,16 +53,12 @@ export async function fetchNewest(
     for (;;) {
       // The node reports the generation, so an answer that does not begin soon never comes: the node has lost it, and the pull
       // would wait for a newer one. Once it has begun, the client notices a peer that stops sending.
-      const late = new AbortController()
-      const over = new AbortController()
       const lateMs = restoreDeadlineMs(ours?.manifest.bytes ?? 0)
-      clock.sleep(lateMs, over.signal).then(
-        () => late.abort(new AgentError('PeerSilent', `${other.address}: no answer for ${lateMs} ms`)),
-        () => undefined,
-      )
+      const silent = () => new AgentError('PeerSilent', `${other.address}: no answer for ${lateMs} ms`)
+      using late = abortAfter(clock, lateMs, silent)
       try {
         const isLate = AbortSignal.any([signal, late.signal])
-        const stored = await peers.pull(key, other, epoch, isLate, () => over.abort())
+        const stored = await peers.pull(key, other, epoch, isLate, () => late[Symbol.dispose]())
         work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
         work.announce(key)
         log.info(
@@ -74,8 +71,6 @@ export async function fetchNewest(
         failure = { error }
         if (!isAgentError(error, 'PeerRefused') || clock.monotonic() > deadline) break
         await clock.sleep(againMs, signal)
-      } finally {
-        over.abort()
       }
     }
     log.warn({ err: failure.error, slot: slotName(key), from: other.address }, 'cannot fetch a generation')

@@ -1,5 +1,5 @@
 import { slotName } from '../../checkpoint/manifest.ts'
-import type { Clock } from '../../kube/clock.ts'
+import { abortAfter } from '../../kube/abort.ts'
 import { handoverDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
 import { memoryOf } from '../observe/generations.ts'
@@ -40,9 +40,9 @@ export async function recordFirst(
   if (last === undefined || before === undefined || !driver.recordsOnRequest(pod.uid)) return 'No'
   if ([...memoryOf(last).values()].reduce((sum, bytes) => sum + bytes, 0) < leastBytes) return 'No'
   let recorded: Recorded = 'No'
-  const over = new AbortController()
-  const stopClock = afterwards(clock, handoverDeadlineMs(last.manifest.bytes) * share, over)
-  const within = AbortSignal.any([signal, over.signal])
+  const limitMs = handoverDeadlineMs(last.manifest.bytes) * share
+  using late = abortAfter(clock, limitMs, () => new Error(`not within ${Math.round(limitMs)} ms`))
+  const within = AbortSignal.any([signal, late.signal])
   try {
     const { manifest } = await saveOnce(work, { pod, lease, policy }, within, { isRecordRequested: true })
     recorded = 'Behind'
@@ -58,17 +58,5 @@ export async function recordFirst(
     signal.throwIfAborted()
     log.warn({ err: error, pod: pod.name, recorded }, 'a primary is stopped for longer than necessary')
     return recorded
-  } finally {
-    stopClock.abort()
   }
-}
-
-/** Aborts after this time, unless the returned controller does so before. */
-function afterwards(clock: Clock, ms: number, over: AbortController): AbortController {
-  const stopClock = new AbortController()
-  clock.sleep(ms, stopClock.signal).then(
-    () => over.abort(new Error(`not within ${Math.round(ms)} ms`)),
-    () => undefined,
-  )
-  return stopClock
 }

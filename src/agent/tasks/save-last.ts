@@ -1,4 +1,5 @@
 import { slotName } from '../../checkpoint/manifest.ts'
+import { abortAfter } from '../../kube/abort.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
@@ -37,13 +38,8 @@ export async function saveLast(
   const leftMs = leftOf(pod, clock.now())
   if (lastSave === undefined || leftMs < leastMs || fencing.isFenced(pod.uid)) return false
   const slot = slotName(lease)
-  const over = new AbortController()
+  using over = abortAfter(clock, leftMs, () => new Error('the app may know of its end'))
   const late = AbortSignal.any([signal, over.signal])
-  const stopClock = new AbortController()
-  clock.sleep(leftMs, stopClock.signal).then(
-    () => over.abort(new Error('the app may know of its end')),
-    () => undefined,
-  )
   const startedAt = clock.monotonic()
   // A stopped primary fails its probes, which is no death.
   const resumeProbes = work.suspendProbes(pod.uid)
@@ -72,7 +68,6 @@ export async function saveLast(
     log.warn({ err: error, pod: pod.name, slot }, 'deleted primary not saved any more')
     return false
   } finally {
-    stopClock.abort()
     resumeProbes()
   }
 }

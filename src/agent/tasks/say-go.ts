@@ -1,5 +1,6 @@
 import type { GoAnswer } from '../../api/grant.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
+import { abortAfter } from '../../kube/abort.ts'
 import { messageOf } from '../../kube/errors.ts'
 import { grantSpans } from '../../traces/agent.ts'
 import type { TaskOf } from '../decide/task.ts'
@@ -96,15 +97,6 @@ async function within(
   signal: AbortSignal,
   ask: (signal: AbortSignal) => Promise<GoAnswer>,
 ): Promise<GoAnswer> {
-  const late = new AbortController()
-  const over = new AbortController()
-  clock.sleep(ms, over.signal).then(
-    () => late.abort(new Error(`no answer within ${ms} ms`)),
-    () => undefined,
-  )
-  try {
-    return await ask(AbortSignal.any([signal, late.signal]))
-  } finally {
-    over.abort()
-  }
+  using late = abortAfter(clock, ms, () => new Error(`no answer within ${ms} ms`))
+  return await ask(AbortSignal.any([signal, late.signal]))
 }
