@@ -17,7 +17,7 @@ export function createMemoryDriver(deps: DriverDependencies): MemoryDriver {
     locate: (pod, signal) => locate(deps, pod, signal),
     firstProcesses: podUid => firstProcessesIn(deps.fs, podUid),
     dump: (pod, directory, options) => dump(deps, pod, directory, options),
-    recordsOnRequest: podUid => deps.tracking?.isOnRequest(podUid) ?? false,
+    recordsOnRequest: podUid => deps.tracking?.recordsOnRequest(podUid) ?? false,
     endRecord: async podUid => deps.tracking?.end(podUid),
     restore: (pod, from, options) => restore(deps, pod, from, options),
     thaw: clone => thaw(deps, clone),

@@ -48,7 +48,7 @@ export interface Tracking {
     isRequested?: boolean,
   ): Promise<TrackedDump | undefined>
   /** True if a dump of this pod could begin a record for the next one, and only requested dumps do. */
-  isOnRequest(podUid: string): boolean
+  recordsOnRequest(podUid: string): boolean
   /** Ends the record of a pod for which one was requested. */
   end(podUid: string): Promise<void>
   /** The dump has succeeded. @param reason why the next one must be full; absent: it need not. */
@@ -131,7 +131,8 @@ export function createTracking(deps: TrackingDependencies): Tracking {
   }
   const mayTrack = (isRequested: boolean) => deps.isPossible() && (isRequested || !deps.isOnRequest)
   return {
-    isOnRequest: podUid => deps.isOnRequest && deps.isPossible() && states.get(podUid)?.off === undefined,
+    recordsOnRequest: podUid =>
+      deps.isOnRequest && deps.isPossible() && states.get(podUid)?.off === undefined,
     async end(podUid) {
       const state = states.get(podUid)
       if (!deps.isOnRequest || state === undefined) return

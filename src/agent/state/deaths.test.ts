@@ -76,7 +76,7 @@ describe('deaths', () => {
     expect(written[0]?.condition.record).toEqual({ diedWith: nameOf() })
   })
 
-  it('D7.grant: are told a moment later if the successor does not depend on it', async () => {
+  it('D7.grant: are reported after a pause if a grant lets the successor start without the report', async () => {
     const { deaths, written } = stand([pod('p')], { hasGrant: true })
     deaths.onDeath(death(watchOf(pod('p'))))
     expect(written).toEqual([])
