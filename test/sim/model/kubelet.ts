@@ -1,6 +1,8 @@
 /**
  * The kubelet and the runtime of one machine: starts containers, restarts ended ones, updates the pods' status, ends
  * pods.
+ *
+ * Long because the status that it writes is that of all containers which it starts and ends.
  */
 import { gateContainerName, gateOf } from '../../../src/api/gate.ts'
 import { labels } from '../../../src/api/labels.ts'
@@ -55,6 +57,8 @@ export function startKubelet(options: Options): Kubelet {
   const store = createStore<Pod>()
   const told = new Map<string, string>()
   const busy = new Set<string>()
+  /** Uids of busy pods that have changed since. */
+  const again = new Set<string>()
 
   const containerId = (pod: PodOnNode, name: string, restarts: number) =>
     `containerd://${pod.uid.slice(-4)}${name}${machine.boot}x${restarts}`.padEnd(32, '0')
@@ -245,17 +249,27 @@ export function startKubelet(options: Options): Kubelet {
   }
 
   const soon = (uid: string) => {
-    if (busy.has(uid) || signal.aborted) return
+    if (signal.aborted) return
+    if (busy.has(uid)) {
+      // The write that is under way says what was true when it began.
+      again.add(uid)
+      return
+    }
     busy.add(uid)
-    time.after(party, 20 + random.next() * 60, () => {
-      settle(uid).then(
-        () => busy.delete(uid),
-        () => {
-          busy.delete(uid)
-          time.after(party, 500, () => soon(uid))
-        },
-      )
-    })
+    time.after(party, 20 + random.next() * 60, () => void now(uid))
+  }
+
+  const now = async (uid: string): Promise<void> => {
+    try {
+      do {
+        again.delete(uid)
+        await settle(uid)
+      } while (again.has(uid))
+      busy.delete(uid)
+    } catch {
+      busy.delete(uid)
+      time.after(party, 500, () => soon(uid))
+    }
   }
 
   store.subscribe(({ object }) => soon(object.metadata.uid))
