@@ -1,7 +1,7 @@
 /** Runs rounds with one seed; if several blocks run, each has a process of its own. */
 import fc from 'fast-check'
 import { runRound, type Scenario } from './model/round.ts'
-import { movingScenario, nappingScenario, scenario } from './model/scenarios.ts'
+import { granted, movingScenario, nappingScenario, scenario } from './model/scenarios.ts'
 
 export const blockRounds = 100
 
@@ -12,6 +12,8 @@ export interface Block {
   readonly moves?: boolean
   /** The set is suspended and resumes in every scenario. */
   readonly naps?: boolean
+  /** Heirs get grants in every scenario. */
+  readonly grants?: boolean
   /** Continue after a round that fails. */
   readonly keepGoing?: boolean
 }
@@ -65,14 +67,15 @@ interface Part extends Pick<BlockResult, 'moves'> {
 }
 
 /** @param from rounds before it are skipped, because their result is known */
-async function search({ seed, rounds, moves, naps }: Block, from: number): Promise<Part> {
+async function search({ seed, rounds, moves, naps, grants }: Block, from: number): Promise<Part> {
+  const scenarios = naps ? nappingScenario : moves ? movingScenario : scenario
   let until = 0
   let virtualMs = 0
   const ends = new Map<string, number>()
   let failedAt: number | undefined
   let smallest: Failure | undefined
   const { failed, errorInstance } = await fc.check(
-    fc.asyncProperty(naps ? nappingScenario : moves ? movingScenario : scenario, async each => {
+    fc.asyncProperty(grants ? granted(scenarios) : scenarios, async each => {
       if (failedAt === undefined) {
         until += 1
         if (until <= from) return

@@ -18,6 +18,7 @@ const usage = `npm run sim -- [options]
   --jobs N         processes; default: one a processor
   --moves          scenarios in which primaries also move: Migrations, called off or not, and drains
   --naps           scenarios in which the set is also suspended, and resumes
+  --grants         heirs get grants in every scenario, not in one of four
   --keep-going     go on behind a violation; end at ${mostKinds} of different kinds
   --replay JSON    one scenario, as a violation prints it, with what happens in it
 npm run sim -- real [options]    the same in true time, half a minute or more each, with a real etcd and kube-apiserver;
@@ -35,6 +36,7 @@ const { values, positionals } = parseArgs({
     jobs: { type: 'string', default: String(availableParallelism()) },
     moves: { type: 'boolean', default: false },
     naps: { type: 'boolean', default: false },
+    grants: { type: 'boolean', default: false },
     'keep-going': { type: 'boolean', default: false },
     replay: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
@@ -65,9 +67,10 @@ interface Rounds {
   readonly keepGoing: boolean
   readonly moves: boolean
   readonly naps: boolean
+  readonly grants: boolean
 }
 
-async function rounds({ count, seed, from, jobs, keepGoing, moves, naps }: Rounds): Promise<number> {
+async function rounds({ count, seed, from, jobs, keepGoing, moves, naps, grants }: Rounds): Promise<number> {
   const started = performance.now()
   const seconds = () => (performance.now() - started) / 1000
   const blocks = Array.from({ length: Math.ceil(count / blockRounds) }, (_, index) => ({
@@ -76,6 +79,7 @@ async function rounds({ count, seed, from, jobs, keepGoing, moves, naps }: Round
     keepGoing,
     moves,
     naps,
+    grants,
   }))
   const first = Math.floor(from / blockRounds)
   let next = first
@@ -172,6 +176,7 @@ try {
       keepGoing: values['keep-going'],
       moves: values.moves,
       naps: values.naps,
+      grants: values.grants,
     })
 } catch (error) {
   console.error(error instanceof Error ? error.message : error)

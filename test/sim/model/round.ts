@@ -86,7 +86,7 @@ export function specOf(scenario: Scenario): object {
     failover: {
       unreadySeconds,
       ...(nodeTimeoutMs === undefined ? { fencing: 'None' } : { nodeTimeout: `${nodeTimeoutMs}ms` }),
-      ...(grants && { grant: 'Heir' }),
+      grant: grants ? 'Heir' : 'None',
     },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {

@@ -157,3 +157,11 @@ export const nappingScenario: fc.Arbitrary<Scenario> = fc.record({
     )
     .map(([before, nap, others]) => [...before, nap, ...others]),
 })
+
+/** The same, where heirs get grants: an understudy that is the heir of several slots gets none. */
+export const granted = (scenarios: fc.Arbitrary<Scenario>): fc.Arbitrary<Scenario> =>
+  scenarios.map(each => ({
+    ...each,
+    ...{ memory: true, grants: true },
+    hotBackups: each.numbered ? each.hotBackups : Math.max(each.hotBackups, each.replicas),
+  }))
