@@ -56,7 +56,12 @@ describe('D22.collector: the operator and a collector', () => {
   it('that takes them: a failover is a trace, which the status of the set determines', async () => {
     const process = await failOver('takes')
     await vi.waitFor(() => expect(receiver.spans.map(({ name }) => name)).toContain('failover'))
-    const { metadata, status } = await setNow()
+    // The slots follow the failover: the successor may not be ready when the status names it first.
+    const { metadata, status } = await vi.waitFor(async () => {
+      const set = await setNow()
+      expect(set.status?.slots?.[0]?.pod).toBe(set.status?.lastFailover?.to)
+      return set
+    })
     const [slot] = status?.slots ?? []
     const traceId = traceOfChange({
       owner: metadata.uid,
