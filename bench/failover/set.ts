@@ -40,8 +40,8 @@ const livenessProbe = {
 const backups = {
   Frozen: hot('Frozen'),
   Granted: hot('Frozen', { grant: 'Heir' }),
-  Staged: hot('Staged'),
-  Hung: hot('Frozen', { liveness }),
+  Staged: hot('Staged', { grant: 'Heir' }),
+  Hung: hot('Frozen', { grant: 'Heir', liveness }),
   Cold: { hotbackup: 0, coldbackup: 1, protection: 'Cold', spec: {} },
   Fresh: { hotbackup: 0, coldbackup: 0, protection: 'Cold', spec: {} },
 } as const
@@ -226,8 +226,12 @@ function tell(
   note('service, kill to first right answer', memory.firstAnswer - killedAt)
   if (memory.slowest !== undefined) note('service, slowest answer', memory.slowest)
   note('phase: kill to death reported', died.at - killedAt)
-  note('phase: death reported to order given', promoted.at - died.at)
-  note('phase: order given to on stage', serving.at - promoted.at)
+  note('phase: kill to on stage', serving.at - killedAt)
+  // With a grant the successor waits for neither the report nor the order.
+  if (died.at <= promoted.at && promoted.at <= serving.at) {
+    note('phase: death reported to order given', promoted.at - died.at)
+    note('phase: order given to on stage', serving.at - promoted.at)
+  }
   if (switched !== undefined) note('phase: on stage to endpoint written', switched.at - serving.at)
   note('state age at the kill', memory.age)
   return { outage, ageMs: memory.age }
