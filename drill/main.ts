@@ -1,5 +1,6 @@
 /** `npm run drill`: random faults on a playground, clients that record every answer, and a checker that reads them. */
 import { parseArgs } from 'node:util'
+import { onInterrupt } from '../playground/interrupts.ts'
 import { createProgress } from '../src/terminal/progress.ts'
 import { check } from './check/check.ts'
 import { rules } from './check/violation.ts'
@@ -21,6 +22,7 @@ const usage = `npm run drill -- [options] all | NEMESIS... | selftest
   --rounds N        number of rounds (all: 10; else one for each that is named)
   --from N          leaves out the rounds before N; round N is the same as in a whole run with this seed
   --seed S          repeats the choices of a run (random)
+  --record FILE     where to write the record of the run (a new file among the temporary ones)
   --continue FILE   resumes after the last round in the record of a run, with that run's seed, rounds and nemeses
   --grant           slots have grants: failover.grant is Heir
   --replay FILE     checks a kept history again
@@ -34,6 +36,7 @@ const { values, positionals } = parseArgs({
   options: {
     rounds: { type: 'string' },
     from: { type: 'string', default: '1' },
+    record: { type: 'string' },
     continue: { type: 'string' },
     grant: { type: 'boolean', default: false },
     seed: { type: 'string' },
@@ -51,16 +54,12 @@ const begun = performance.now()
 const say = (text: string) =>
   console.log(`${((performance.now() - begun) / 1000).toFixed(1).padStart(7)} s  ${text}`)
 
-const stop = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
-  process.on(name, () => stop.abort(new Error(`stopped by ${name}`)))
-
 const where = {
   name: values.name,
   keep: values.keep,
   say,
   progress: createProgress(process.stderr),
-  signal: stop.signal,
+  signal: onInterrupt('taking everything down'),
 }
 
 async function main(): Promise<number> {
@@ -112,7 +111,7 @@ async function run(): Promise<number> {
   say(`seed ${seed}${left === rounds ? '' : `, ${left} of ${rounds} rounds`}`)
   const { rows, isComplete } = await drill({
     ...where,
-    ...{ record, recordPath: values.continue, keepHistories: values['keep-histories'] },
+    ...{ record, recordPath: values.continue ?? values.record, keepHistories: values['keep-histories'] },
     choose: choiceOf(what),
   })
   const lines = summarise(rows)

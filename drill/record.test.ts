@@ -5,7 +5,8 @@ import { type Plan, parseRecord, type Row, roundsOf, seedOf } from './record.ts'
 
 const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: false }
 const row = (round: number): Row => ({
-  ...{ type: 'round', round, nemeses: ['kill'], outages: [100], figures: [], violations: [] },
+  ...{ type: 'round', round, commit: 'abc1234', nemeses: ['kill'] },
+  ...{ outages: [100], figures: [], violations: [] },
 })
 const text = (...entries: readonly (Plan | Row)[]) =>
   entries.map(entry => `${JSON.stringify(entry)}\n`).join('')

@@ -23,6 +23,8 @@ export interface Plan {
 export interface Row {
   readonly type: 'round'
   readonly round: number
+  /** The commit of the code, with a plus sign if the work tree has other changes. */
+  readonly commit: string
   /** Names of the nemeses. */
   readonly nemeses: readonly string[]
   readonly outages: readonly number[]

@@ -14,6 +14,7 @@ import { protectionMs } from './bounds.ts'
 import type { Violation } from './check/violation.ts'
 import type { Choose } from './choice.ts'
 import { gather } from './client/crowd.ts'
+import { commitOf } from './commit.ts'
 import { keepEvidence } from './evidence.ts'
 import { type History, writeHistory } from './history.ts'
 import { createJournal } from './journal.ts'
@@ -124,6 +125,8 @@ const directory = join(tmpdir(), 'understudy-drill')
 export async function drill(options: RunOptions): Promise<{ rows: readonly Row[]; isComplete: boolean }> {
   const { record, say, signal } = options
   const { plan } = record
+  // Before the record changes: it may be a file of the repository.
+  const commit = await commitOf(signal)
   await mkdir(directory, { recursive: true })
   const path = options.recordPath ?? join(directory, `record-${plan.seed}-${Date.now().toString(36)}.jsonl`)
   await writeRecord(path, record)
@@ -141,7 +144,7 @@ export async function drill(options: RunOptions): Promise<{ rows: readonly Row[]
           say(`round ${round}/${plan.rounds}: ${names.join(' + ')}`)
           const played = await play(stage, journal, crowd, { nemeses, random, say: text => say(`  ${text}`) })
           const { outages, figures, violations } = played
-          const row: Row = { type: 'round', round, nemeses: names, outages, figures, violations }
+          const row: Row = { type: 'round', round, commit, nemeses: names, outages, figures, violations }
           rows.push(row)
           await addRow(path, row)
           await tellRow(options, row, played.history, stage)

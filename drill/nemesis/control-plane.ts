@@ -25,7 +25,7 @@ const ending = (name: string, proves: string, programs: readonly string[]): Neme
 
 export const restartApi = ending(
   'api-restart',
-  'a restart of the API server changes nothing, and a death meanwhile gets its successor afterwards',
+  'a restart of the API server changes nothing, and a death meanwhile gets its successor by a grant, or afterwards',
   ['kube-apiserver'],
 )
 

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest'
+import type { Plan, Row } from './record.ts'
+import { resultsText, withResults } from './results.ts'
+
+const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: true }
+const row = (round: number, commit: string): Row => ({
+  ...{ type: 'round', round, commit, nemeses: ['kill'], outages: [100], figures: [] },
+  violations: round === 2 ? [{ rule: 'Hung', says: 'it hung' }] : [],
+})
+
+it('a record that is not complete says how many of its rounds are played, and with which code', () => {
+  const rows = [row(1, 'aaaaaaa'), row(2, 'aaaaaaa'), row(3, 'bbbbbbb')]
+  expect(resultsText([{ plan, rows }]).split('\n')).toEqual([
+    '| run | rounds | violations | commits |',
+    '| --- | --: | --: | --- |',
+    '| `npm run drill -- all --rounds 5 --seed 7` | 3 of 5 | 1 | aaaaaaa, bbbbbbb |',
+    '',
+    '```text',
+    'nemesis  rounds  violations  outage: median  p95     max',
+    'kill     3       1           100 ms          100 ms  100 ms',
+    '```',
+  ])
+  expect(resultsText([{ plan: { ...plan, grant: false }, rows }])).toContain('--seed 7 --no-grant`')
+})
+
+it('the page keeps what is around its marks, again and again', () => {
+  const page = 'a\n<!-- results: npm run generate -->\nold\n<!-- end of results -->\nb\n'
+  const once = withResults(page, 'new')
+  expect(once).toBe('a\n<!-- results: npm run generate -->\nnew\n<!-- end of results -->\nb\n')
+  expect(withResults(once, 'new')).toBe(once)
+  expect(() => withResults('nothing', 'new')).toThrow(/has lost its lines/)
+})
