@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { Command, InvalidArgumentError } from 'commander'
 import { deployOperator } from '../playground/deploy.ts'
+import { onInterrupt } from '../playground/interrupts.ts'
 import { parseDuration } from '../src/api/memory.ts'
 import { createProgress, type Progress } from '../src/terminal/progress.ts'
 import type { Bench, BenchContext } from './bench.ts'
@@ -98,11 +99,9 @@ const program: Command = new Command('npm run bench --')
     if (options.peer !== undefined && bench.before === undefined)
       program.error(`--peer: ${bench.name} does not measure the paper's controller, paper does`)
     refuseModes(bench, options)
-    const stop = new AbortController()
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+    const signal = onInterrupt('taking everything down')
     const samples = createSamples()
-    const { report, waited } = await measure(bench, options, samples, stop.signal).catch(
+    const { report, waited } = await measure(bench, options, samples, signal).catch(
       async (error: unknown) => {
         await tellPart(bench, options, samples)
         throw error

@@ -1,6 +1,7 @@
 /** `npm run demo`: the paper's story, live, on a real cluster. */
 import { parseArgs } from 'node:util'
 import { explain } from '../playground/failure.ts'
+import { onInterrupt } from '../playground/interrupts.ts'
 import { createProgress } from '../src/terminal/progress.ts'
 import { createScreen, type Screen, styled } from './screen.ts'
 import { currentStage, playgroundStage } from './stage.ts'
@@ -64,20 +65,18 @@ async function main(options: Options, screen: Screen, signal: AbortSignal): Prom
   }
 }
 
-const stop = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM'] as const)
-  process.on(name, () => stop.abort(new Error(`interrupted by ${name}`)))
+const signal = onInterrupt('taking everything down')
 try {
   const options = parseOptions(process.argv.slice(2))
   if (options === 'help') console.log(usage)
   else {
-    const wrong = await main(options, createScreen(process.stdout), stop.signal)
+    const wrong = await main(options, createScreen(process.stdout), signal)
     for (const line of wrong) console.error(styled.bad(`DIFFERS: ${line}`))
     process.exitCode = wrong.length === 0 ? 0 : 1
   }
 } catch (error) {
-  if (stop.signal.aborted) {
-    console.error('\ninterrupted; npm run playground -- status --all shows what is still up')
+  if (signal.aborted) {
+    console.error('npm run playground -- status --all shows what is still up')
     process.exitCode = 130
   } else {
     console.error(`\n${await explain(error)}`)

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { machineLine, startPressure } from '../bench/machine.ts'
 import { chosen } from '../playground/chosen.ts'
 import { explain } from '../playground/failure.ts'
+import { onInterrupt } from '../playground/interrupts.ts'
 import { createProgress, type Progress } from '../src/terminal/progress.ts'
 import { type PlannedUser, planOf } from './plan.ts'
 import { type PlayedUser, play } from './play.ts'
@@ -114,14 +115,12 @@ function isIdleClass(): boolean {
   return afterName.split(' ')[41 - 3] === '5'
 }
 
-const stop = new AbortController()
-for (const name of ['SIGINT', 'SIGTERM'] as const)
-  process.on(name, () => stop.abort(new Error(`interrupted by ${name}`)))
+const signal = onInterrupt('taking everything down')
 try {
   const options = parseOptions(process.argv.slice(2))
   if (options === 'help') console.log(usage)
-  else process.exitCode = (await main(options, stop.signal)) ? 0 : 1
+  else process.exitCode = (await main(options, signal)) ? 0 : 1
 } catch (error) {
-  console.error(stop.signal.aborted ? 'interrupted' : `\n${await explain(error)}`)
-  process.exitCode = stop.signal.aborted ? 130 : 1
+  if (!signal.aborted) console.error(`\n${await explain(error)}`)
+  process.exitCode = signal.aborted ? 130 : 1
 }

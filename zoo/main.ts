@@ -3,6 +3,7 @@ import { parseArgs } from 'node:util'
 import { allImageNames, ensureImages } from '../images/build.ts'
 import { openCluster, up } from '../playground/cluster.ts'
 import { deployOperator } from '../playground/deploy.ts'
+import { onInterrupt } from '../playground/interrupts.ts'
 import { pidsOf } from '../playground/pids.ts'
 import { memoryAllowed } from '../src/api/memory-permission.ts'
 import { createApi } from '../src/kube/api.ts'
@@ -53,28 +54,26 @@ if (!Number.isSafeInteger(refreshes) || refreshes < 1 || chosen.length === 0 || 
   process.exit(2)
 }
 
-const stop = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
+const signal = onInterrupt('taking everything down')
 const progress = createProgress(process.stderr)
 const wasUp = (await openCluster(values.name)) !== undefined
 const images = await progress.step('images', step =>
-  ensureImages(allImageNames, { progress: step.detail, signal: stop.signal }),
+  ensureImages(allImageNames, { progress: step.detail, signal }),
 )
 const cluster = await up({
   name: values.name,
   images: Object.values(images).map(({ path }) => path),
   progress,
-  signal: stop.signal,
+  signal,
 })
 const api = createApi({ connection: await loadConnection({ kubeconfig: cluster.kubeconfigPath }) })
 const namespace = `zoo-${Date.now().toString(36)}`
 const rows: { specimen: string; result: Performance | Error }[] = []
 try {
-  await deployOperator(cluster, { progress, signal: stop.signal })
+  await deployOperator(cluster, { progress, signal })
   await api.create(namespaces, { metadata: { name: namespace, labels: memoryAllowed } })
   for (const specimen of chosen) {
-    stop.signal.throwIfAborted()
+    signal.throwIfAborted()
     const result = await progress.step(specimen.name, step =>
       perform({ api, namespace, pidsOf, say: step.detail }, specimen, {
         refreshes,

@@ -3,6 +3,7 @@ import { inspect, parseArgs } from 'node:util'
 import { ensureImages, imageNames } from '../../images/build.ts'
 import { openCluster, up } from '../../playground/cluster.ts'
 import { deployOperator } from '../../playground/deploy.ts'
+import { onInterrupt } from '../../playground/interrupts.ts'
 import { memoryAllowed } from '../../src/api/memory-permission.ts'
 import { createApi } from '../../src/kube/api.ts'
 import { loadConnection } from '../../src/kube/connection.ts'
@@ -48,10 +49,7 @@ if (
   process.exit(2)
 }
 
-const stop = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const)
-  process.once(signal, () => stop.abort(new Error(`stopped by ${signal}`)))
-const { signal } = stop
+const signal = onInterrupt('taking everything down')
 const progress = createProgress(process.stderr)
 const wasUp = (await openCluster(values.name)) !== undefined
 const images = await progress.step('images', step =>
