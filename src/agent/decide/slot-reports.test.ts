@@ -45,6 +45,18 @@ describe('what the node says of slots', () => {
   })
 })
 
+it('D7.grant: a node that has nothing says what it knows of the grant of its heir: without that word it would not end', () => {
+  const grant = { number: 2, heir: { uid: 'uid-h', node: 'a' }, isRevoked: true }
+  const slot = lease({ node: 'b', holders: ['c'], kept: ['c'], grant })
+  const said = (words: Snapshot['grantWords']) =>
+    slotReportsOf(snapshot({ slots: [slot], grantWords: words }), {
+      latest: () => undefined,
+      progress: () => undefined,
+    })
+  expect(said(new Map([[nameOf(), { closed: 2 }]]))).toMatchObject([{ grant: { closed: 2 } }])
+  expect(said(new Map())).toEqual([])
+})
+
 it('D7.let-go: a node that was let go says what it has, until it has nothing', () => {
   const fifth = stored({ generation: 5 })
   const said = (names: readonly string[], latest: Stored | undefined) =>

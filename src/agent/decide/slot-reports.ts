@@ -5,7 +5,7 @@ import type { Stored } from '../../checkpoint/store.ts'
 import { isWanted } from '../../slot/decide/origin.ts'
 import { isDead } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
-import type { SlotProgress } from '../state/progress.ts'
+import type { SlotProgress, Standing } from '../state/progress.ts'
 import { anotherIn } from './slot-facts.ts'
 import { isHandedOver, usabilityOf } from './usability.ts'
 
@@ -41,10 +41,11 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
   const silentTerm = statedOf(snapshot, lease)
   // A voter says what it has stated, also when it is no holder any more.
-  if (!isWanted(lease, node) && !mayHave && silentTerm === undefined) return undefined
+  // So does an heir that is no holder any more: without its word, its grant would not end.
+  const grant = snapshot.grantWords.get(slotName(lease))
+  if (!isWanted(lease, node) && !mayHave && silentTerm === undefined && grant === undefined) return undefined
   const progress = kept.progress(slotName(lease))
   const diskReason = kept.diskRefusal?.(slotName(lease))
-  const grant = snapshot.grantWords.get(slotName(lease))
   const { namespace, name, incarnation } = lease
   const common = {
     namespace,
@@ -82,23 +83,27 @@ function sourceOf(
   progress: SlotProgress = {},
 ): Partial<SlotReport> {
   const { intervalSeconds, intervalReason, answeredRequest } = progress
-  const {
-    standsForSeconds: stands,
-    stoodForSeconds: stood,
-    standsForHandover,
-  } = stored?.manifest.final === true ? progress : {}
+  const standing = stored?.manifest.final === true ? progress.standing : undefined
   return {
     ...(intervalSeconds !== undefined && { intervalSeconds: round(intervalSeconds) }),
     ...(intervalReason !== undefined && { intervalReason }),
     ...(answeredRequest !== undefined && { answeredRequest }),
     ...(snapshot.handoversPaused.has(slotName(lease)) && { handoverPaused: true }),
-    ...(stands !== undefined && { final: true, standsForSeconds: round(stands) }),
-    ...(stands !== undefined && stood !== undefined && { stoodForSeconds: round(stood) }),
-    ...(stands !== undefined && standsForHandover !== undefined && { standsForHandover }),
+    ...standingOf(standing),
     ...acknowledgedOf(snapshot, lease),
     ...(snapshot.fence.fenced.has(lease.holder.uid) && { fenced: true }),
     ...(kept.isEnded?.(lease.holder.uid) === true && { ended: lease.holder.uid }),
     ...leftOf(snapshot, lease, kept),
+  }
+}
+
+function standingOf(standing: Standing | undefined): Partial<SlotReport> {
+  if (standing === undefined) return {}
+  const { seconds, stoodSeconds, handover } = standing
+  return {
+    ...{ final: true, standsForSeconds: round(seconds) },
+    ...(stoodSeconds !== undefined && { stoodForSeconds: round(stoodSeconds) }),
+    ...(handover !== undefined && { standsForHandover: handover }),
   }
 }
 

@@ -8,12 +8,7 @@ export interface SlotPace {
 
 /** Progress of the work on each slot, for the node's report. */
 export interface SlotProgress extends Partial<SlotPace> {
-  /** The primary is stopped with its last generation saved, for so many seconds from then on. */
-  readonly standsForSeconds?: number
-  /** How long it had been stopped by then. */
-  readonly stoodForSeconds?: number
-  /** Number of the handover in its Lease for which it is stopped. */
-  readonly standsForHandover?: number
+  readonly standing?: Standing
   /** Why the work fails; absent while it succeeds. */
   readonly reason?: string
   readonly message?: string
@@ -21,8 +16,9 @@ export interface SlotProgress extends Partial<SlotPace> {
   readonly answeredRequest?: string
 }
 
-/** A primary that is stopped for its successor. */
+/** A primary that is stopped for its successor, with its last generation saved. */
 export interface Standing {
+  /** For how long from now on. */
   readonly seconds: number
   /** How long it has been stopped already; undefined: an earlier agent has stopped it. */
   readonly stoodSeconds: number | undefined
@@ -35,8 +31,8 @@ export interface Progress {
   /** Notes a success at this pace, and that this request for a checkpoint is fulfilled. */
   succeeded(slot: string, pace?: SlotPace, request?: string): void
   failed(slot: string, reason: string, message: string): void
-  /** @param stands undefined: it is no longer stopped. */
-  standing(slot: string, stands: Standing | undefined): void
+  /** @param standing undefined: it is no longer stopped. */
+  standing(slot: string, standing: Standing | undefined): void
   keepOnly(slots: ReadonlySet<string>): void
 }
 
@@ -49,8 +45,7 @@ export function createProgress(changed: () => void): Progress {
       old?.reason !== next.reason ||
       old?.intervalSeconds !== next.intervalSeconds ||
       old?.intervalReason !== next.intervalReason ||
-      old?.standsForSeconds !== next.standsForSeconds ||
-      old?.standsForHandover !== next.standsForHandover ||
+      old?.standing !== next.standing ||
       old?.answeredRequest !== next.answeredRequest
     )
       changed()
@@ -63,32 +58,18 @@ export function createProgress(changed: () => void): Progress {
       request = slots.get(slot)?.answeredRequest,
     ) {
       const { intervalSeconds, intervalReason } = pace ?? {}
-      const { standsForSeconds, stoodForSeconds, standsForHandover } = slots.get(slot) ?? {}
-      const stands = { standsForSeconds, stoodForSeconds, standsForHandover }
-      set(slot, lasting({ intervalSeconds, intervalReason, ...stands, answeredRequest: request }))
+      const { standing } = slots.get(slot) ?? {}
+      set(slot, lasting({ intervalSeconds, intervalReason, standing, answeredRequest: request }))
     },
     failed: (slot, reason, message) => set(slot, { ...lasting(slots.get(slot)), reason, message }),
-    standing: (slot, stands) =>
-      set(
-        slot,
-        lasting({
-          ...slots.get(slot),
-          ...{ standsForSeconds: stands?.seconds, standsForHandover: stands?.handover },
-          stoodForSeconds: stands?.stoodSeconds,
-        }),
-      ),
+    standing: (slot, standing) => set(slot, lasting({ ...slots.get(slot), standing })),
     keepOnly(keep) {
       for (const slot of [...slots.keys()]) if (!keep.has(slot)) slots.delete(slot)
     },
   }
 }
 
-type Lasting =
-  | keyof SlotPace
-  | 'standsForSeconds'
-  | 'stoodForSeconds'
-  | 'standsForHandover'
-  | 'answeredRequest'
+type Lasting = keyof SlotPace | 'standing' | 'answeredRequest'
 
 /**
  * Keeps the part that stays true after any success or failure. A node may try the memory of its own primary in an
@@ -97,15 +78,11 @@ type Lasting =
 const lasting = ({
   intervalSeconds,
   intervalReason,
-  standsForSeconds,
-  stoodForSeconds,
-  standsForHandover,
+  standing,
   answeredRequest,
 }: { [Key in Lasting]?: SlotProgress[Key] | undefined } = {}): SlotProgress => ({
   ...(intervalSeconds === undefined ? {} : { intervalSeconds }),
   ...(intervalReason === undefined ? {} : { intervalReason }),
-  ...(standsForSeconds === undefined ? {} : { standsForSeconds }),
-  ...(stoodForSeconds === undefined ? {} : { stoodForSeconds }),
-  ...(standsForHandover === undefined ? {} : { standsForHandover }),
+  ...(standing === undefined ? {} : { standing }),
   ...(answeredRequest === undefined ? {} : { answeredRequest }),
 })
