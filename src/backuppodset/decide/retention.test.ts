@@ -45,6 +45,13 @@ describe('a set with memory that is made smaller', () => {
     expect(ofType(s, 'delete')).toMatchObject([{ pod: { name: 'p0' }, reason: 'Surplus' }])
   })
 
+  it('revokes the grant of whom it takes away: the heir could be called to no other slot until that is over', () => {
+    const grant = { number: 2, heir: { uid: h0.uid, node: 'n-h0' }, isRevoked: false }
+    const granted = { ...slot0, lease: { ...slot0.lease, grant } }
+    const [write] = ofType(makeMemorySnapshot(smaller, [cheap, p1, h0], [granted, slot1]), 'writeSlot')
+    expect(write?.lease).toMatchObject({ retainedSince: since, grant: { ...grant, isRevoked: true } })
+  })
+
   it('takes away whom it has marked, if its pass ended between the two', () => {
     for (let seed = 0; seed < 10; seed += 1) {
       const between = makeMemorySnapshot(smaller, [{ ...p0, deletionCost: 9 }, p1, h0], [marked, slot1])

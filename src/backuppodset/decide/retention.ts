@@ -109,6 +109,8 @@ function mark(s: Snapshot, slot: SlotMemory): Action {
   const lease: NumberedSlotLease = {
     ...before,
     ...freed,
+    // Until that is over, the heir could be called to no other slot.
+    ...(before.grant?.heir && { grant: { ...before.grant, isRevoked: true } }),
     kept: keepersOf(slot),
     retainedSince: new Date(s.now).toISOString(),
   }
