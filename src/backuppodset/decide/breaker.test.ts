@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { LastFailover } from '../../api/slot-status.ts'
 import { seededRandom } from '../../kube/random.ts'
+import { grantStateOf } from '../../slot/decide/grant.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import { eventsOf } from '../set-events.ts'
 import { statusOf } from '../status.ts'
@@ -97,5 +98,34 @@ describe('R22: primaries that fail one after the other', () => {
     expect(actionsOf(plan(snapshot(50_000))).filter(({ type }) => type === 'promote')).toEqual([])
     expect(actionsOf(plan(snapshot(50_000))).filter(({ type }) => type === 'create')).toEqual([])
     expect(actionsOf(plan(snapshot(99_900)))).toContainEqual(expect.objectContaining({ type: 'promote' }))
+  })
+
+  it('nor by a grant: an heir with one would not wait for the end of the pause', () => {
+    const p3 = makePrimary('p3', 0)
+    const h = makeUnderstudy('h')
+    const grant = { number: 4, heir: { uid: h.uid, node: 'n-h' }, isRevoked: false }
+    const lease = makeLease(p3, { heir: { name: 'h', uid: h.uid, ip: undefined }, holders: ['n-h'], grant })
+    const words = new Map()
+    const heirState = () => 'Waits' as const
+    const grants = grantStateOf(lease, { words, heirState, isSourceSilent: false })
+    const snapshot = (second: number, takenAt: number) => {
+      const s = makeMemorySnapshot(
+        wish,
+        [p3, h],
+        [makeSlot(lease, [{ ...makeCopy(lease, h, 'Frozen'), seenAt: takenAt }], { grants })],
+        {
+          failovers: history([0, 10, 20], { reason: 'Died', how: 'Frozen', generation: 3, stateAge: 15 }),
+          ...{ now: start + second * 1000, monotonicNow: 100_000 },
+        },
+      )
+      return { ...s, ...(s.memory && { memory: { ...s.memory, namesGrants: true } }) }
+    }
+    const written = (second: number, takenAt: number) =>
+      actionsOf(plan(snapshot(second, takenAt))).flatMap(each =>
+        each.type === 'writeSlot' ? [each.lease.grant] : [],
+      )
+    expect(written(21, 50_000)).toContainEqual({ ...grant, isRevoked: true })
+    expect(written(31, 50_000)).not.toContainEqual({ ...grant, isRevoked: true })
+    expect(written(21, 99_900)).not.toContainEqual({ ...grant, isRevoked: true })
   })
 })

@@ -2,7 +2,6 @@ import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players } from '../../slot/decide/assignments.ts'
 import { dueStatements, isLongOutOfReach } from '../../slot/decide/fence/verdict.ts'
-import { grantedElsewhere } from '../../slot/decide/grant.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import { vacantLeases } from '../../slot/decide/vacant-leases.ts'
@@ -11,7 +10,7 @@ import type { PodView, Snapshot } from '../snapshot.ts'
 import type { Backups } from './candidates.ts'
 import { clones } from './clones.ts'
 import { together } from './converge.ts'
-import { beganAnew, failures, unwanted, waitsToBegin } from './deaths.ts'
+import { beganAnew, failures, unwanted } from './deaths.ts'
 import { turnOf } from './handover-turns.ts'
 import { targetsOf } from './moves.ts'
 import { placingFor } from './near.ts'
@@ -26,6 +25,7 @@ import { retireSuperseded } from './superseded.ts'
 import { type Suspension, suspensionOf } from './suspension.ts'
 import { type Takeovers, takeovers } from './takeovers.ts'
 import { goes, remove, removed, rewakes, type Tools, toolsOf } from './tools.ts'
+import { ungrantedSlots } from './ungranted.ts'
 import { isGivenUp } from './update.ts'
 import { type Vacancies, vacancies } from './vacancies.ts'
 
@@ -170,14 +170,7 @@ function leaseWrites(
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
   const turn = turnOf(s)
-  const ungranted = new Set([
-    ...taken.ungranted,
-    ...(suspension?.ungranted ?? []),
-    ...(turn === undefined ? [] : grantedElsewhere(memory, turn.successor?.uid, turn.slot.lease.slot)),
-    ...healthy.flatMap(pod =>
-      pod.slot !== undefined && waitsToBegin(memory.slots.get(pod.slot), pod) ? [pod.slot] : [],
-    ),
-  ])
+  const ungranted = ungrantedSlots(s, memory, { taken, suspension, healthy, settled })
   return [
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays, targets: targetsOf(s) },
