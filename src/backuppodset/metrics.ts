@@ -31,7 +31,7 @@ const instruments = (registers: Registry[]) => ({
   }),
   failovers: new Histogram({
     name: metricName('failover_duration_seconds'),
-    help: 'From the first sight of a lost primary to the accepted write that made its successor the primary.',
+    help: 'From the first sight of a lost primary to the accepted write that made its successor the primary, or recorded that it had taken the slot by a grant.',
     labelNames: [...setLabels, 'reason'],
     buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers,

@@ -440,6 +440,10 @@ describe('status', () => {
     expect(told(10_000).message).toMatch(/slot 0 .* n-h0: it could not be restored in h1 \(criu: no room\)$/)
     expect(told(10_000, [h0]).message).toMatch(/no pod has taken it yet$/)
     expect(told(10_000, pods, {}, true).message).toMatch(/no pod is called while spec.paused is true$/)
+    const outstanding = { heir: { uid: h0.uid, node: 'n-h0' }, isUsed: true }
+    expect(told(10_000, [h0], { grants: { words: new Map(), nextNumber: 2, outstanding } }).message).toMatch(
+      /h0 on n-h0 may have it by its grant; the slot waits for a word of the agent of .* or n-h0$/,
+    )
     // One is on its way.
     expect(told(10_000, pods, { calledSince: 1 }).status).toBe('True')
     // Where no copy is usable, the reason is another one.

@@ -24,8 +24,13 @@ const lease = makeLease(p0, { holders: ['n-h0', 'n-h1'], grant: named })
 const copies = [makeCopy(lease, h0, 'Frozen'), makeCopy(lease, h1, 'Frozen')]
 const words = (p?: GrantWord, h?: GrantWord) =>
   new Map([...(p ? [['n-p0', p] as const] : []), ...(h ? [['n-h0', h] as const] : [])])
+const saidOf = (
+  said: ReadonlyMap<string, GrantWord>,
+  state: HeirState = 'Waits',
+  isSourceSilent = false,
+) => ({ words: said, heirState: () => state, isSourceSilent })
 const stateOf = (said: ReadonlyMap<string, GrantWord>, state: HeirState = 'Waits', over = {}) =>
-  grantStateOf({ ...lease, ...over }, said, () => state)
+  grantStateOf({ ...lease, ...over }, saidOf(said, state))
 const slotOf = (
   said: ReadonlyMap<string, GrantWord>,
   over: Partial<NumberedSlotLease> = {},
@@ -33,7 +38,7 @@ const slotOf = (
   kept: readonly Copy[] = copies,
 ) => {
   const whole = { ...lease, ...over }
-  return makeSlot(whole, kept, { grants: grantStateOf(whole, said, () => state) })
+  return makeSlot(whole, kept, { grants: grantStateOf(whole, saidOf(said, state)) })
 }
 
 describe('a grant is outstanding', () => {
@@ -63,6 +68,19 @@ describe('a grant is outstanding', () => {
     expect(mayCall(slotOf(said), h1.uid)).toBe(true)
   })
 
+  it('no more where Kubernetes has given up the node of the heir, unless an agent has said that it is used', () => {
+    expect(stateOf(words(), 'NodeLost').outstanding).toBeUndefined()
+    expect(stateOf(words({ closed: 2 }, { closed: 2 }), 'NodeLost').outstanding).toBeUndefined()
+    // The heir may run behind a cut, and no voters stop it.
+    expect(stateOf(words({ closed: 3, used: 3 }), 'NodeLost').outstanding?.isUsed).toBe(true)
+    expect(stateOf(words(undefined, { closed: 3, used: 3 }), 'NodeLost').outstanding).toBeDefined()
+    const over = {
+      ...{ holder: { name: 'h0', uid: h0.uid }, epoch: 2, node: 'n-h0' },
+      grant: { ...named, isRevoked: true, source: 'n-p0' },
+    }
+    expect(stateOf(words({ closed: 3, used: 3 }), 'NodeLost', over).outstanding).toBeDefined()
+  })
+
   it('no more where the heir certainly does not run', () => {
     expect(stateOf(words(), 'Over').outstanding).toBeUndefined()
     // It has the slot by its grant only, and serves.
@@ -87,9 +105,16 @@ describe('a grant is outstanding', () => {
     expect(stateOf(words(undefined, { closed: 3 }), 'Waits', over).outstanding).toBeUndefined()
   })
 
-  it('and used, where one of the two agents says so', () => {
+  it('and used, where the agent of the primary says so, or that of the heir while the other cannot', () => {
+    const agreed = { closed: 3, used: 3 }
+    const usedBy = (said: ReadonlyMap<string, GrantWord>, isSilent: boolean) =>
+      usedHeirOf({ grants: grantStateOf(lease, saidOf(said, 'Waits', isSilent)) })
     expect(usedHeirOf(slotOf(words({ closed: 3, used: 3 })))).toEqual(named.heir)
-    expect(usedHeirOf(slotOf(words(undefined, { closed: 3, used: 3 })))).toEqual(named.heir)
+    expect(usedHeirOf(slotOf(words(undefined, agreed)))).toEqual(named.heir)
+    // No node takes the slot of a primary on another one by its word alone.
+    expect(usedBy(words({ closed: 2 }, agreed), false)).toBeUndefined()
+    expect(usedBy(words({ closed: 3 }, agreed), false)).toBeUndefined()
+    expect(usedBy(words({ closed: 2 }, agreed), true)).toEqual(named.heir)
     expect(usedHeirOf(slotOf(words({ closed: 2 }, { closed: 2 })))).toBeUndefined()
     expect(usedHeirOf(slotOf(words({ closed: 3, used: 2 })))).toBeUndefined()
   })
@@ -119,7 +144,7 @@ describe('the grant in a Lease', () => {
   const both = words({ closed: 0 }, { closed: 0 })
   const fresh = () => {
     const { grant: _, ...rest } = lease
-    return makeSlot(rest, copies, { grants: grantStateOf(rest, both, () => 'Waits') })
+    return makeSlot(rest, copies, { grants: grantStateOf(rest, saidOf(both)) })
   }
 
   it('names the heir once its node has the memory in that pod, and both agents have answered a grant without an heir', () => {
@@ -141,6 +166,12 @@ describe('the grant in a Lease', () => {
     expect(nextGrant(slotOf(words()), h0, false)).toEqual(named)
   })
 
+  it('is revoked while the agent of the heir is silent, and given to no such pod', () => {
+    const silent = copies.map(copy => (copy.node === 'n-h0' ? { ...copy, silent: true, stale: true } : copy))
+    expect(nextGrant(slotOf(words(), {}, 'Waits', silent), h0, true)).toEqual({ ...named, isRevoked: true })
+    expect(nextGrant({ ...fresh(), copies: silent }, h0, true)).toBeUndefined()
+  })
+
   it('is revoked before another pod is named, and that waits for the end of the first one', () => {
     const revoked = { ...named, isRevoked: true }
     expect(nextGrant(slotOf(words()), h1, true)).toEqual(revoked)
@@ -159,7 +190,7 @@ describe('the grant in a Lease', () => {
 
   it('has a number that no agent has heard of, also if a person has removed it from the Lease', () => {
     const { grant: _, ...rest } = lease
-    const grants = grantStateOf(rest, words({ closed: 5 }, { closed: 4, used: 6 }), () => 'Waits')
+    const grants = grantStateOf(rest, saidOf(words({ closed: 5 }, { closed: 4, used: 6 })))
     expect(nextGrant(makeSlot(rest, copies, { grants }), h0, true)?.number).toBe(7)
   })
 
@@ -169,5 +200,7 @@ describe('the grant in a Lease', () => {
     expect(seen(slotOf(words()))).toBeUndefined()
     expect(seen({ ...slotOf(words()), vacantSince: 1 })).toBe(2_000)
     expect(seen({ ...slotOf(words({ closed: 3 })), vacantSince: 1 })).toBeUndefined()
+    expect(seen(slotOf(words({ closed: 2 }, { closed: 3, used: 3 })))).toBe(2_000)
+    expect(seen(slotOf(words({ closed: 3, used: 3 }, { closed: 3, used: 3 })))).toBeUndefined()
   })
 })

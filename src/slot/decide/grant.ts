@@ -8,28 +8,32 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GrantState, OutstandingGrant, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
-/** The pod that a grant names, as far as this process knows. `Over`: it certainly does not run with the memory. */
-export type HeirState = 'Waits' | 'OnStage' | 'Over'
+/**
+ * The pod that a grant names, as far as this process knows. `Over`: it certainly does not run with the memory. `NodeLost`:
+ * Kubernetes has given up its node, which may only be cut off.
+ */
+export type HeirState = 'Waits' | 'OnStage' | 'NodeLost' | 'Over'
 
-/** @param words what the agents say of this incarnation of the slot, by node. */
-export function grantStateOf(
-  lease: SlotLease,
-  words: ReadonlyMap<string, GrantWord>,
-  heirState: (heir: GrantHeir) => HeirState,
-): GrantState {
-  const { grant } = lease
-  const numbers = [...words.values()].flatMap(({ closed, used = 0 }) => [closed, used])
+export interface SaidOfGrants {
+  /** Words of agents about this incarnation of the slot, by node; only of nodes that its Lease names. */
+  readonly words: ReadonlyMap<string, GrantWord>
+  readonly heirState: (heir: GrantHeir) => HeirState
+  /** The agent of the primary's node has written nothing for longer than it may. */
+  readonly isSourceSilent: boolean
+}
+
+export function grantStateOf(lease: SlotLease, said: SaidOfGrants): GrantState {
+  const numbers = [...said.words.values()].flatMap(({ closed, used = 0 }) => [closed, used])
   return {
-    words,
-    nextNumber: 1 + Math.max(grant?.number ?? 0, ...numbers),
-    outstanding: outstandingOf(lease, words, heirState),
+    words: said.words,
+    nextNumber: 1 + Math.max(lease.grant?.number ?? 0, ...numbers),
+    outstanding: outstandingOf(lease, said),
   }
 }
 
 function outstandingOf(
   { grant, holder, node = '' }: SlotLease,
-  words: ReadonlyMap<string, GrantWord>,
-  heirState: (heir: GrantHeir) => HeirState,
+  { words, heirState, isSourceSilent }: SaidOfGrants,
 ): OutstandingGrant | undefined {
   if (grant?.heir === undefined) return undefined
   const { heir, number, source } = grant
@@ -41,7 +45,12 @@ function outstandingOf(
   if (isClosed(agreed, number)) return undefined
   const isAgreed = agreed?.used === number
   if (!isAgreed && isClosed(said, number)) return undefined
-  return { heir, isUsed: !isRecorded && (isAgreed || said?.used === number) }
+  // An heir that has used its grant has read no Lease with voters, so nothing stops it while its node is cut off.
+  if (state === 'NodeLost' && !isAgreed && said?.used !== number) return undefined
+  // One node takes no slot from a primary of another one: the word of the heir's agent alone counts only if that of the primary
+  // says nothing.
+  const isUsed = said?.used === number || (isAgreed && (said === undefined || isSourceSilent))
+  return { heir, isUsed: !isRecorded && isUsed }
 }
 
 const isClosed = (word: GrantWord | undefined, number: number): boolean =>
@@ -88,7 +97,8 @@ export function nextGrant(
   const { lease, grants } = slot
   const { grant } = lease
   if (grants?.outstanding !== undefined && grant?.heir !== undefined) {
-    const isKept = heir?.uid === grant.heir.uid && heir.node === grant.heir.node
+    const isKept =
+      heir?.uid === grant.heir.uid && heir.node === grant.heir.node && !isSilentIn(slot, grant.heir.node)
     return isKept || grant.isRevoked ? grant : { ...grant, isRevoked: true }
   }
   if (!isServed || grants === undefined || heir?.node === undefined || !isUsableIn(slot, heir))
@@ -109,6 +119,10 @@ const canUse = ({ lease, grants }: SlotMemory, node: string): boolean =>
   lease.node !== node &&
   [lease.node, node].every(each => grants?.words.has(each) === true)
 
+/** The agent of this node has not written for long: it may not hear of the death, or be cut off from the API server. */
+const isSilentIn = ({ copies }: SlotMemory, node: string): boolean =>
+  copies.some(copy => copy.node === node && copy.silent === true)
+
 function isUsableIn({ copies }: SlotMemory, heir: Candidate): boolean {
   const copy = copies.find(({ node, stale }) => node === heir.node && !stale)
   const { usable, understudyUid } = copy?.report ?? {}
@@ -123,14 +137,17 @@ export function grantOfSuccessor(slot: SlotMemory, uid: string): Grant | undefin
     : settled(grant)
 }
 
-/** How often to look again whether the node of an heir is lost, ms: silence causes no watch event. */
+/** How often to look again whether a node is silent or lost, ms: silence causes no watch event. */
 const againMs = 2_000
 
 /** Returns the ms until the next look at grants that nothing but time may end; undefined if there is none. */
 export const untilGrantsEnd = (s: Pick<SlotSnapshot, 'memory'>): number | undefined =>
   [...(s.memory?.slots.values() ?? [])].some(({ lease, grants, vacantSince }) => {
-    const isWaiting = lease.grant?.isRevoked === true || vacantSince !== undefined
-    return grants?.outstanding !== undefined && isWaiting
+    const { outstanding, words } = grants ?? {}
+    if (outstanding === undefined) return false
+    // The agent of the primary is to say so, too, or to be silent for long enough.
+    const isClaimed = !outstanding.isUsed && words?.get(outstanding.heir.node)?.used === lease.grant?.number
+    return isClaimed || lease.grant?.isRevoked === true || vacantSince !== undefined
   })
     ? againMs
     : undefined

@@ -28,14 +28,22 @@ export function grantsOf(
   told: readonly { readonly node: string; readonly slot: SlotReport }[],
   deps: GrantDeps,
 ): GrantState {
+  const { grant, node: source = '', holders } = lease
+  const named = new Set([source, grant?.source, grant?.heir?.node, ...holders])
   const words = new Map(
     told.flatMap(({ node, slot }) =>
-      slot.grant !== undefined && isSameSlot(slot, lease) ? [[node, slot.grant] as const] : [],
+      slot.grant !== undefined && named.has(node) && isSameSlot(slot, lease)
+        ? [[node, slot.grant] as const]
+        : [],
     ),
   )
   const isEnded = ({ uid, node }: GrantHeir) =>
     told.some(each => each.node === node && each.slot.ended === uid && isSameSlot(each.slot, lease))
-  return grantStateOf(lease, words, heir => (isEnded(heir) ? 'Over' : heirStateOf(heir, deps)))
+  return grantStateOf(lease, {
+    words,
+    heirState: heir => (isEnded(heir) ? 'Over' : heirStateOf(heir, deps)),
+    isSourceSilent: deps.reports.unheardFor(source) > timelyMs,
+  })
 }
 
 function heirStateOf(
@@ -46,7 +54,9 @@ function heirStateOf(
   // While the agent writes, it says itself whether the pod may still run.
   if (pod === undefined) return reports.unheardFor(node) > timelyMs ? 'Over' : 'Waits'
   const { died, serving } = stageOf(pod)
-  if (died || isFinished(pod) || isNodeLost(node, { reports, lostAfterMs })) return 'Over'
+  // An administrator has said that a node out of service runs nothing.
+  if (died || isFinished(pod) || lostAfterMs(node) === 0) return 'Over'
+  if (isNodeLost(node, { reports, lostAfterMs })) return 'NodeLost'
   return serving ? 'OnStage' : 'Waits'
 }
 

@@ -128,7 +128,12 @@ function vacantSlot(
   })
   const failures =
     failed.length === 0 ? 'no pod has taken it yet' : `it could not be restored in ${failed.join(', ')}`
-  const why = isPaused ? 'no pod is called while spec.paused is true' : failures
+  const granted = slot.grants?.outstanding?.heir
+  const waits =
+    granted === undefined
+      ? failures
+      : `${pods.find(({ uid }) => uid === granted.uid)?.name ?? 'a pod that is gone'} on ${granted.node} may have it by its grant; the slot waits for a word of the agent of ${slot.lease.node ?? 'its last node'} or ${granted.node}`
+  const why = isPaused ? 'no pod is called while spec.paused is true' : waits
   const where = usableOf(slot).map(({ node }) => node)
   const message = `slot ${number} has no primary, although its memory could be restored on ${where.join(', ')}: ${why}`
   return { reason: reasons.noPrimary, message }
