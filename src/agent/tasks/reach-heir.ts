@@ -11,12 +11,17 @@ export async function reachHeir(
   { to }: TaskOf<'reachHeir'>,
   signal: AbortSignal,
 ): Promise<void> {
+  let isTold = false
   for (;;) {
     try {
       await reach(to, signal)
+      isTold = false
     } catch (error) {
       signal.throwIfAborted()
-      log.debug({ problem: messageOf(error), to: to.address }, 'no connection to the agent of the heir')
+      const about = { problem: messageOf(error), to: to.address }
+      // Nothing else shows a firewall between the nodes: memory needs connections the other way only.
+      if (!isTold) log.warn(about, 'no connection to the agent of the heir: no grant can be used there')
+      isTold = true
     }
     await clock.sleep(pauseMs, signal)
   }
