@@ -12,6 +12,8 @@ import { cgroupsOfNode } from '../node/cgroups.ts'
  */
 export interface AgentUsage {
   readonly cpuSeconds: number
+  /** The part of it of the sentinel, and of what that runs. */
+  readonly sentinelCpuSeconds: number
   /** Bytes other than page cache: of processes, and of saved memory, which lies in a tmpfs. */
   readonly memory: number
   /** The part of it in a tmpfs. */
@@ -33,11 +35,14 @@ export async function agentUsage(api: Api, cluster: Cluster, node: string): Prom
     directories.push(...(await cgroupTree(group)).filter(isOurs))
   const usage = await usageOf(directories)
   if (usage.cpuSeconds === 0) throw new Error(`the agent of ${node} is in no cgroup with accounting`)
-  return usage
+  const sentinels = await usageOf(directories.filter(path => basename(path) === sentinelCgroup))
+  return { ...usage, sentinelCpuSeconds: sentinels.cpuSeconds }
 }
 
 /** @param directories cgroups of which none is below another, each in every existing hierarchy */
-export async function usageOf(directories: readonly string[]): Promise<AgentUsage> {
+export async function usageOf(
+  directories: readonly string[],
+): Promise<Omit<AgentUsage, 'sentinelCpuSeconds'>> {
   const sum = { v1: 0, v2: 0, processes: 0, saved: 0 }
   for (const directory of directories) {
     const ns = await readOrNothing(join(directory, 'cpuacct.usage'))

@@ -151,6 +151,8 @@ async function observe(
     if (first === undefined || last === undefined) throw new Error(`nothing was measured on ${node}`)
     const requests = events.filter(({ pod }) => pod !== undefined && pod === agents.get(node)).length
     samples.add(`agent CPU, ${role}${suffix}`, 'ratio', (last.cpuSeconds - first.cpuSeconds) / seconds)
+    const sentinel = last.sentinelCpuSeconds - first.sentinelCpuSeconds
+    samples.add(`sentinel's part of it, ${role}${suffix}`, 'ratio', sentinel / seconds)
     samples.add(`agent memory, ${role}${suffix}`, 'bytes', last.memory - last.saved)
     samples.add(`saved memory, ${role}${suffix}`, 'bytes', last.saved)
     samples.add(`API requests, ${role}${suffix}`, 'requests/s', requests / seconds)
