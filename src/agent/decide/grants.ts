@@ -18,7 +18,8 @@ function usable({ grants, reports }: Snapshot, { lease, name }: Slot) {
   if (grant?.heir === undefined || grant.isRevoked || heir?.uid !== grant.heir.uid) return undefined
   if (isPaused(lease) || lease.retainedSince !== undefined) return undefined
   const record = grants.records.get(name)
-  const isOver = record?.epoch === lease.epoch && record.number >= grant.number && record.answer !== 'Unknown'
+  const isOpen = record?.answer === 'Prepared' || record?.answer === 'Unknown'
+  const isOver = record?.epoch === lease.epoch && record.number >= grant.number && !isOpen
   const report = reports.get(grant.heir.node)
   // An agent that has not seen the primary alive does not know what earlier ones have said.
   if (isOver || report === undefined || grants.alive.get(name) !== lease.epoch) return undefined

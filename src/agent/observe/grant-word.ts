@@ -28,7 +28,9 @@ export function grantWordOf(
   const record = known?.epoch === epoch || isLast ? known : undefined
   // The operator asks for words with a first grant, which names no heir.
   if (grant === undefined && record === undefined) return undefined
-  const closed = Math.max(overIn(lease), record?.number ?? 0)
+  // A prepared message may still leave, also after this agent has read that the grant is revoked: nothing is promised yet.
+  const closed =
+    record?.answer === 'Prepared' ? record.number - 1 : Math.max(overIn(lease), record?.number ?? 0)
   const isUsed = record?.answer === 'Accepted' || record?.answer === 'Unknown'
   const word = { closed, ...(isUsed && { used: record.number }) }
   const isHeirs = grant?.heir?.node === node

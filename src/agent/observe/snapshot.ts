@@ -140,10 +140,11 @@ export interface GrantRecord {
   /** `Said`: this is the node of the dead primary. `Asked`: this is the node of the heir. */
   readonly role: 'Said' | 'Asked'
   /**
-   * `Accepted`: the heir has the slot. `Refused`: the agent of the heir never accepts this number. `Unknown`: it may have
-   * accepted. `Undelivered`: it has not heard of it, and never will.
+   * `Accepted`: the heir has the slot. `Refused`: the agent of the heir never accepts this number. `Prepared`: a
+   * message to it may leave, and has not left yet. `Unknown`: it may have accepted. `Undelivered`: it has not heard of it, and
+   * never will.
    */
-  readonly answer: 'Accepted' | 'Refused' | 'Unknown' | 'Undelivered'
+  readonly answer: 'Accepted' | 'Refused' | 'Prepared' | 'Unknown' | 'Undelivered'
   readonly heir: {
     readonly name: string
     readonly uid: string

@@ -22,6 +22,8 @@ export interface Grants {
   isAlive(lease: SlotLease): void
   /** Notes it, and resolves once it outlives this process. @throws Error: nothing is noted. */
   write(record: GrantRecord): Promise<void>
+  /** Notes that the message of a prepared grant may arrive from now on. */
+  sent(record: GrantRecord): void
   /** True if the agent has accepted the grant that gives this pod the slot, a short while ago. */
   isFresh(lease: SlotLease): boolean
   /** True if the agent has accepted the grant that gives this pod the slot. */
@@ -80,15 +82,21 @@ export function createGrants({
       const at = clock.monotonic()
       // A report that leaves meanwhile must not say that the grant was not used.
       if (isUse(record)) records.set(name, { ...record, answer: 'Unknown' })
+      if (record.answer === 'Prepared') records.set(name, record)
       try {
-        await files.save(record)
+        // The next agent does not know whether the message has left.
+        await files.save(record.answer === 'Prepared' ? { ...record, answer: 'Unknown' } : record)
       } catch (error) {
-        if (isUse(record))
+        if (isUse(record) || record.answer === 'Prepared')
           records.set(name, { ...record, answer: record.role === 'Said' ? 'Undelivered' : 'Refused' })
         throw error
       }
       records.set(name, record)
       if (record.answer === 'Accepted') acceptedAt.set(name, at)
+      changed()
+    },
+    sent(record) {
+      records.set(slotName(record.slot), record)
       changed()
     },
     isFresh(lease) {

@@ -38,8 +38,10 @@ export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: A
     ...{ role: 'Said' as const },
     ...(atLeast && { atLeast }),
   }
-  await grants.write({ ...record, answer: 'Unknown' })
-  const answer = await deliver(work, task, signal)
+  await grants.write({ ...record, answer: 'Prepared' })
+  // Until a message leaves, the operator is not to wait for a heir that may be out of reach.
+  const sent = () => grants.sent({ ...record, answer: 'Unknown' })
+  const answer = await deliver(work, task, sent, signal)
   if (answer !== 'Unknown') await grants.write({ ...record, answer })
   const use = { number, answer, heir: heir.name, from: record.at, to: clock.now() }
   work.trace?.(() => grantSpans(work.node, pod, { name: slot.name, epoch }, use))
@@ -68,8 +70,9 @@ async function endPrimary(
 async function deliver(
   { go, clock, log }: SayGoContext,
   { to, request }: TaskOf<'sayGo'>,
+  sent: () => void,
   signal: AbortSignal,
-): Promise<GrantRecord['answer']> {
+): Promise<Exclude<GrantRecord['answer'], 'Prepared'>> {
   const until = clock.monotonic() + patienceMs
   /** A message without an answer may have arrived, whatever a later one is answered. */
   let isLost = false
@@ -79,6 +82,7 @@ async function deliver(
       const answer = await within(clock, answerMs, signal, given =>
         go(to, request, given, () => {
           isSent = true
+          sent()
         }),
       )
       if (answer !== 'Later') return answer
