@@ -403,8 +403,8 @@ export const ofOperator: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/state/progress.ts',
-        find: 'const stands = { standsForSeconds, stoodForSeconds, standsForHandover }',
-        replace: 'const stands = {}',
+        find: 'const { standing } = slots.get(slot) ?? {}',
+        replace: 'const standing = undefined',
       },
     ],
     scenarios: bySeeds([5], { nodes: 2, hotBackups: 2, containers: 'sidecar' }, roll),
