@@ -14,20 +14,21 @@ export interface Headline {
 export const headlines: readonly Headline[] = [
   {
     what: 'outage at the Service after `kill -9`, hot backup `Frozen`',
-    bench: 'failover-basic',
+    bench: 'failover',
     case: 'frozen service',
     beside: 'Deployment, container restarted in place',
     besideCase: 'Deployment, restart in place: service',
   },
   {
-    what: 'from the kill to the first answer out of the memory, `Frozen`',
-    bench: 'failover-basic',
-    case: 'frozen service, kill to first right answer',
-    beside: 'Deployment: the memory is lost',
+    what: 'a client that keeps its connection, from its reset to its next answer, `Frozen` with a grant',
+    bench: 'failover',
+    case: 'granted kept connection, reset to served',
+    beside: 'without a grant',
+    besideCase: 'frozen kept connection, reset to served',
   },
   {
-    what: 'outage at the Service, hot backup `Staged`',
-    bench: 'failover-basic',
+    what: 'outage at the Service, hot backup `Staged` with a grant',
+    bench: 'failover',
     case: 'staged service',
     beside: 'Deployment, pod deleted and replaced',
     besideCase: 'Deployment, pod deleted: service',
@@ -41,7 +42,7 @@ export const headlines: readonly Headline[] = [
   },
   {
     what: 'age of the restored memory, saved every second',
-    bench: 'failover-basic',
+    bench: 'failover',
     case: 'frozen state age at the kill',
     beside: 'Deployment: the memory is lost',
   },
@@ -129,7 +130,7 @@ export const costs: readonly Headline[] = [
 export const failures: readonly Headline[] = [
   {
     what: 'outage at the Service after `kill -9`, hot backup `Frozen`',
-    bench: 'failover-basic',
+    bench: 'failover',
     case: 'frozen service',
     beside: 'Deployment, container restarted in place, memory lost',
     besideCase: 'Deployment, restart in place: service',
@@ -143,7 +144,7 @@ export const failures: readonly Headline[] = [
   },
   {
     what: 'age of the restored memory, saved every second',
-    bench: 'failover-basic',
+    bench: 'failover',
     case: 'frozen state age at the kill',
     beside: 'Deployment: the memory is lost',
   },
