@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import type { Plan, Row } from './record.ts'
 import { resultsText, withResults } from './results.ts'
 
-const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: true }
+const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: false }
 const row = (round: number, commit: string): Row => ({
   ...{ type: 'round', round, commit, nemeses: ['kill'], outages: [100], figures: [] },
   violations: round === 2 ? [{ rule: 'Hung', says: 'it hung' }] : [],
@@ -20,7 +20,7 @@ it('a record that is not complete says how many of its rounds are played, and wi
     'kill     3       1           100 ms          100 ms  100 ms',
     '```',
   ])
-  expect(resultsText([{ plan: { ...plan, grant: false }, rows }])).toContain('--seed 7 --no-grant`')
+  expect(resultsText([{ plan: { ...plan, grant: true }, rows }])).toContain('--seed 7 --grant`')
 })
 
 it('the page keeps what is around its marks, again and again', () => {

@@ -24,7 +24,7 @@ export function resultsText(records: readonly RunRecord[]): string {
 
 function lineOf({ plan, rows }: RunRecord): string {
   const { what, rounds, seed, grant } = plan
-  const command = `npm run drill -- ${what.join(' ')} --rounds ${rounds} --seed ${seed}${grant ? '' : ' --no-grant'}`
+  const command = `npm run drill -- ${what.join(' ')} --rounds ${rounds} --seed ${seed}${grant ? ' --grant' : ''}`
   const violations = rows.reduce((sum, row) => sum + row.violations.length, 0)
   const commits = [...new Set(rows.map(({ commit }) => commit))].join(', ')
   return `| \`${command}\` | ${rows.length} of ${rounds} | ${violations} | ${commits} |`
