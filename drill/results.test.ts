@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
+import { withBlock } from '../bench/figures.ts'
 import type { Plan, Row } from './record.ts'
-import { resultsText, withResults } from './results.ts'
+import { resultsText } from './results.ts'
 
 const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: false }
 const row = (round: number, commit: string): Row => ({
@@ -25,8 +26,8 @@ it('a record that is not complete says how many of its rounds are played, and wi
 
 it('the page keeps what is around its marks, again and again', () => {
   const page = 'a\n<!-- results: npm run generate -->\nold\n<!-- end of results -->\nb\n'
-  const once = withResults(page, 'new')
+  const once = withBlock(page, 'results', 'new')
   expect(once).toBe('a\n<!-- results: npm run generate -->\nnew\n<!-- end of results -->\nb\n')
-  expect(withResults(once, 'new')).toBe(once)
-  expect(() => withResults('nothing', 'new')).toThrow(/has lost its lines/)
+  expect(withBlock(once, 'results', 'new')).toBe(once)
+  expect(() => withBlock('nothing', 'results', 'new')).toThrow(/has lost its lines/)
 })

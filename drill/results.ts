@@ -1,12 +1,11 @@
 /** `npm run generate` writes the table of kept records, `drill/results/*.jsonl`, to drill/README.md; `--check` compares it. */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { withBlock } from '../bench/figures.ts'
 import { parseRecord, type RunRecord } from './record.ts'
 import { renderSummary, summarise } from './summary.ts'
 
 const resultsPath = new URL('results/', import.meta.url)
 const pagePath = new URL('README.md', import.meta.url)
-const begin = '<!-- results: npm run generate -->'
-const end = '<!-- end of results -->'
 
 /** Returns the records as Markdown: a line for each, and the counts of all by nemesis. */
 export function resultsText(records: readonly RunRecord[]): string {
@@ -30,16 +29,6 @@ function lineOf({ plan, rows }: RunRecord): string {
   return `| \`${command}\` | ${rows.length} of ${rounds} | ${violations} | ${commits} |`
 }
 
-/**
- * Returns the page with this text between its marks.
- * @throws Error if the page has lost them
- */
-export function withResults(page: string, text: string): string {
-  const [from, to] = [page.indexOf(begin), page.indexOf(end)]
-  if (from < 0 || to < from) throw new Error(`drill/README.md has lost its lines "${begin}" and "${end}"`)
-  return `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`
-}
-
 function readRecords(): RunRecord[] {
   if (!existsSync(resultsPath)) return []
   return readdirSync(resultsPath)
@@ -50,7 +39,7 @@ function readRecords(): RunRecord[] {
 
 if (import.meta.main) {
   const now = readFileSync(pagePath, 'utf8')
-  const wanted = withResults(now, resultsText(readRecords()))
+  const wanted = withBlock(now, 'results', resultsText(readRecords()))
   if (!process.argv.includes('--check')) writeFileSync(pagePath, wanted)
   else if (now !== wanted) {
     console.error('drill/README.md differs from drill/results: run `npm run generate`')

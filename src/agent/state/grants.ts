@@ -80,14 +80,14 @@ export function createGrants({
     async write(record) {
       const name = slotName(record.slot)
       const at = clock.monotonic()
-      // A report that leaves meanwhile must not say that the grant was not used.
-      if (isUse(record)) records.set(name, { ...record, answer: 'Unknown' })
-      if (record.answer === 'Prepared') records.set(name, record)
+      // A report that leaves meanwhile must not say that the grant is over.
+      const isOpen = record.answer === 'Accepted' || record.answer === 'Prepared'
+      if (isOpen) records.set(name, record.answer === 'Accepted' ? { ...record, answer: 'Unknown' } : record)
       try {
         // The next agent does not know whether the message has left.
         await files.save(record.answer === 'Prepared' ? { ...record, answer: 'Unknown' } : record)
       } catch (error) {
-        if (isUse(record) || record.answer === 'Prepared')
+        if (isOpen)
           records.set(name, { ...record, answer: record.role === 'Said' ? 'Undelivered' : 'Refused' })
         throw error
       }
@@ -127,5 +127,3 @@ export function createGrants({
     },
   }
 }
-
-const isUse = ({ answer }: GrantRecord): boolean => answer === 'Accepted' || answer === 'Unknown'

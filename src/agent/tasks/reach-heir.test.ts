@@ -3,7 +3,7 @@ import { AgentError } from '../../api/agent-errors.ts'
 import { silentLog } from '../../kube/log.ts'
 import { reachHeir } from './reach-heir.ts'
 
-it('an heir that cannot be reached is told once, and again after a connection has ended', async () => {
+it('the agent warns once that it cannot reach the agent of the heir, and once more after a connection has ended', async () => {
   const ends = ['fails', 'fails', 'closes', 'fails', 'fails'] as const
   const stop = new AbortController()
   const warned: number[] = []

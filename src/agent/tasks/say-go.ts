@@ -39,7 +39,7 @@ export async function sayGo(work: SayGoContext, task: TaskOf<'sayGo'>, signal: A
     ...(atLeast && { atLeast }),
   }
   await grants.write({ ...record, answer: 'Prepared' })
-  // Until a message leaves, the operator is not to wait for a heir that may be out of reach.
+  // Until a message leaves, the operator is not to wait for an heir that may be out of reach.
   const sent = () => grants.sent({ ...record, answer: 'Unknown' })
   const answer = await deliver(work, task, sent, signal)
   if (answer !== 'Unknown') await grants.write({ ...record, answer })

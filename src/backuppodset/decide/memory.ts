@@ -170,7 +170,7 @@ function leaseWrites(
 ): readonly Action[] {
   const emptied = healthy.flatMap(pod => (pod.slot !== undefined && beganAnew(memory, pod) ? [pod.slot] : []))
   const turn = turnOf(s)
-  const ungranted = ungrantedSlots(s, memory, { taken, suspension, healthy, settled })
+  const ungranted = ungrantedSlots(s, memory, { taken, suspension, healthy, settled, turn })
   return [
     ...assignments(s, memory, random, {
       ...{ primaries: settled, understudies, relays, targets: targetsOf(s) },

@@ -17,7 +17,7 @@ interface GrantDeps {
   readonly stageOf: typeof stageOf
   /**
    * After so long without a word of an agent, the pods of its node count as lost, as Kubernetes sees it, ms; undefined:
-   * the node is there, by its Node.
+   * the node is there, by its Node; 0: it is out of service.
    */
   readonly lostAfterMs: (node: string) => number | undefined
 }
