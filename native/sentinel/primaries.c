@@ -119,13 +119,27 @@ static int64_t freezes_due(struct voting *voting, int64_t now)
 	}
 }
 
-/* Not at each answer: the end moves on by a twelfth of the time-out from beat to beat. After a slow renewal it is too late. */
+/*
+ * Returns when to renew the switch of a primary that serves; INT64_MAX: it ends when it should. Each renewal is a transaction, so
+ * one counts for three beats. If no answers follow, a slow renewal must not be too late.
+ */
+static int64_t renewal_due(const struct primary *primary, int64_t end)
+{
+	const struct deadman *deadman = primary->deadman;
+	int64_t beat = primary->timeout_ns / BEATS, due = deadman->until - 4 * beat;
+
+	if (deadman->until >= end)
+		return deadman_due(deadman, end);
+	/* Beats are not exactly as far apart as planned. */
+	if (end - deadman->until >= 5 * beat / 2)
+		return deadman->again;
+	return due > deadman->again ? due : deadman->again;
+}
+
 static void renew(struct primary *primary, int64_t end, int64_t now)
 {
-	struct deadman *deadman = primary->deadman;
-
-	if (deadman && (deadman->until <= now || deadman->until > end || end - deadman->until >= primary->timeout_ns / BEATS))
-		deadman_renew(deadman, end);
+	if (primary->deadman && now >= renewal_due(primary, end))
+		deadman_renew(primary->deadman, end);
 }
 
 void primaries_renew(struct voting *voting, int64_t now)
@@ -150,7 +164,7 @@ static int64_t enforce(struct primary *primary, int64_t now)
 		renew(primary, end, now);
 		if (primary->freeze)
 			freeze_thaw(primary->freeze, primary->name);
-		return deadman ? earlier(end, deadman_due(deadman, end)) : end;
+		return deadman ? earlier(end, renewal_due(primary, end)) : end;
 	}
 	/* Other voters have to answer than when it was renewed. */
 	if (deadman && deadman->until > now)
