@@ -3,7 +3,8 @@ import { until as waitUntil } from '../../playground/until.ts'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
 import { labels } from '../../src/api/labels.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease, slotLeaseName } from '../../src/api/numbered-slot.ts'
-import { deployments, leases, services } from '../../src/kube/resources.ts'
+import { systemClock } from '../../src/kube/clock.ts'
+import { deployments, leases, pods, services } from '../../src/kube/resources.ts'
 import { type Bench, type BenchContext, demand } from '../bench.ts'
 import { inNamespace } from '../namespace.ts'
 import { outageOf } from '../node/outage.ts'
@@ -32,6 +33,12 @@ export const nodeCut: Bench = {
     })
   },
 }
+
+/** The cluster is at rest before a cut. Until then kube-proxy, which syncs once a second after a burst, may still be behind. */
+const restMs = 5_000
+
+/** One trial of so many may also cut the leading operator off. */
+const share = 4
 
 /** Kubernetes gives a node up after 50 s, and evicts its pods then or later. */
 const patienceMs = 600_000
@@ -77,6 +84,7 @@ async function open(
 /** Cuts a node, waits for an answer of another pod, and joins the node. @returns ms without an answer */
 async function cut({ context, cluster, scene }: Site, node: string): Promise<number> {
   const { prober } = scene
+  await systemClock.sleep(restMs, context.signal)
   await prober.steady(50, 0, patienceMs)
   prober.forget()
   const at = context.clock.now()
@@ -116,20 +124,24 @@ async function ofSet(
   )
   const site = await open(context, namespace, slotLeaseName(name, 0), `${labels.set}=${name}`)
   try {
-    for (let trial = 1; trial <= context.n; trial += 1) {
+    const done = { elsewhere: 0, there: 0 }
+    while (done.elsewhere < context.n) {
       const { node = '' } = await site.until('a frozen understudy and a primary with voters', () =>
         readySlot(context, namespace, name),
       )
-      const isLeaders = demand((await operator.leader()).spec, 'a pod').nodeName === node
+      const leader = await operator.leader()
+      const isThere = leader.spec?.nodeName === node
+      if (isThere && done.there * share >= context.n) {
+        // Another operator leads from now on.
+        await api.delete(pods, leader.metadata)
+        await operator.settled()
+        continue
+      }
+      done[isThere ? 'there' : 'elsewhere'] += 1
       const ms = await cut(site, node)
-      samples.add(
-        `${nodeTimeout}: service${isLeaders ? ', node of the leading operator' : ''}`,
-        's',
-        ms / 1000,
-      )
-      context.say(
-        `${nodeTimeout} ${trial}/${context.n}: outage ${ms.toFixed(0)} ms${isLeaders ? ', with the leader' : ''}`,
-      )
+      samples.add(`${nodeTimeout}: service${isThere ? ', node of the leading operator' : ''}`, 's', ms / 1000)
+      const which = isThere ? 'with the leader' : `${done.elsewhere}/${context.n}`
+      context.say(`${nodeTimeout} ${which}: outage ${ms.toFixed(0)} ms`)
     }
   } finally {
     await site.scene.end()
