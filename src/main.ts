@@ -250,6 +250,10 @@ program
       .preset('Always'),
   )
   .option('--no-forget-resets', "leave the node's memory of TCP connections that were reset as it is")
+  .option(
+    '--no-forget-unanswered',
+    "leave the node's memory of TCP connections that were not answered as it is",
+  )
   .option('--namespace <name>', 'namespace of the agents, with their Secret', agentDefaults.namespace)
   .option(
     '--operator-namespace <name>',

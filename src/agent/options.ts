@@ -26,6 +26,8 @@ export interface AgentOptions extends TraceOptions {
   readonly recordWrites: (typeof whenWritesAreRecorded)[number]
   /** Lets the node's connection tracking forget TCP connections that were reset: see docs/adr/0143. */
   readonly forgetResets: boolean
+  /** Lets it soon forget those that were not answered. */
+  readonly forgetUnanswered: boolean
   /** Namespace of the agents, with their Secret. */
   readonly namespace: string
   /** Namespace in which operators elect their leader; its Lease shows whether one leads. */
@@ -53,6 +55,7 @@ export const defaults = {
   diskInterval: 60,
   recordWrites: 'Never',
   forgetResets: true,
+  forgetUnanswered: true,
   namespace: generationsKey.namespace,
   operatorNamespace: operatorElection.namespace,
   runDirectory: '/run/understudy',

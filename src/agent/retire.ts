@@ -5,7 +5,7 @@ import { AgentError } from '../api/agent-errors.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
 import { allPids, isGone, type ProcFs, statusOf } from './container/process.ts'
-import { createForgottenResets } from './forgotten-resets.ts'
+import { createForgottenConnections } from './forgotten-connections.ts'
 import { installPrograms } from './sentinel/install.ts'
 import { runOnHost } from './sentinel/on-host.ts'
 
@@ -28,14 +28,14 @@ const patienceMs = 15_000
 /**
  * Leaves nothing on the node. No pod may depend on voters any more: see `unguardAll`. The sentinel ends, whatever its version, with its watches and its references to the
  * network namespaces of pods. Then the mounts are unmounted, and the directories are removed with their content: saved
- * memory, programs, and the agent's key. The node has its own setting of connection tracking again. The operation is idempotent, also after a crash.
+ * memory, programs, and the agent's key. The node has its own settings of connection tracking again. The operation is idempotent, also after a crash.
  *
  * @throws AgentError NotRetired, BinariesMissing; the reason of the signal.
  */
 export async function retire(options: RetireOptions): Promise<void> {
   const { fs, random, binaries, runDirectory, stateDirectory, cgroup, signal } = options
   await endPrograms(options)
-  await createForgottenResets(runDirectory).end()
+  await createForgottenConnections(runDirectory).keep(new Set())
   // The host has no path to the image, and an earlier try may have removed the installed programs.
   const { directory } = await installPrograms({ from: binaries, to: join(stateDirectory, 'bin'), random })
   const command = [join(directory, 'sentinel'), 'remove', '--cgroup', cgroup, runDirectory, stateDirectory]

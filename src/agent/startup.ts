@@ -15,7 +15,7 @@ import { hostProcFs as fs } from './container/process.ts'
 import { type Core, createCore, type Platform } from './core.ts'
 import { sizeOfMemory } from './criu/memory-size.ts'
 import { sizeOfVolumes } from './criu/volumes-size.ts'
-import { createForgottenResets, forgetResets } from './forgotten-resets.ts'
+import { createForgottenConnections, forgetConnections } from './forgotten-connections.ts'
 import { listen } from './listen.ts'
 import { enterNode, type Node } from './node.ts'
 import { createInquiry } from './observe/inquiry.ts'
@@ -66,7 +66,7 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
     ...Object.values(caches.reflectors).map(reflector => reflector.synced(signal)),
   ])
   const { options, log } = resources
-  await forgetResets(createForgottenResets(options.runDirectory), options.forgetResets, log)
+  await forgetConnections(createForgottenConnections(options.runDirectory), options, log)
   status.machine = entered.machine
   status.diskKey = entered.diskKey?.publicKey ?? null
   status.publish()

@@ -23,8 +23,9 @@ const lookOn = (label: string) => `
     tables=$(nsenter --net=$net nft list tables) || { ! [ -e $net ] || echo "rules in $net cannot be read"; continue; }
     if echo "$tables" | grep -q -w understudy; then echo "rules of ours in $net"; fi
   done
-  # The kernel's own value is 10.
-  if [ "$(cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close)" = 0 ]; then echo 'setting of ours'; fi
+  # The kernel's own values are 10 and 120.
+  if [ "$(cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_close)" = 0 ]; then echo 'setting of ours for resets'; fi
+  if [ "$(cat /proc/sys/net/netfilter/nf_conntrack_tcp_timeout_syn_sent)" = 3 ]; then echo 'setting of ours for connects'; fi
   # Cgroups are the machine's, on which there may be other clusters.
   find /sys/fs/cgroup -maxdepth 4 -type d -path '*/${label}/*' -name understudy 2> /dev/null | sed 's/^/cgroup /'
   true`

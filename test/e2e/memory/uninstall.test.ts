@@ -25,7 +25,8 @@ describe.skipIf(needsNodes())('the documented removal', () => {
     }, 120_000)
     // Proves that the search looks in the right places.
     const before = Object.values(await leftovers()).join('\n')
-    for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours', 'setting of ours'])
+    const settings = ['setting of ours for resets', 'setting of ours for connects']
+    for (const kind of ['process', 'mount', 'directory', 'cgroup', 'rules of ours', ...settings])
       expect(before).toContain(kind)
 
     const refused = await cli('uninstall')
