@@ -37,6 +37,40 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     expect(await b.ask('hello')).toBe('ok')
   })
 
+  test('D8.first: a node has time for the first heartbeat of an epoch before its silence counts', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    const began = performance.now()
+    await b.ask('vote', vote(a))
+    // The time counts from the vote, also if this node begins to listen later.
+    await introduce(a, b)
+    await b.event('silent', { epoch: 1 })
+    expect(performance.now() - began).toBeGreaterThanOrEqual(2_000 + timeout)
+  })
+
+  test('D8.suspect: who will state a silence soon says so, until the next heartbeat or the statement', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    await introduce(a, b)
+    const longer = { timeout: 6 * timeout }
+    await b.ask('vote', vote(a, longer))
+    expect(await a.ask('primary', primary([voter(b)], longer))).toBe('ok')
+    process.kill(a.sentinel.pid, 'SIGSTOP')
+    await b.event('suspect', { slot: 'ns/web-0', epoch: 1 })
+    process.kill(a.sentinel.pid, 'SIGCONT')
+    await b.event('trust', { slot: 'ns/web-0', epoch: 1 })
+    process.kill(a.sentinel.pid, 'SIGSTOP')
+    await b.event('suspect', { epoch: 1 })
+    const late = await b.sentinel.connect()
+    await late.ask('votes')
+    expect(late.lines.map(({ word }) => word)).toEqual(['suspect'])
+    await b.event('silent', { epoch: 1 })
+    const after = await b.sentinel.connect()
+    await after.ask('votes')
+    expect(after.lines.map(({ word }) => word)).toEqual(['silent'])
+    process.kill(a.sentinel.pid, 'SIGCONT')
+  })
+
   test('D8.flood: what has no tag of a peer takes no room in the buffer, from whatever address it comes', async () => {
     await using b = await startNode('b')
     const peer = { name: 'a', port: 1, run: 'a'.repeat(16) }

@@ -13,6 +13,9 @@ enum {
 	RETRY_NS = 100 * NS_PER_MS,
 };
 
+/* A node may need so long for the first beat of an epoch, which begins for voters and the primary with the same news. */
+static const int64_t first_beat_ns = 2000 * (int64_t)NS_PER_MS;
+
 static struct vote *find(struct voting *voting, const char *slot)
 {
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
@@ -21,20 +24,25 @@ static struct vote *find(struct voting *voting, const char *slot)
 	return NULL;
 }
 
-static void news_of(const struct vote *vote, struct message *message)
+static void news_of(const struct vote *vote, const char *word, int64_t epoch, struct message *message)
 {
-	message_begin(message, "-", "silent");
+	message_begin(message, "-", word);
 	message_text(message, "slot", vote->slot);
-	message_number(message, "epoch", vote->refused);
+	message_number(message, "epoch", epoch);
 	message_end(message);
 }
 
-static void tell(struct voting *voting, const struct vote *vote)
+static void tell(struct voting *voting, const struct vote *vote, const char *word)
 {
 	struct message message;
 
-	news_of(vote, &message);
+	news_of(vote, word, vote->epoch, &message);
 	clients_tell(voting->sentinel, &message);
+}
+
+static int64_t statement_due(const struct vote *vote)
+{
+	return vote->timeout_ns != 0 && vote->refused < vote->epoch ? vote->heard + vote->timeout_ns : INT64_MAX;
 }
 
 void votes_tell(const struct voting *voting, struct client *client)
@@ -42,10 +50,15 @@ void votes_tell(const struct voting *voting, struct client *client)
 	for (const struct vote *vote = voting->votes; vote; vote = vote->next) {
 		struct message message;
 
-		if (vote->refused < 0)
-			continue;
-		news_of(vote, &message);
-		client_send(client, &message);
+		if (vote->refused >= 0) {
+			news_of(vote, "silent", vote->refused, &message);
+			client_send(client, &message);
+		}
+		/* An earlier sentinel may have told this client a suspicion. */
+		if (statement_due(vote) != INT64_MAX) {
+			news_of(vote, vote->suspect ? "suspect" : "trust", vote->epoch, &message);
+			client_send(client, &message);
+		}
 	}
 }
 
@@ -76,12 +89,23 @@ static enum verdict judge(struct vote *vote, const struct peer *peer, const stru
 	return ANSWERED;
 }
 
+static void trust(struct voting *voting, struct vote *vote)
+{
+	if (vote->suspect)
+		tell(voting, vote, "trust");
+	vote->suspect = false;
+}
+
 void votes_heard(struct voting *voting, const struct peer *peer, int64_t now, struct frame *frame)
 {
 	for (size_t i = 0; i < frame->count; i++) {
 		struct claim *claim = &frame->claims[i];
 
-		claim->verdict = judge(find_number(voting, claim->slot), peer, claim, now);
+		struct vote *vote = find_number(voting, claim->slot);
+
+		claim->verdict = judge(vote, peer, claim, now);
+		if (claim->verdict == ANSWERED)
+			trust(voting, vote);
 	}
 }
 
@@ -91,9 +115,29 @@ static bool listens(struct voting *voting, const struct vote *vote)
 	return voting->source.fd >= 0 && peer_find(voting, vote->node);
 }
 
-static bool is_due(const struct vote *vote, int64_t now)
+/*
+ * A suspicion promises nothing. It comes before the statement, so that the operator knows by then whether other nodes are
+ * silent as well, and whether the primary's agent writes.
+ */
+static int64_t suspicion_due(const struct vote *vote)
 {
-	return vote->timeout_ns != 0 && vote->refused < vote->epoch && now - vote->heard >= vote->timeout_ns;
+	return vote->suspect || statement_due(vote) == INT64_MAX ? INT64_MAX : statement_due(vote) - vote->timeout_ns / 6;
+}
+
+static int64_t due(const struct vote *vote)
+{
+	int64_t suspicion = suspicion_due(vote), statement = statement_due(vote);
+
+	return suspicion < statement ? suspicion : statement;
+}
+
+static void suspect_all(struct voting *voting, int64_t now)
+{
+	for (struct vote *vote = voting->votes; vote; vote = vote->next)
+		if (suspicion_due(vote) <= now) {
+			vote->suspect = true;
+			tell(voting, vote, "suspect");
+		}
 }
 
 /* States every silence that is due, under one write. */
@@ -101,7 +145,7 @@ static int64_t state_all(struct voting *voting, int64_t now)
 {
 	/* From here on this node does not answer these epochs, whatever becomes of this process. */
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
-		if ((vote->stating = is_due(vote, now))) {
+		if ((vote->stating = statement_due(vote) <= now)) {
 			vote->before = vote->refused;
 			vote->refused = vote->epoch;
 		}
@@ -115,7 +159,8 @@ static int64_t state_all(struct voting *voting, int64_t now)
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
 		if (vote->stating) {
 			log_line("warn", "a primary is silent", ",\"slot\":\"%s\",\"epoch\":%" PRId64, log_safe(vote->slot), vote->epoch);
-			tell(voting, vote);
+			vote->suspect = false;
+			tell(voting, vote, "silent");
 		}
 	return INT64_MAX;
 }
@@ -123,22 +168,28 @@ static int64_t state_all(struct voting *voting, int64_t now)
 int64_t votes_due(struct voting *voting, int64_t now)
 {
 	int64_t next = INT64_MAX;
-	bool due = false;
+	bool any = false, statement = false;
 
 	for (struct vote *vote = voting->votes; vote; vote = vote->next) {
-		if (!listens(voting, vote))
-			vote->heard = now;
-		due = due || is_due(vote, now);
+		if (!listens(voting, vote)) {
+			if (vote->heard < now)
+				vote->heard = now;
+			trust(voting, vote);
+		}
+		any = any || due(vote) <= now;
 	}
-	if (due) {
+	if (any) {
 		/* If this process was paused, the beats of that time still wait. */
 		peers_read(voting, WAITING_MAX);
-		next = state_all(voting, now);
+		suspect_all(voting, now);
+		for (struct vote *vote = voting->votes; vote; vote = vote->next)
+			statement = statement || statement_due(vote) <= now;
 	}
+	if (statement)
+		next = state_all(voting, now);
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
-		if (vote->timeout_ns != 0 && vote->refused < vote->epoch && vote->heard + vote->timeout_ns < next &&
-		    vote->heard + vote->timeout_ns > now)
-			next = vote->heard + vote->timeout_ns;
+		if (due(vote) < next && due(vote) > now)
+			next = due(vote);
 	return next;
 }
 
@@ -226,12 +277,14 @@ void vote_verb(struct client *client, const struct request *request)
 		forget(told);
 		return;
 	}
-	told->heard = monotonic_ns();
+	told->heard = monotonic_ns() + first_beat_ns;
 	if (known) {
 		told->refused = known->refused;
 		/* Silence is measured from when this node listens. */
-		if (known->epoch == told->epoch && known->timeout_ns != 0)
+		if (known->epoch == told->epoch && known->timeout_ns != 0) {
 			told->heard = known->heard;
+			told->suspect = known->suspect;
+		}
 		unlink_vote(voting, known);
 	}
 	told->next = voting->votes;
@@ -276,6 +329,7 @@ void unvote_verb(struct client *client, const struct request *request)
 	/* A statement stays for as long as this run: a late request must not bring the vote back without it. */
 	if (vote && vote->refused >= 0) {
 		vote->timeout_ns = 0;
+		vote->suspect = false;
 		drop_oldest_ended(voting);
 	} else if (vote) {
 		unlink_vote(voting, vote);

@@ -84,7 +84,8 @@ struct vote {
 	bool denied; /* the operator has revoked this epoch: it gets no answers, and the statement follows a time-out later */
 	int64_t refused; /* the latest epoch of the slot for which it has stated silence; -1: none */
 	uint64_t run; /* that of the sentinel on the primary's node */
-	int64_t heard; /* when the latest beat with this claim came, or since when this node listens */
+	int64_t heard; /* when the latest beat with this claim came; before the first one, from when on its silence counts */
+	bool suspect; /* a statement will follow unless a beat comes, and clients know it */
 	bool stating; /* a statement is being written down; `before` is what counts if that fails */
 	int64_t before;
 };

@@ -111,6 +111,11 @@ export interface SlotReport extends SlotKey {
   readonly ended?: string
   /** The latest term of the slot in which this node has stated that the primary is silent. */
   readonly silentTerm?: number
+  /**
+   * The term of the slot in which this node will state that soon, unless it hears a heartbeat. Absent: it hears the primary, has
+   * stated its silence, or has an agent of an earlier version.
+   */
+  readonly suspectTerm?: number
   /** Nodes of the primary and of the heir: see `Grant`. Absent: this agent says nothing, and may have used any. */
   readonly grant?: GrantWord
   /** Why there is no newer generation, or why this one is not usable. */

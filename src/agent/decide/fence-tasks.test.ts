@@ -57,10 +57,14 @@ const guarded = (uid: string) => ({ guarded: new Map([[uid, { term: 4 }]]) })
 
 describe('a primary here', () => {
   it('D8.contradict: whose silence another node has stated in this term, shows that its agent lives, once for each statement', () => {
-    const says = (silentTerm: number | undefined, node: Name = 'b') => {
+    const says = (silentTerm: number | undefined, node: Name = 'b', suspectTerm?: number) => {
       const { namespace, name, incarnation } = lease()
       const slot = { namespace, name, incarnation, role: 'holder', generation: 1 } as const
-      const slots = [{ ...slot, ...(silentTerm !== undefined && { silentTerm }) }]
+      const said = {
+        ...(silentTerm !== undefined && { silentTerm }),
+        ...(suspectTerm !== undefined && { suspectTerm }),
+      }
+      const slots = [{ ...slot, ...said }]
       const others = (['b', 'c'] as const).map(each => [each, hears(each)] as const)
       return world({ reports: new Map([...others, [node, { ...hears(node), slots }]]) })
     }
@@ -70,6 +74,10 @@ describe('a primary here', () => {
     ])
     expect([...contradicted(says(3)), ...contradicted(says(undefined))]).toEqual([])
     expect(contradicted(says(4))[0]?.version).not.toBe(contradicted(says(4, 'c'))[0]?.version)
+    const suspected = contradicted(says(3, 'b', 4))[0]?.version
+    expect(suspected).toBeDefined()
+    expect(suspected).not.toBe(contradicted(says(4))[0]?.version)
+    expect(contradicted(says(3, 'b', 3))).toEqual([])
   })
 
   it('is guarded with the voters of its Lease, which become peers', () => {

@@ -35,9 +35,11 @@ export function ofContradicted(snapshot: Snapshot, { lease }: Slot, pod: PodView
   const { sentinel, reports } = snapshot
   const { fence } = lease
   if (fence === undefined) return []
-  const says = [...reports].flatMap(([node, status]) =>
-    (reportOf(status, lease)?.silentTerm ?? 0) >= fence.term ? [node] : [],
-  )
+  const says = [...reports].flatMap(([node, status]) => {
+    const { silentTerm = 0, suspectTerm = 0 } = reportOf(status, lease) ?? {}
+    if (silentTerm >= fence.term) return [`${node} silent`]
+    return suspectTerm >= fence.term ? [`${node} suspect`] : []
+  })
   if (says.length === 0) return []
   const version = `${sentinel} ${fence.term} ${says.sort()}`
   return [{ type: 'contradict', key: `contradict/${pod.uid}`, version, pod, fence }]

@@ -39,7 +39,9 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
   // the operator may have let it go before it saw the report. Until its last fetch has ended it mentions the slot: the
   // operator takes its silence on the slot for the end.
   const mayHave = stored !== undefined || kept.isFetching?.(slotName(lease)) === true
-  const silentTerm = statedOf(snapshot, lease)
+  const { silent, suspects } = snapshot.fence
+  const silentTerm = termOf(silent, lease)
+  const suspectTerm = termOf(suspects, lease)
   // A voter says what it has stated, also when it is no holder any more.
   // So does an heir that is no holder any more: without its word, its grant would not end.
   const grant = snapshot.grantWords.get(slotName(lease))
@@ -53,6 +55,7 @@ function reportOf(snapshot: Snapshot, lease: SlotLease, kept: KeptGenerations): 
     incarnation,
     generation: stored?.manifest.generation ?? 0,
     ...(silentTerm !== undefined && { silentTerm }),
+    ...(suspectTerm !== undefined && { suspectTerm }),
     ...(grant !== undefined && { grant }),
     ...(diskReason !== undefined && { diskReason }),
     ...(stored === undefined
@@ -107,9 +110,9 @@ function standingOf(standing: Standing | undefined): Partial<SlotReport> {
   }
 }
 
-/** A statement counts for its term only. */
-function statedOf({ fence: { silent } }: Snapshot, lease: SlotLease): number | undefined {
-  const term = silent.get(slotName(lease))
+/** A statement, or a suspicion, counts for its term only. */
+function termOf(known: ReadonlyMap<string, number>, lease: SlotLease): number | undefined {
+  const term = known.get(slotName(lease))
   return lease.fence !== undefined && term !== undefined && term >= lease.fence.term ? term : undefined
 }
 

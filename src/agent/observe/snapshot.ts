@@ -123,6 +123,8 @@ export interface FenceView {
   readonly votes: ReadonlySet<string>
   /** By slot: the latest term in which the sentinel has stated that the primary is silent. */
   readonly silent: ReadonlyMap<string, number>
+  /** Terms in which this node will state that soon, by slot. */
+  readonly suspects: ReadonlyMap<string, number>
 }
 
 export interface Guarded {

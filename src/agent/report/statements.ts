@@ -4,8 +4,8 @@ import type { SlotReport } from '../../api/node-report.ts'
 export const statementsOf = (content: { readonly slots: readonly SlotReport[] | undefined } | undefined) =>
   content?.slots?.flatMap(
     ({ name, namespace, acknowledged, fenced, ended, silentTerm, grant, final, ...slot }) => {
-      const { standsForHandover } = slot
-      const said = { acknowledged, fenced, ended, silentTerm, grant, final, standsForHandover }
+      const { standsForHandover, suspectTerm } = slot
+      const said = { acknowledged, fenced, ended, silentTerm, suspectTerm, grant, final, standsForHandover }
       return Object.values(said).every(each => each === undefined) ? [] : [{ namespace, name, ...said }]
     },
   ) ?? []

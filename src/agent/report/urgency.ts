@@ -41,11 +41,13 @@ const actedOn = ({
       fenced,
       ended,
       silentTerm,
+      suspectTerm,
       grant,
       reason,
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
-      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, fenced, ended, silentTerm, grant },
+      ...{ final, standsForHandover, handoverPaused, reason, acknowledged, fenced, ended, grant },
+      ...{ silentTerm, suspectTerm },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

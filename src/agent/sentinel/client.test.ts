@@ -149,6 +149,7 @@ describe('client of the sentinel', () => {
     const { client, sentinel } = await setUp(({ word }, reply) => {
       if (word === 'votes') sentinel.send('- stops name=p epoch=4\n- alone name=p epoch=4\n')
       if (word === 'votes') sentinel.send('- silent slot=s epoch=3\n- serves name=q epoch=1\n')
+      if (word === 'votes') sentinel.send('- suspect slot=t epoch=4\n- trust slot=u epoch=5\n')
       reply('ok')
     })
     const news: VotingNews[] = []
@@ -159,13 +160,15 @@ describe('client of the sentinel', () => {
     sentinel.hangUp()
     await sentinel.request('votes', 1)
     await client.tellVotes()
-    expect(news.slice(0, 4)).toEqual([
+    expect(news.slice(0, 6)).toEqual([
       { type: 'stops', name: 'p', term: 4 },
       { type: 'alone', name: 'p', term: 4 },
       { type: 'silent', slot: 's', term: 3 },
       { type: 'serves', name: 'q', term: 1 },
+      { type: 'suspect', slot: 't', term: 4 },
+      { type: 'trust', slot: 'u', term: 5 },
     ])
-    expect(news.length).toBeGreaterThanOrEqual(8)
+    expect(news.length).toBeGreaterThanOrEqual(12)
     stop.abort()
     await running
   })

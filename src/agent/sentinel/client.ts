@@ -129,6 +129,8 @@ export type VotingNews =
   | { readonly type: 'alone'; readonly name: string; readonly term: number }
   /** This node has stated that the primary of that term is silent, and answers it no more. */
   | { readonly type: 'silent'; readonly slot: string; readonly term: number }
+  /** `suspect`: this node will state that soon, unless it hears a heartbeat; it promises nothing. `trust`: it has heard one. */
+  | { readonly type: 'suspect' | 'trust'; readonly slot: string; readonly term: number }
 
 export interface SentinelClient {
   hello(signal?: AbortSignal): Promise<SentinelHello>
@@ -610,7 +612,8 @@ function votingOf(line: Line): VotingNews | undefined {
   const { word } = line
   const [name, slot, term] = [field(line, 'name'), field(line, 'slot'), integer(field(line, 'epoch'))]
   if (term === undefined) return undefined
-  if (word === 'silent') return slot === undefined ? undefined : { type: word, slot, term }
+  if (word === 'silent' || word === 'suspect' || word === 'trust')
+    return slot === undefined ? undefined : { type: word, slot, term }
   if (word !== 'serves' && word !== 'stops' && word !== 'alone') return undefined
   return name === undefined ? undefined : { type: word, name, term }
 }

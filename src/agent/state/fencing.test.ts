@@ -37,6 +37,17 @@ describe('what the sentinel has promised and stated', () => {
     expect([...fencing.view.silent]).toEqual([])
   })
 
+  it('D8.suspect: keeps a suspicion until a heartbeat, the statement, or the end of the vote', () => {
+    const { fencing } = stand()
+    const suspects = (slot: string) => fencing.onNews({ type: 'suspect', slot, term: 3 })
+    for (const slot of ['s', 't', 'u', 'v', 'w']) suspects(slot)
+    fencing.onNews({ type: 'trust', slot: 't', term: 3 })
+    fencing.onNews({ type: 'silent', slot: 'u', term: 3 })
+    fencing.votes('v', false)
+    fencing.keepOnly(new Set(['s', 't', 'u', 'v']))
+    expect([...fencing.view.suspects]).toEqual([['s', 3]])
+  })
+
   it('is nothing for a sentinel in another run; the first run is known late', () => {
     const { fencing, fenced } = stand()
     fencing.onNews({ type: 'stops', name: 'p', term: 4 })

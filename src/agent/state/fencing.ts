@@ -38,6 +38,7 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
   const fenced = new Set<string>()
   const votes = new Set<string>()
   const silent = new Map<string, number>()
+  const suspects = new Map<string, number>()
 
   const setFenced = (uid: string, isFenced: boolean) => {
     if (fenced.has(uid) === isFenced) return
@@ -55,13 +56,13 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
       get run() {
         return run
       },
-      ...{ peers, guarded, fenced, votes, silent },
+      ...{ peers, guarded, fenced, votes, silent, suspects },
     },
     listens(now) {
       if (run === now) return
       if (run !== undefined) {
         for (const uid of fenced) setFenced(uid, false)
-        for (const each of [peers, guarded, votes, silent]) each.clear()
+        for (const each of [peers, guarded, votes, silent, suspects]) each.clear()
       }
       run = now
       changed()
@@ -71,7 +72,14 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
       switch (type) {
         case 'silent':
           silent.set(news.slot, Math.max(term, silent.get(news.slot) ?? 0))
+          suspects.delete(news.slot)
           votes.add(news.slot)
+          break
+        case 'suspect':
+          suspects.set(news.slot, term)
+          break
+        case 'trust':
+          suspects.delete(news.slot)
           break
         case 'alone':
           // It may be about a term that the sentinel has not acknowledged yet.
@@ -100,10 +108,12 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
     votes(slot, does) {
       if (does) votes.add(slot)
       else votes.delete(slot)
+      if (!does) suspects.delete(slot)
       changed()
     },
     keepOnly(slots) {
-      for (const slot of [...silent.keys()]) if (!slots.has(slot)) silent.delete(slot)
+      for (const known of [silent, suspects])
+        for (const slot of [...known.keys()]) if (!slots.has(slot)) known.delete(slot)
     },
   }
 }

@@ -114,6 +114,7 @@ const slot = object<WrittenSlotReport>(
       'The latest term of the slot in which this node has stated that the primary is silent.',
       int64,
     ),
+    suspectTerm: count('The term of the slot in which this node will soon state that.', int64),
     grant: object<GrantWord>(
       {
         closed: count('The agent uses no grant up to this number from now on.', int64),

@@ -242,6 +242,7 @@ describe('a new hot backup prefers nodes', () => {
       silent: new Set<string>(),
       termSeenAt: 0,
       statedAt: 1,
+      suspectedAt: 1,
       isHeard: false,
       isReachable: true,
       unheardMs: 5_000,

@@ -167,6 +167,8 @@ export interface Votes {
   readonly termSeenAt: number
   /** Monotonic ms at which this process first saw the statement of a node in this term; undefined: there is none. */
   readonly statedAt: number | undefined
+  /** Monotonic ms at which it first saw the suspicion of a node that has stated that since; undefined: there is none. */
+  readonly suspectedAt: number | undefined
   /** The agent of the primary's node has written a `nodeTimeout` after that, or later. */
   readonly isHeard: boolean
   /** Ms for which this process has seen no write of that agent, by its own clock alone. */

@@ -157,11 +157,20 @@ export function votesIn(change: Change<NodeReport>): ReadonlySet<string> {
 
 const wordOf = ({
   silentTerm,
+  suspectTerm,
   acknowledged,
   ended,
   grant,
-}: Pick<SlotReport, 'silentTerm' | 'acknowledged' | 'ended' | 'grant'>): string =>
-  `${silentTerm} ${acknowledged?.term} ${acknowledged?.version} ${ended} ${grant?.closed} ${grant?.used}`
+}: Pick<SlotReport, 'silentTerm' | 'suspectTerm' | 'acknowledged' | 'ended' | 'grant'>): string =>
+  [
+    silentTerm,
+    suspectTerm,
+    acknowledged?.term,
+    acknowledged?.version,
+    ended,
+    grant?.closed,
+    grant?.used,
+  ].join()
 
 const nothingSaid = wordOf({})
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeReport } from '../../api/node-report.ts'
+import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import { numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { Lease } from '../../kube/resources.ts'
@@ -44,10 +44,14 @@ function stand(count: number) {
     leases.upsert({ metadata: { ...metadata, uid: lease.name, resourceVersion: next() }, spec })
   }
   for (let slot = 0; slot < count; slot += 1) put(leaseOf(slot))
-  const write = (node: string, silent: readonly number[] = []) => {
-    const slots = silent.map(slot => {
+  const write = (
+    node: string,
+    about: readonly number[] = [],
+    said: Partial<SlotReport> = { silentTerm: 1 },
+  ) => {
+    const slots = about.map(slot => {
       const { namespace, name, incarnation } = leaseOf(slot)
-      return makeSlotReport({ namespace, name, incarnation, silentTerm: 1 })
+      return makeSlotReport({ namespace, name, incarnation, ...said })
     })
     const { metadata, status } = makeReport(node, { slots, updatedAt: new Date(clock.now()).toISOString() })
     store.upsert({ metadata: { ...metadata, resourceVersion: next() }, status })
@@ -69,6 +73,31 @@ describe('a storm', () => {
     await clock.advance(10_000)
     expect(storm.heldForMs()).toBe(19_000)
     await clock.advance(19_000)
+    expect(storm.heldForMs()).toBe(0)
+  })
+
+  it('D8.suspect: begins with suspicions, so that it is known before the first statement', async () => {
+    const { clock, storm, write } = stand(3)
+    write('v', [0, 1], { suspectTerm: 1 })
+    expect(storm.heldForMs()).toBe(250)
+    // Their agents write once more before they are cut off.
+    await clock.advance(100)
+    write('n0')
+    write('n1')
+    expect(storm.heldForMs()).toBe(0)
+    write('v', [0, 1])
+    expect(storm.heldForMs()).toBe(1_000)
+  })
+
+  it('D8.suspect: is over at once where suspicions are taken back, and soon where their node has died with them', async () => {
+    const { clock, storm, write } = stand(3)
+    write('v', [0, 1], { suspectTerm: 1 })
+    write('v')
+    expect(storm.heldForMs()).toBe(0)
+    write('v', [0, 1], { suspectTerm: 1 })
+    await clock.advance(1_400)
+    expect(storm.heldForMs()).toBe(250)
+    await clock.advance(100)
     expect(storm.heldForMs()).toBe(0)
   })
 

@@ -59,6 +59,7 @@ function stand() {
   return { clock, write, state, look, reports }
 }
 const says = (silentTerm: number) => [makeSlotReport({ silentTerm })]
+const suspects = (suspectTerm: number) => [makeSlotReport({ suspectTerm })]
 
 describe('statements about a primary', () => {
   it('are those of voters in this term, or in a later one', () => {
@@ -69,6 +70,26 @@ describe('statements about a primary', () => {
     expect(look()?.silent).toEqual(new Set([third]))
     write('n2', says(5))
     expect(look()?.silent).toEqual(new Set([second, third]))
+  })
+
+  it('D8.suspect: follow suspicions of the same voters in this term, which promise nothing and end with a heartbeat', async () => {
+    const { clock, write, look } = stand()
+    write('n1')
+    write('n2', suspects(3))
+    write('n4', suspects(4))
+    expect(look()?.suspectedAt).toBeUndefined()
+    write('n3', suspects(4))
+    look()
+    await clock.advance(20_000)
+    write('n2', suspects(4))
+    const suspectedAt = clock.monotonic()
+    expect(look()).toMatchObject({ silent: new Set(), suspectedAt: undefined, statedAt: undefined })
+    await clock.advance(500)
+    // That of another node, which has stated nothing, may be old.
+    write('n2', says(4))
+    expect(look()).toMatchObject({ suspectedAt, statedAt: suspectedAt + 500 })
+    write('n2')
+    expect(look()).toMatchObject({ suspectedAt: undefined, statedAt: undefined })
   })
 
   it('D8.over: a voter whose run is over counts as silent once its last answer has ended, but states nothing', async () => {

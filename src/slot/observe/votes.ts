@@ -24,15 +24,18 @@ export function votesOf(
 ): Votes | undefined {
   const { fence, node = '' } = lease
   if (fence === undefined || fence.version === 0) return undefined
-  const nodes = told.flatMap(({ node: name, slot }) => {
+  const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
+  const said = told.flatMap(({ node: name, slot }) => {
     const run = reports.voteOf(name)?.run
-    const isStated = isSameSlot(slot, lease) && (slot.silentTerm ?? 0) >= fence.term
-    return isStated && run !== undefined ? [nodeVoter(name, run)] : []
+    if (run === undefined || !isSameSlot(slot, lease)) return []
+    const isStated = (slot.silentTerm ?? 0) >= fence.term
+    const suspectedAt = since(`suspected/${term}/${name}`, isStated || (slot.suspectTerm ?? 0) >= fence.term)
+    return isStated ? [{ voter: nodeVoter(name, run), suspectedAt }] : []
   })
+  const nodes = said.map(({ voter }) => voter)
   const unheardMs = reports.unheardFor(node)
   const report = reports.voteOf(node)
   const api = fence.voters.filter(voter => isApiServer(voter) && apiServerAs(voter, report) === 'Stated')
-  const term = `${lease.namespace}/${lease.name}/${lease.incarnation}/${fence.term}`
   const now = clock.monotonic()
   const ends = [...new Set(setsAsked(fence).flat())].flatMap(voter => {
     const overSince = since(`over/${voter}`, isOver(voter, reports, report))
@@ -51,14 +54,22 @@ export function votesOf(
   const silent = new Set([...nodes, ...over, ...(isSilent ? api : [])])
   return {
     silent,
-    overAt: toCome.length === 0 ? undefined : Math.min(...toCome),
+    overAt: earliest(toCome),
     termSeenAt: since(`term/${term}`, true) ?? now,
     statedAt,
+    suspectedAt: earliest(
+      said.flatMap(({ voter, suspectedAt }) =>
+        suspectedAt !== undefined && fence.voters.includes(voter) ? [suspectedAt] : [],
+      ),
+    ),
     isHeard: statedAt !== undefined && reports.hasWrittenSince(node, statedAt + fence.timeoutMs),
     unheardMs,
     isReachable: reports.hasWrittenSince(node, now - timelyMs),
   }
 }
+
+const earliest = (times: readonly number[]): number | undefined =>
+  times.length === 0 ? undefined : Math.min(...times)
 
 /**
  * A voter whose run is over answers no more, and keeps no promises: once its last answer has ended, it is silent.

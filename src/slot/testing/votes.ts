@@ -37,6 +37,6 @@ export const makeVotes = (
   over: Partial<Votes> = {},
 ): Votes => ({
   silent: new Set(votersOf(lease).nodes),
-  ...{ termSeenAt: 0, statedAt: 0, isHeard: false, unheardMs: 4_000, isReachable: true },
+  ...{ termSeenAt: 0, statedAt: 0, suspectedAt: 0, isHeard: false, unheardMs: 4_000, isReachable: true },
   ...over,
 })

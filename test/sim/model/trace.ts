@@ -11,7 +11,7 @@ import type { Cluster } from './cluster.ts'
 export function trace(cluster: Cluster, tell: (what: string) => void): void {
   const last = new Map<string, string>()
   cluster.voted.push((machine, news) => {
-    const about = news.type === 'silent' ? news.slot : machine.pods.get(news.name)?.name
+    const about = 'slot' in news ? news.slot : machine.pods.get(news.name)?.name
     // The sentinel asks again and again.
     if (news.type !== 'alone') tell(`sentinel of ${machine.name}: ${about} ${news.type} in term ${news.term}`)
   })

@@ -138,6 +138,7 @@ export const fence = (over: Partial<FenceView> = {}): FenceView => ({
   fenced: new Set(),
   votes: new Set(),
   silent: new Map(),
+  suspects: new Map(),
   ...over,
 })
 

@@ -75,7 +75,11 @@ describe('the verdict on a primary', () => {
       3_000,
     ],
     ['the agent of its node wrote a moment ago', votes({ unheardMs: 2_000 }), 1_000],
-    ['more statements may be on their way', votes({ ...both, statedAt: monotonicNow - 100 }), 400],
+    [
+      'more statements may be on their way',
+      votes({ ...both, suspectedAt: monotonicNow - 100, statedAt: monotonicNow }),
+      400,
+    ],
     [
       'the report of its node has made another voter of the API server',
       { lease: { ...lease, fence: makeFence({ ...lease, node: 'n-other' }) } },
@@ -115,7 +119,10 @@ describe('the verdict on a primary', () => {
   it('D8.recovered: is to recover in place what is heard again, and not too often', () => {
     expect(verdict(votes({ isHeard: true, unheardMs: 10 })).type).toBe('RecoverInPlace')
     expect(verdict(votes({ isHeard: true, unheardMs: 10, termSeenAt: monotonicNow - 4_000 }))).toEqual({
-      ...{ type: 'WaitForFence', lookAgainMs: 6_000 },
+      ...{ type: 'WaitForFence', lookAgainMs: 2_990 },
+    })
+    expect(verdict(votes({ isHeard: true, unheardMs: 10, termSeenAt: monotonicNow - 8_000 }))).toEqual({
+      ...{ type: 'WaitForFence', lookAgainMs: 2_000 },
     })
     expect(verdict(votes({ isHeard: true, unheardMs: 3_000 })).type).toBe('FenceThenPromote')
     // It will never serve in this term again.

@@ -33,7 +33,7 @@ const recoveryMs = 10_000
 
 /**
  * Statements of a disturbance that concerns many nodes come one after the other. For this part of the time-out the
- * operator waits for more of them.
+ * operator waits for more of them. It counts from the first suspicion, which comes so long before the statement.
  */
 const settlesFor = 1 / 6
 
@@ -64,12 +64,12 @@ export function verdictOf(
       : { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
   }
   const heldMs = s.memory?.heldMs ?? 0
-  const settlesMs = votes.statedAt + fence.timeoutMs * settlesFor - s.monotonicNow
+  const settlesMs = (votes.suspectedAt ?? votes.statedAt) + fence.timeoutMs * settlesFor - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
   if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
   const unheardMs = fence.timeoutMs - votes.unheardMs
-  // After a silence of its agent, its sentinel may never acknowledge a new term.
-  if (votes.isHeard && unheardMs > 0) return recovery(votes, s.monotonicNow)
+  // After a silence of its agent, its sentinel may never acknowledge a new term. And its node may be lost while it waits for one.
+  if (votes.isHeard && unheardMs > 0) return recovery(votes, s.monotonicNow, unheardMs)
   if (heldMs > 0) return { type: 'OperatorBlind', lookAgainMs: heldMs }
   if (settlesMs > 0) return { type: 'WaitForFence', lookAgainMs: settlesMs }
   if (!fence.isArmed) return { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
@@ -96,9 +96,11 @@ function untilHeard(statedAt: number, { unheardMs }: Votes, { timeoutMs }: Fence
   return Math.max(0, statedAt + timeoutMs - now) + timeoutMs * writesEvery
 }
 
-function recovery({ termSeenAt }: Votes, now: number): Verdict {
-  const lookAgainMs = termSeenAt + recoveryMs - now
-  return lookAgainMs > 0 ? { type: 'WaitForFence', lookAgainMs } : { type: 'RecoverInPlace' }
+function recovery({ termSeenAt }: Votes, now: number, atMostMs = Number.POSITIVE_INFINITY): Verdict {
+  const leftMs = termSeenAt + recoveryMs - now
+  return leftMs > 0
+    ? { type: 'WaitForFence', lookAgainMs: Math.min(leftMs, atMostMs) }
+    : { type: 'RecoverInPlace' }
 }
 
 /**

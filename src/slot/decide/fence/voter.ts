@@ -13,7 +13,13 @@ export const mayAnswer = (epoch: number, stated: number | undefined): boolean =>
 /**
  * True if the primary has been silent for long enough.
  *
- * @param heardAt when the latest heartbeat came, or when this voter began to listen; ms on its own monotonic clock.
+ * @param heardAt when the latest heartbeat came; before the first one, from when on silence counts; ms on its own monotonic clock.
  */
 export const mayState = (heardAt: number, now: number, nodeTimeoutMs: number): boolean =>
   now - heardAt >= nodeTimeoutMs
+
+/**
+ * The node of a primary may need so long for the first heartbeat of an epoch, ms. Its voters may have heard of the epoch earlier,
+ * and their statements would end an epoch in which nothing is wrong. Their silence counts from then on.
+ */
+export const firstHeartbeatMs = 2_000

@@ -7,7 +7,7 @@ import { isApiServer, partsOf, type Voter } from '../../../../src/api/fence.ts'
 import type { Random } from '../../../../src/kube/random.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import { servesUntil } from '../../../../src/slot/decide/fence/primary.ts'
-import { mayState } from '../../../../src/slot/decide/fence/voter.ts'
+import { firstHeartbeatMs, mayState } from '../../../../src/slot/decide/fence/voter.ts'
 import type { Party, VirtualTime } from '../virtual-time.ts'
 import { freeze, type Machine, reaches, unfreeze } from '../world.ts'
 import { type Asked, askedBy, type Claim, judge, type Primary, type Vote } from './voting.ts'
@@ -134,13 +134,23 @@ export function createHeartbeats({ machines, time, party, random, onNews, onFree
   const state = (machine: Machine, vote: Vote, now: number): number => {
     if (!vote.isOpen || (vote.stated !== undefined && vote.stated >= vote.term)) return never
     const { clockRate, voting } = machine
-    if (voting.port === undefined || !voting.peers.has(vote.node) || isHeard(machine, vote)) {
-      vote.heardAt = now
+    const hears = isHeard(machine, vote)
+    if (hears || voting.port === undefined || !voting.peers.has(vote.node)) {
+      vote.heardAt = hears ? now : Math.max(vote.heardAt, now)
+      if (vote.isSuspect) tellAll(machine, { type: 'trust', slot: vote.slot, term: vote.term })
+      vote.isSuspect = false
       return never
     }
-    if (!mayState(vote.heardAt * clockRate, now * clockRate, vote.timeoutMs))
-      return vote.heardAt + vote.timeoutMs / clockRate
+    if (!mayState(vote.heardAt * clockRate, now * clockRate, vote.timeoutMs)) {
+      const at = vote.heardAt + vote.timeoutMs / clockRate
+      const suspectAt = at - vote.timeoutMs / clockRate / 6
+      if (now < suspectAt) return suspectAt
+      if (!vote.isSuspect) tellAll(machine, { type: 'suspect', slot: vote.slot, term: vote.term })
+      vote.isSuspect = true
+      return at
+    }
     vote.stated = vote.term
+    vote.isSuspect = false
     tellAll(machine, { type: 'silent', slot: vote.slot, term: vote.term })
     return never
   }
@@ -220,7 +230,10 @@ export function createHeartbeats({ machines, time, party, random, onNews, onFree
         current?.claim.exchanges.clear()
       }
       // It listens from now on.
-      for (const vote of voting.votes.values()) vote.heardAt = time.now()
+      for (const vote of voting.votes.values()) {
+        vote.heardAt = time.now() + firstHeartbeatMs / machine.clockRate
+        vote.isSuspect = false
+      }
       settle()
       for (const listener of voting.listeners) tell(machine, listener)
     },
@@ -234,8 +247,10 @@ function tell({ voting }: Machine, listener: (news: VotingNews) => void): void {
   for (const { uid, current, serves } of voting.primaries.values())
     if (current !== undefined)
       listener({ type: serves ? 'serves' : 'stops', name: uid, term: current.claim.term })
-  for (const { slot, stated } of voting.votes.values())
-    if (stated !== undefined) listener({ type: 'silent', slot, term: stated })
+  for (const { slot, term, stated = Number.NEGATIVE_INFINITY, isOpen, isSuspect } of voting.votes.values()) {
+    if (stated >= 0) listener({ type: 'silent', slot, term: stated })
+    if (isOpen && stated < term) listener({ type: isSuspect ? 'suspect' : 'trust', slot, term })
+  }
 }
 
 const votersOf = ({ voting }: Machine, claim: Claim): ReadonlySet<Voter> => {

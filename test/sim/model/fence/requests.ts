@@ -4,6 +4,7 @@ import { AgentError } from '../../../../src/api/agent-errors.ts'
 import { isApiServer, partsOf } from '../../../../src/api/fence.ts'
 import { unlessAborted } from '../../../../src/kube/abort.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
+import { firstHeartbeatMs } from '../../../../src/slot/decide/fence/voter.ts'
 import type { Party, VirtualTime } from '../virtual-time.ts'
 import type { Machine } from '../world.ts'
 import type { Heartbeats } from './heartbeats.ts'
@@ -85,10 +86,16 @@ export function createVotingRequests(
         throw new AgentError('SentinelRefused', 'vote: another-primary')
       if (isSame && known.timeoutMs !== timeoutMs)
         throw new AgentError('SentinelRefused', 'vote: bad-timeout')
-      const heardAt = isSame && known.isOpen ? known.heardAt : time.now()
+      const heardAt =
+        isSame && known.isOpen ? known.heardAt : time.now() + firstHeartbeatMs / machine.clockRate
       votes.set(slot, {
         ...{ slot, term, node, run, timeoutMs, isDenied },
-        ...{ heardAt, isOpen: true, stated: known?.stated },
+        ...{
+          heardAt,
+          isOpen: true,
+          stated: known?.stated,
+          isSuspect: isSame && known.isOpen && known.isSuspect,
+        },
       })
       heartbeats.changed()
     },
@@ -96,7 +103,10 @@ export function createVotingRequests(
       await answer()
       const vote = machine.voting.votes.get(slot)
       if (vote?.stated === undefined) machine.voting.votes.delete(slot)
-      else vote.isOpen = false
+      else {
+        vote.isOpen = false
+        vote.isSuspect = false
+      }
       heartbeats.changed()
     },
     async tellVotes() {

@@ -50,6 +50,8 @@ export interface Vote extends VoteRequest {
   /** False: this node is no voter any more, and keeps only its statement. */
   isOpen: boolean
   stated: number | undefined
+  /** Its listeners know that it will state the silence soon. */
+  isSuspect: boolean
   /** When the latest beat came, or since when the sentinel listens; true time, ms. */
   heardAt: number
 }
