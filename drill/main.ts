@@ -7,7 +7,7 @@ import { rules } from './check/violation.ts'
 import { choiceOf } from './choice.ts'
 import { readHistory } from './history.ts'
 import { impossible, nemeses, special } from './nemesis/nemeses.ts'
-import { type Plan, readRecord, roundsOf } from './record.ts'
+import { mustBeNew, type Plan, readRecord, roundsOf } from './record.ts'
 import { drill } from './run.ts'
 import { live } from './selftest/live.ts'
 import { selftest } from './selftest/selftest.ts'
@@ -104,6 +104,7 @@ async function test(): Promise<number> {
 }
 
 async function run(): Promise<number> {
+  if (values.record !== undefined) await mustBeNew(values.record)
   const record =
     values.continue === undefined ? { plan: asked(), rows: [] } : await readRecord(values.continue)
   const { seed, rounds, what } = record.plan

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { choiceOf } from './choice.ts'
 import { randomOf } from './random.ts'
-import { type Plan, parseRecord, type Row, roundsOf, seedOf } from './record.ts'
+import { mustBeNew, type Plan, parseRecord, type Row, roundsOf, seedOf } from './record.ts'
 
 const plan: Plan = { type: 'plan', seed: 7, rounds: 5, from: 1, what: ['all'], grant: false }
 const row = (round: number): Row => ({
@@ -33,6 +33,11 @@ it('a round has the same nemeses when earlier rounds are left out', () => {
   const names = (round: number) => choose(randomOf(seedOf(plan, round)), round).map(({ name }) => name)
   const whole = [1, 2, 3, 4, 5].map(names)
   expect([4, 5].map(names)).toEqual(whole.slice(3))
+})
+
+it('a new record takes the place of no file', async () => {
+  await mustBeNew(`${import.meta.filename}.jsonl`)
+  await expect(mustBeNew(import.meta.filename)).rejects.toThrow(`--continue ${import.meta.filename}`)
 })
 
 it('another file is no record', () => {

@@ -2,7 +2,7 @@
  * The record of a drill: its plan, and a line for each round that is over. So a drill that was interrupted can continue,
  * and its summary covers all of its rounds.
  */
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { access, appendFile, readFile, writeFile } from 'node:fs/promises'
 import type { Figure } from './check/check.ts'
 import type { Violation } from './check/violation.ts'
 
@@ -47,6 +47,15 @@ export const addRow = (path: string, row: Row): Promise<void> => appendFile(path
  */
 export const writeRecord = (path: string, { plan, rows }: RunRecord): Promise<void> =>
   writeFile(path, [plan, ...rows].map(lineOf).join(''))
+
+/** Hours of rounds may be in a record. @throws Error if the file exists */
+export async function mustBeNew(path: string): Promise<void> {
+  const isThere = await access(path).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) throw new Error(`${path} exists: continue it with --continue ${path}, or name another file`)
+}
 
 /** @throws Error if the file is no record */
 export async function readRecord(path: string): Promise<RunRecord> {
