@@ -464,6 +464,8 @@ export const design: readonly FeatureGroup[] = [
         'unit',
       ),
       sentence('D8.statement', 'who has stated silence answers this epoch no more', 'unit'),
+      sentence('D8.suspect', 'a voter tells a suspicion before its statement, and takes it back', 'unit'),
+      sentence('D8.first', 'silence counts once the first heartbeat of an epoch may have come', 'unit'),
       sentence('D8.denied', 'an epoch that the operator has revoked gets no answers', 'unit'),
       sentence(
         'D8.reach',

@@ -104,7 +104,7 @@ export const ofFence: readonly Mutant[] = [
     ],
     // Both holders state its silence. One of them hears it again before that holder knows of the successor.
     scenarios: [1, 2, 3].flatMap(other =>
-      onEachNode([1], { ...voted, nodes: 4, copies: 2 }, node => [
+      onEachNode([3], { ...voted, nodes: 4, copies: 2 }, node => [
         [9_000, cutOff(5_000)],
         ...deaf(node, 12_000),
         ...deaf((node + other) % 4, 12_000),
@@ -158,7 +158,7 @@ export const ofFence: readonly Mutant[] = [
       },
     ],
     // The agent of the successor and the operators do not hear of the new set while the node of the old primary returns.
-    scenarios: bySeeds([5], { nodeTimeoutMs: 1_500 }, [
+    scenarios: bySeeds([17], { nodeTimeoutMs: 1_500 }, [
       [0, cutOff(2_782)],
       [1_387, { type: 'lagAgent', node: 3, resource: 'reports', lagMs: -1, forMs: 2_000 }],
       [393, { type: 'deletePod', pod: 1, force: false }],
@@ -181,15 +181,11 @@ export const ofFence: readonly Mutant[] = [
       },
     ],
     // Two primaries are cut off on one node. One is replaced; the holder of the other one starts again meanwhile.
-    scenarios: bySeeds(
-      [405697519],
-      { ...voted, replicas: 2, hotBackups: 2, coldBackups: 1, unreadySeconds: 30 },
-      [
-        [0, { type: 'powerOff', node: 0, forMs: 13_000 }],
-        [246, cutOff(20_000)],
-        [22_000, wait],
-      ],
-    ),
+    scenarios: bySeeds([1], { ...voted, replicas: 2, hotBackups: 2, coldBackups: 1, unreadySeconds: 30 }, [
+      [0, { type: 'powerOff', node: 0, forMs: 13_000 }],
+      [246, cutOff(20_000)],
+      [22_000, wait],
+    ]),
   },
   {
     finding: 'fence',
@@ -244,7 +240,7 @@ export const ofFence: readonly Mutant[] = [
     ],
     // Its successor can be called only after the same disturbance.
     scenarios: bySeeds(
-      [1],
+      [12],
       { ...voted, replicas: 2, containers: 'sidecar', probes: false, unreadySeconds: 4, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 3, forMs: 22_030, apiOnly: true }],

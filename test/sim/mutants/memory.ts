@@ -180,13 +180,13 @@ export const ofMemory: readonly Mutant[] = [
     // Both primaries are deleted while the node of one of them is cut off. The heir of both gets the slot of the other one, loses it
     // with its own node, and redirects to its successor. The Lease of the first slot names it until the operator sees Leases again.
     scenarios: bySeeds(
-      [1],
+      [1, 4],
       { replicas: 2, memory: true, probes: false, unreadySeconds: 4, nodeTimeoutMs: 3_000, graves: true },
       [
-        [0, { type: 'cutPrimarysNode', primary: 3, forMs: 3_601, apiOnly: false }],
+        [0, { type: 'cutPrimarysNode', primary: 3, forMs: 3_301, apiOnly: false }],
         [0, { type: 'deletePod', pod: 5, force: false }],
         [0, { type: 'deletePod', pod: 0, force: false }],
-        [116, { type: 'cutPrimarysNode', primary: 0, forMs: 4_177, apiOnly: false }],
+        [300, { type: 'cutPrimarysNode', primary: 0, forMs: 4_177, apiOnly: false }],
         [295, lag(0, 'leases', 11_129)],
       ],
     ),
