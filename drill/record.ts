@@ -2,7 +2,8 @@
  * The record of a drill: its plan, and a line for each round that is over. So a drill that was interrupted can continue,
  * and its summary covers all of its rounds.
  */
-import { access, appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { exists } from '../build/cache.ts'
 import type { Figure } from './check/check.ts'
 import type { Violation } from './check/violation.ts'
 
@@ -50,11 +51,8 @@ export const writeRecord = (path: string, { plan, rows }: RunRecord): Promise<vo
 
 /** Hours of rounds may be in a record. @throws Error if the file exists */
 export async function mustBeNew(path: string): Promise<void> {
-  const isThere = await access(path).then(
-    () => true,
-    () => false,
-  )
-  if (isThere) throw new Error(`${path} exists: continue it with --continue ${path}, or name another file`)
+  if (await exists(path))
+    throw new Error(`${path} exists: continue it with --continue ${path}, or name another file`)
 }
 
 /** @throws Error if the file is no record */

@@ -119,22 +119,17 @@ static bool listens(struct voting *voting, const struct vote *vote)
  * A suspicion promises nothing. It comes before the statement, so that the operator knows by then whether other nodes are
  * silent as well, and whether the primary's agent writes.
  */
-static int64_t suspicion_due(const struct vote *vote)
-{
-	return vote->suspect || statement_due(vote) == INT64_MAX ? INT64_MAX : statement_due(vote) - vote->timeout_ns / 6;
-}
-
 static int64_t due(const struct vote *vote)
 {
-	int64_t suspicion = suspicion_due(vote), statement = statement_due(vote);
+	int64_t statement = statement_due(vote);
 
-	return suspicion < statement ? suspicion : statement;
+	return vote->suspect || statement == INT64_MAX ? statement : statement - vote->timeout_ns / 6;
 }
 
 static void suspect_all(struct voting *voting, int64_t now)
 {
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
-		if (suspicion_due(vote) <= now) {
+		if (!vote->suspect && due(vote) <= now) {
 			vote->suspect = true;
 			tell(voting, vote, "suspect");
 		}

@@ -107,8 +107,7 @@ export function createFencing({ changed, onFenced }: FencingOptions): Fencing {
     },
     votes(slot, does) {
       if (does) votes.add(slot)
-      else votes.delete(slot)
-      if (!does) suspects.delete(slot)
+      else for (const each of [votes, suspects]) each.delete(slot)
       changed()
     },
     keepOnly(slots) {

@@ -7,6 +7,7 @@ import type { SlotMemory, Votes } from '../memory-view.ts'
 import type { SlotSnapshot } from '../snapshot.ts'
 import { setsAsked } from './electorate.ts'
 import { isFenced } from './fenced.ts'
+import { suspicionShare } from './voter.ts'
 
 export type Verdict =
   /** No voter states anything about it, or it has no fence. */
@@ -30,12 +31,6 @@ export type Verdict =
 
 /** The shortest time from one term of a primary to the next, ms: while its voters cannot hear it, each one ends. */
 const recoveryMs = 10_000
-
-/**
- * Statements of a disturbance that concerns many nodes come one after the other. For this part of the time-out the
- * operator waits for more of them. It counts from the first suspicion, which comes so long before the statement.
- */
-const settlesFor = 1 / 6
 
 /** The agent of a primary that asks for answers of the API server writes once in this part of the time-out. */
 const writesEvery = 1 / 6
@@ -64,7 +59,8 @@ export function verdictOf(
       : { type: 'WaitForFence', lookAgainMs: fence.timeoutMs }
   }
   const heldMs = s.memory?.heldMs ?? 0
-  const settlesMs = (votes.suspectedAt ?? votes.statedAt) + fence.timeoutMs * settlesFor - s.monotonicNow
+  // Statements of a disturbance that concerns many nodes come one after the other. The operator waits for more of them.
+  const settlesMs = (votes.suspectedAt ?? votes.statedAt) + fence.timeoutMs * suspicionShare - s.monotonicNow
   const mayPromote = heldMs === 0 && settlesMs <= 0 && fence.isArmed && isUsable(slot)
   if (mayPromote && isFenced(fence, votes.silent)) return { type: 'Promote' }
   const unheardMs = fence.timeoutMs - votes.unheardMs

@@ -18,6 +18,9 @@ export const mayAnswer = (epoch: number, stated: number | undefined): boolean =>
 export const mayState = (heardAt: number, now: number, nodeTimeoutMs: number): boolean =>
   now - heardAt >= nodeTimeoutMs
 
+/** A voter tells a suspicion this part of the time-out before its statement, unless it hears a heartbeat. */
+export const suspicionShare = 1 / 6
+
 /**
  * The node of a primary may need so long for the first heartbeat of an epoch, ms. Its voters may have heard of the epoch earlier,
  * and their statements would end an epoch in which nothing is wrong. Their silence counts from then on.

@@ -7,7 +7,7 @@ import { isApiServer, partsOf, type Voter } from '../../../../src/api/fence.ts'
 import type { Random } from '../../../../src/kube/random.ts'
 import { setsAsked } from '../../../../src/slot/decide/fence/electorate.ts'
 import { servesUntil } from '../../../../src/slot/decide/fence/primary.ts'
-import { firstHeartbeatMs, mayState } from '../../../../src/slot/decide/fence/voter.ts'
+import { firstHeartbeatMs, mayState, suspicionShare } from '../../../../src/slot/decide/fence/voter.ts'
 import type { Party, VirtualTime } from '../virtual-time.ts'
 import { freeze, type Machine, reaches, unfreeze } from '../world.ts'
 import { type Asked, askedBy, type Claim, judge, type Primary, type Vote } from './voting.ts'
@@ -143,7 +143,7 @@ export function createHeartbeats({ machines, time, party, random, onNews, onFree
     }
     if (!mayState(vote.heardAt * clockRate, now * clockRate, vote.timeoutMs)) {
       const at = vote.heardAt + vote.timeoutMs / clockRate
-      const suspectAt = at - vote.timeoutMs / clockRate / 6
+      const suspectAt = at - (vote.timeoutMs / clockRate) * suspicionShare
       if (now < suspectAt) return suspectAt
       if (!vote.isSuspect) tellAll(machine, { type: 'suspect', slot: vote.slot, term: vote.term })
       vote.isSuspect = true
@@ -247,9 +247,10 @@ function tell({ voting }: Machine, listener: (news: VotingNews) => void): void {
   for (const { uid, current, serves } of voting.primaries.values())
     if (current !== undefined)
       listener({ type: serves ? 'serves' : 'stops', name: uid, term: current.claim.term })
-  for (const { slot, term, stated = Number.NEGATIVE_INFINITY, isOpen, isSuspect } of voting.votes.values()) {
-    if (stated >= 0) listener({ type: 'silent', slot, term: stated })
-    if (isOpen && stated < term) listener({ type: isSuspect ? 'suspect' : 'trust', slot, term })
+  for (const { slot, term, stated, isOpen, isSuspect } of voting.votes.values()) {
+    if (stated !== undefined) listener({ type: 'silent', slot, term: stated })
+    if (isOpen && (stated === undefined || stated < term))
+      listener({ type: isSuspect ? 'suspect' : 'trust', slot, term })
   }
 }
 
