@@ -181,14 +181,17 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
         expect(kinds).not.toContain('nodereports.backup.example.com')
       } finally {
         // For the tests that come after this one, whatever has failed.
-        await helm.run('uninstall', ...release, '--no-hooks', '--ignore-not-found', ...patience)
-        // Helm does not wait for what the API server deletes afterwards.
-        await eventually(async () => {
-          const left = await kubectl('get', 'namespaces,crd', '-o', 'name')
-          expect(left).not.toContain('understudy-agents')
-          expect(left).not.toContain('nodereports')
-        }, 120_000)
-        await deployOperator(cluster, { progress: createProgress(process.stderr) })
+        try {
+          await helm.run('uninstall', ...release, '--no-hooks', '--ignore-not-found', ...patience)
+          // Helm does not wait for what the API server deletes afterwards.
+          await eventually(async () => {
+            const left = await kubectl('get', 'namespaces,crd', '-o', 'name')
+            expect(left).not.toContain('understudy-agents')
+            expect(left).not.toContain('nodereports')
+          }, 300_000)
+        } finally {
+          await deployOperator(cluster, { progress: createProgress(process.stderr) })
+        }
       }
     },
     buildMs,
