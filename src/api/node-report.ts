@@ -87,6 +87,11 @@ export interface SlotReport extends SlotKey {
    * exists. Holder: the understudy could take over with it at once.
    */
   readonly final?: boolean
+  /**
+   * Holder, while the Lease names a pod on this node as successor of a handover: the generation of the Lease's epoch with which that pod
+   * could take over at once. Absent: with none, or an agent of an earlier version.
+   */
+  readonly successorGeneration?: number
   /** Source: for how many seconds its primary stays stopped, from the moment at which `generation` is reported. */
   readonly standsForSeconds?: number
   /** Source: for how many seconds it had been stopped by then; absent: not known, as when an agent of before has stopped it. */

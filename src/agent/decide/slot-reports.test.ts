@@ -45,6 +45,32 @@ describe('what the node says of slots', () => {
   })
 })
 
+describe('of a handover, the node of the successor says', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: '10.0.0.2' }
+  const frozen = { ...onStage, state: 'Frozen' as const }
+  /** Its words when it keeps generation 5, and its successor has this one frozen. */
+  const said = (inSuccessor: number, over: Partial<ReturnType<typeof kept>> = {}, handover = 'uid-h') => {
+    const slots = [lease({ node: 'b', holders: ['a'], heir, handover })]
+    const stages = new Map([['uid-h', { ...frozen, generation: inSuccessor }]])
+    const world = { slots, stages, pods: [understudy('h')], kept: new Map([[nameOf(), kept(over)]]) }
+    const [report] = slotReportsOf(snapshot(world), { latest: () => undefined, progress: () => undefined })
+    return [report?.usable, report?.successorGeneration, report?.final]
+  }
+  it('which generation that one could continue with, whether or not it is the last', () => {
+    expect(said(5)).toEqual(['Frozen', 5, undefined])
+    expect(said(5, { final: true })).toEqual(['Frozen', 5, true])
+  })
+
+  it('nothing of the newest one while an earlier one is frozen', () => {
+    expect(said(4)).toEqual(['Frozen', undefined, undefined])
+    expect(said(4, { final: true })).toEqual(['Frozen', undefined, undefined])
+  })
+
+  it('nothing where the successor is on another node', () => {
+    expect(said(5, {}, 'uid-elsewhere')).toEqual(['Frozen', undefined, undefined])
+  })
+})
+
 it('D7.grant: a node that has nothing says what it knows of the grant of its heir: without that word it would not end', () => {
   const grant = { number: 2, heir: { uid: 'uid-h', node: 'a' }, isRevoked: true }
   const slot = lease({ node: 'b', holders: ['c'], kept: ['c'], grant })

@@ -7,7 +7,7 @@ import { isDead } from '../observe/pod-facts.ts'
 import type { Snapshot } from '../observe/snapshot.ts'
 import type { SlotProgress, Standing } from '../state/progress.ts'
 import { anotherIn } from './slot-facts.ts'
-import { isHandedOver, usabilityOf } from './usability.ts'
+import { successorHas, usabilityOf } from './usability.ts'
 
 export interface KeptGenerations {
   /** The newest generation of a slot on this node. */
@@ -140,10 +140,19 @@ function holderOf(
     ...(use.usable === undefined ? {} : { usable: use.usable }),
     ...(onDisk === undefined ? {} : { onDisk }),
     ...(use.understudyUid === undefined ? {} : { understudyUid: use.understudyUid }),
-    ...(isHandedOver(snapshot, lease) && { final: true }),
+    ...handedOverOf(snapshot, lease),
     ...(reason === undefined ? {} : { reason }),
     ...(message === undefined ? {} : { message }),
   }
+}
+
+function handedOverOf(
+  snapshot: Snapshot,
+  lease: SlotLease,
+): Pick<SlotReport, 'successorGeneration' | 'final'> {
+  const has = successorHas(snapshot, lease)
+  if (has === undefined) return {}
+  return { successorGeneration: has.generation, ...(has.final && { final: true }) }
 }
 
 const policyUnknown = {

@@ -2,7 +2,7 @@ import { type SlotReport, unprovenReason } from '../../api/node-report.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import { fits, isFor, isFreeUnderstudy } from '../observe/pod-facts.ts'
-import type { Snapshot } from '../observe/snapshot.ts'
+import type { Kept, Snapshot } from '../observe/snapshot.ts'
 import { unfitImages, unfitNode } from './unfit.ts'
 
 interface Usability {
@@ -63,17 +63,18 @@ export function usabilityOf(snapshot: Snapshot, lease: SlotLease): Usability {
 }
 
 /**
- * Whether the last generation of a stopped primary is here, and its successor could continue at once. Memory that is to
- * be frozen must be frozen: after the switch a failure could not be taken back any more.
+ * Returns the newest generation here if the successor of a handover could continue with it at once. Memory that is to be frozen must
+ * be frozen: after the switch a failure could not be taken back any more. Undefined: it could not, or the Lease names no successor here.
  */
-export function isHandedOver(snapshot: Snapshot, lease: SlotLease): boolean {
+export function successorHas(snapshot: Snapshot, lease: SlotLease): Kept | undefined {
   const name = slotName(lease)
   const kept = snapshot.kept.get(name)
   const successor = snapshot.pods.find(({ uid }) => uid === lease.handover)
-  if (lease.policy === undefined || kept?.final !== true || successor === undefined) return false
-  if (!isFreeUnderstudy(snapshot, successor) || successor.restoreHash !== kept.restoreHash) return false
+  if (lease.policy === undefined || kept === undefined || successor === undefined) return undefined
+  if (!isFreeUnderstudy(snapshot, successor) || successor.restoreHash !== kept.restoreHash) return undefined
   if (lease.policy.mode !== 'Frozen' || lease.heir?.uid !== successor.uid || !fits(successor, kept))
-    return snapshot.proven.has(kept.restoreHash)
+    return snapshot.proven.has(kept.restoreHash) ? kept : undefined
   const stage = snapshot.stages.get(successor.uid)
-  return stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
+  const isFrozen = stage?.slot === name && stage.generation === kept.generation && stage.epoch === kept.epoch
+  return isFrozen ? kept : undefined
 }

@@ -64,10 +64,15 @@ describe('the report of a node', () => {
     writer.update(content(5, 'Frozen'))
     await clock.advance(0)
     expect(generations()).toEqual([1, 4, 5])
-    const fenced = content(6, 'Frozen')
-    writer.update({ ...fenced, slots: fenced.slots?.map(slot => ({ ...slot, fenced: true })) })
+    // A primary that makes way for its successor waits for that.
+    const ready = content(6, 'Frozen')
+    writer.update({ ...ready, slots: ready.slots?.map(slot => ({ ...slot, successorGeneration: 6 })) })
     await clock.advance(0)
     expect(generations()).toEqual([1, 4, 5, 6])
+    const fenced = content(7, 'Frozen')
+    writer.update({ ...fenced, slots: fenced.slots?.map(slot => ({ ...slot, fenced: true })) })
+    await clock.advance(0)
+    expect(generations()).toEqual([1, 4, 5, 6, 7])
     await end()
   })
 

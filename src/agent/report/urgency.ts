@@ -35,6 +35,7 @@ const actedOn = ({
       understudyUid,
       answeredRequest,
       final,
+      successorGeneration,
       standsForHandover,
       handoverPaused,
       acknowledged,
@@ -47,7 +48,7 @@ const actedOn = ({
     }: SlotReport) => ({
       ...{ namespace, name, incarnation, role, usable, understudyUid, answeredRequest },
       ...{ final, standsForHandover, handoverPaused, reason, acknowledged, fenced, ended, grant },
-      ...{ silentTerm, suspectTerm },
+      ...{ silentTerm, suspectTerm, successorGeneration },
       any: generation > 0,
       // A primary is stopped until its successor has this one.
       last: final ? generation : undefined,

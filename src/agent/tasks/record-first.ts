@@ -17,8 +17,8 @@ const share = 1 / 4
 const lookMs = 50
 
 /**
- * `Recorded`: the last save reads only what the primary has written since. `Behind`: so it does, but the node of the successor may
- * still need the difference to an earlier generation.
+ * `Recorded`: the last save reads only what the primary has written since. `Behind`: so it does, but the successor may still restore
+ * an earlier generation, and need the difference to that one.
  */
 export type Recorded = 'Recorded' | 'Behind' | 'No'
 
@@ -36,8 +36,7 @@ export async function recordFirst(
 ): Promise<Recorded> {
   const { driver, store, clock, log } = work
   const last = store.latest(lease)
-  const before = work.saidBySuccessor(lease)
-  if (last === undefined || before === undefined || !driver.recordsOnRequest(pod.uid)) return 'No'
+  if (last === undefined || !driver.recordsOnRequest(pod.uid)) return 'No'
   if ([...memoryOf(last).values()].reduce((sum, bytes) => sum + bytes, 0) < leastBytes) return 'No'
   let recorded: Recorded = 'No'
   const limitMs = handoverDeadlineMs(last.manifest.bytes) * share
@@ -48,10 +47,8 @@ export async function recordFirst(
     recorded = 'Behind'
     log.info({ slot: slotName(lease), generation: manifest.generation }, 'writes recorded until the handover')
     for (;;) {
-      const said = work.saidBySuccessor(lease)
-      const isThere = said !== undefined && said.generation >= manifest.generation
-      // The heir that had the memory frozen before is to have it so again.
-      if (isThere && (before.usable !== 'Frozen' || said.usable === 'Frozen')) return 'Recorded'
+      const { successorGeneration = 0 } = work.saidBySuccessor(lease) ?? {}
+      if (successorGeneration >= manifest.generation) return 'Recorded'
       await clock.sleep(lookMs, within)
     }
   } catch (error) {

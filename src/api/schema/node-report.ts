@@ -83,6 +83,10 @@ const slot = object<WrittenSlotReport>(
     final: flag(
       'True if this is the last state of a primary that is stopped for a handover; for a holder, also that its understudy can resume with it at once.',
     ),
+    successorGeneration: count(
+      'While a handover names a pod on this node: the generation with which that pod can continue at once; absent: none; only for a holder.',
+      int64,
+    ),
     standsForSeconds: seconds(
       'How long the primary stays stopped after its last state is reported; only for a source.',
     ),
