@@ -32,10 +32,14 @@ async function setArguments({ api, signal }: BenchContext, args: readonly string
   })
 }
 
-/** Has agents record the writes of pods while it works. */
-export async function withRecord(context: BenchContext, work: () => Promise<void>): Promise<void> {
+/** Has agents record the writes of pods, always or for moves alone, while it works. */
+export async function withRecord(
+  context: BenchContext,
+  when: 'Always' | 'Moves',
+  work: () => Promise<void>,
+): Promise<void> {
   const original = await argumentsOf(context)
-  await setArguments(context, [...original, '--record-writes=Always'])
+  await setArguments(context, [...original, `--record-writes=${when}`])
   try {
     await work()
   } finally {

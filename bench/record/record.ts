@@ -26,7 +26,7 @@ export const record: Bench = {
         )
     }
     await measureAll('whole')
-    await withRecord(context, () => measureAll('recorded'))
+    await withRecord(context, 'Always', () => measureAll('recorded'))
     const baselines = cases.flatMap(({ name }) =>
       measured.map((what): [string, Baselines[string]] => [
         `${name}, recorded: ${what}`,
