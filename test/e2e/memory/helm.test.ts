@@ -106,7 +106,8 @@ describe.skipIf(needsNodes())('a release of the chart', () => {
       await alone(world)
       const inside: CounterSet = { api: world.api, namespace: world.namespace, name: 'released' }
       try {
-        expect((await cli('uninstall')).exitCode).toBe(0)
+        const { exitCode, err } = await cli('uninstall')
+        expect([exitCode, err]).toEqual([0, expect.anything()])
         await kubectl('delete', '-k', 'deploy/', '--wait', '--timeout=120s')
         await helm.succeeds(
           'install',
