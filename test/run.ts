@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs, styleText } from 'node:util'
 import { brief } from './reporter/brief.ts'
 import { whyNotHere } from './reporter/eligible.ts'
+import { failuresOf } from './reporter/failures.ts'
 import type { Job } from './reporter/project.ts'
 import {
   type ProjectName,
@@ -211,12 +212,11 @@ async function readResult(
 
 function report(projects: readonly ProjectResult[]): void {
   console.log()
+  for (const { project, file, name, reason, story = [] } of failuresOf(projects)) {
+    say('red', `FAILED ${project} ${file} ${name}\n  ${brief(reason ?? '')}`)
+    for (const line of story) console.log(`    ${line}`)
+  }
   for (const project of projects) {
-    for (const { file, name, state, reason, story = [] } of project.tests)
-      if (state === 'failed') {
-        say('red', `FAILED ${project.name} ${file} ${name}\n  ${brief(reason ?? '')}`)
-        for (const line of story) console.log(`    ${line}`)
-      }
     const seconds = (project.durationMs / 1000).toFixed(1)
     console.log(`${project.name.padEnd(10)} ${summaryLine(totalsOf([project]))}  (${seconds} s)`)
   }

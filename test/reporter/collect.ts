@@ -23,8 +23,8 @@ function resultsOf(module: TestModule): TestResult[] {
   const file = module.relativeModuleId
   const results = [...module.children.allTests()].map((test): TestResult => {
     const result = test.result()
-    const durationMs = Math.round(test.diagnostic()?.duration ?? 0)
-    const base = { file, name: test.fullName, durationMs }
+    const { duration = 0, startTime } = test.diagnostic() ?? {}
+    const base = { file, name: test.fullName, durationMs: Math.round(duration), startedMs: startTime }
     switch (result.state) {
       case 'passed':
         return { ...base, state: 'passed' }

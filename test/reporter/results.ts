@@ -11,6 +11,8 @@ export interface TestResult {
   readonly name: string
   readonly state: 'passed' | 'failed' | 'skipped'
   readonly durationMs: number
+  /** Milliseconds since the epoch; absent: it did not start, or its start is not known. */
+  readonly startedMs?: number | undefined
   /** Why it was skipped, or the first error. */
   readonly reason?: string | undefined
   /** Facts about its cluster beside a failure, a line each. */

@@ -1,0 +1,16 @@
+import type { ProjectResult, TestResult } from './results.ts'
+
+export interface Failure extends TestResult {
+  readonly project: string
+}
+
+/** Returns all failures, the first one last: it may be why others failed, and the end of a long output is what is read, or kept. */
+export const failuresOf = (projects: readonly ProjectResult[]): readonly Failure[] =>
+  projects
+    .flatMap(({ name, tests }) =>
+      tests.filter(({ state }) => state === 'failed').map(test => ({ ...test, project: name })),
+    )
+    .sort((a, b) => startOf(b) - startOf(a))
+
+/** A failure outside of any test, as in a hook, concerns many tests. */
+const startOf = ({ startedMs = 0 }: TestResult): number => startedMs
