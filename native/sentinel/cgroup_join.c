@@ -2,13 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096, DEPTH = 16 };
 
 /* One line of /proc/PID/cgroup: `number:controllers:path`; empty controllers mean cgroup v2. */
 struct membership {
@@ -172,6 +173,19 @@ static void allow_realtime(const char *directory)
 	write_file(directory, "cpu.rt_runtime_us", "100000");
 }
 
+static int leave_group(const char *path, const struct stat *entry, int type, struct FTW *place)
+{
+	(void)entry;
+	(void)place;
+	return type != FTW_DP || rmdir(path) == 0 || errno == ENOENT ? 0 : -1;
+}
+
+/* An agent that was killed during the test of its node has left the cgroups of test containers in ours. */
+static bool leave(const char *directory)
+{
+	return nftw(directory, leave_group, DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT;
+}
+
 /* With `name` NULL it joins the process's own cgroup. */
 static bool act(struct membership *membership, const char *name, bool leaves, char *what, size_t size)
 {
@@ -190,7 +204,7 @@ static bool act(struct membership *membership, const char *name, bool leaves, ch
 		return errno == ENOENT;
 	snprintf(what, size, "%s", directory);
 	if (leaves)
-		return rmdir(directory) == 0 || errno == ENOENT;
+		return leave(directory);
 	if (name) {
 		if (mkdir(directory, 0755) != 0 && errno != EEXIST)
 			return false;

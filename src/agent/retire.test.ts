@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { start } from '../../init-waker/testing/process.ts'
-import { cannotCgroup, createCgroup } from '../../native/sentinel/testing/cgroup.ts'
+import {
+  cannotCgroup,
+  createCgroup,
+  hierarchies,
+  removeCgroup,
+} from '../../native/sentinel/testing/cgroup.ts'
 import { isAgentError } from '../api/agent-errors.ts'
 import { systemClock } from '../kube/clock.ts'
 import { systemRandom } from '../kube/random.ts'
@@ -59,6 +64,20 @@ test.skipIf(cannotDump !== undefined)(
 
     await retire(options)
     expect(await isThere(node.directory)).toBe(false)
+  },
+)
+
+test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
+  `the cgroup goes with those in it, which an agent that was killed during the test of its node has left ${cannotDump ?? cannotCgroup ?? ''}`,
+  async () => {
+    const { node, options } = await setUp()
+    node.sentinel.close()
+    const cgroup = `us-retired-${process.pid}`
+    const own = hierarchies().map(hierarchy => join(hierarchy, cgroup))
+    onTestFinished(() => own.forEach(removeCgroup))
+    for (const path of own) await mkdir(join(path, 'cells', 'podcell-01234567', 'first'), { recursive: true })
+    await retire({ ...options, cgroup })
+    expect(await Promise.all(own.map(isThere))).toEqual(own.map(() => false))
   },
 )
 

@@ -43,7 +43,7 @@ export function createCgroup(hierarchy = hierarchies().at(-1) ?? root): Cgroup &
   return {
     ...cgroup,
     [Symbol.dispose]() {
-      remove(cgroup.directory)
+      removeCgroup(cgroup.directory)
     },
   }
 }
@@ -68,8 +68,10 @@ function inherit(directory: string, name: string): void {
     writeFileSync(file, readFileSync(join(directory, '..', name), 'utf8'))
 }
 
-function remove(directory: string): void {
+/** Removes a cgroup with those in it, if it is there. */
+export function removeCgroup(directory: string): void {
+  if (!existsSync(directory)) return
   for (const entry of readdirSync(directory, { withFileTypes: true }))
-    if (entry.isDirectory()) remove(join(directory, entry.name))
+    if (entry.isDirectory()) removeCgroup(join(directory, entry.name))
   rmdirSync(directory)
 }
