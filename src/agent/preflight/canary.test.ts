@@ -1,11 +1,17 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readFile, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { removeCgroup } from '../../../native/sentinel/testing/cgroup.ts'
 import { AgentError } from '../../api/agent-errors.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { systemRandom } from '../../kube/random.ts'
+import { cgroupDirectory, parseCgroup } from '../container/cgroup.ts'
+import { mountsOf } from '../container/container.ts'
 import type { ProcFs } from '../container/process.ts'
 import { cannotDump, hostFs, hostWithCgroup2, startTestNode, type TestNode } from '../testing/node.ts'
 import { runCanary } from './canary.ts'
+import { askTestContainer, serveCommand, startTestContainer } from './test-container.ts'
 
 const hosts = [
   {
@@ -68,6 +74,27 @@ describe.skipIf(cannotDump !== undefined).each(hosts)(
         },
       }
       expect((await runCanary({ ...options(), sentinel: without })).graveProblem).toContain('no nf_tables')
+    })
+
+    test('what an agent that was killed has left of one is removed, and what may be starting is not', async () => {
+      const container = await startTestContainer(options(), { role: 'first', command: serveCommand })
+      try {
+        const text = await readFile(`${host.proc}/${container.init.pid}/cgroup`, 'utf8')
+        const mounts = await mountsOf(host, host.host)
+        const groups = parseCgroup(text).flatMap(each => cgroupDirectory(mounts, each) ?? [])
+        const group = groups.find(directory => directory.includes('cells/')) ?? ''
+        const all = join(host.proc, String(host.host), 'root/sys/fs/cgroup', group, '../..')
+        const made = ['podcell-left', 'podcell-new'].map(pod => join(all, pod))
+        onTestFinished(() => made.forEach(removeCgroup))
+        for (const pod of made) await mkdir(join(pod, 'first'), { recursive: true })
+        const longAgo = new Date(Date.now() - 600_000)
+        await utimes(join(all, 'podcell-left'), longAgo, longAgo)
+        await container.removeAbandoned()
+        expect(made.map(pod => existsSync(pod))).toEqual([false, true])
+        expect(await askTestContainer(options(), container)).toBe('1 1 1')
+      } finally {
+        await container.stop()
+      }
     })
 
     test('says that a container of the check has ended, rather than what then failed on it', async () => {

@@ -53,6 +53,7 @@ export async function runCanary(options: CanaryOptions): Promise<CanaryResult> {
     driver.locate(testContainer.pod, signal)
   try {
     const primary = await start('primary', serveCommand)
+    await primary.removeAbandoned()
     const understudy = await start('understudy', holdCommand)
     await expectCount(options, primary, 1)
     await expectCount(options, primary, 2)

@@ -12,6 +12,7 @@ import type { ProcessRef } from '../container/process.ts'
 import { isSame, type ProcFs, readIfThere, refOf, unlessGone } from '../container/process.ts'
 import type { PodTarget } from '../criu/memory-driver.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
+import { removeAbandoned, removeIfUnused } from './abandoned-cgroups.ts'
 
 export interface TestContainerOptions {
   readonly sentinel: SentinelClient
@@ -40,6 +41,8 @@ export interface TestContainerRequest {
 export interface TestContainer {
   readonly pod: PodTarget
   readonly init: ProcessRef
+  /** Removes the cgroups of test containers whose agent was killed, once they are older than a test container becomes. */
+  removeAbandoned(): Promise<void>
   /** Its output so far. */
   output(): Promise<string>
   /** How it ended, if by itself or at its deadline; undefined while it runs. */
@@ -136,7 +139,11 @@ export async function startTestContainer(
       if (root === undefined || !(await isSame(fs, first))) await ended
       return failure
     }
-    return { pod, init, stop, end, output: () => textOf(log) }
+    return {
+      ...{ pod, init, stop, end },
+      removeAbandoned: () => removeAbandoned(groups, clock.now() - lifeMs),
+      output: () => textOf(log),
+    }
   } catch (error) {
     await stop()
     throw error
@@ -200,8 +207,10 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   const memberships = parseCgroup(await textOf(`${fs.proc}/${pid}/cgroup`))
   return memberships.flatMap(membership => {
     const directory = cgroupDirectory(mounts, membership)
-    const own = directory?.includes('/cells/') === true
-    return own ? [join(fs.proc, String(fs.host), 'root/sys/fs/cgroup', directory)] : []
+    // That of the sentinel may be the root of a hierarchy.
+    return directory !== undefined && /(^|\/)cells\//.test(directory)
+      ? [join(fs.proc, String(fs.host), 'root/sys/fs/cgroup', directory)]
+      : []
   })
 }
 
@@ -213,10 +222,8 @@ async function removeGroups(clock: Clock, groups: readonly string[]): Promise<vo
   for (const group of groups) {
     // Until all processes in it have been reaped.
     await eventually(clock, undefined, () => unlessGone(rmdir(group)))
-    await unlessGone(rmdir(dirname(group))).catch((error: NodeJS.ErrnoException) => {
-      // Another container of the pod still uses it.
-      if (!['EBUSY', 'ENOTEMPTY'].includes(error.code ?? '')) throw error
-    })
+    // Another container of the pod may still use it.
+    await removeIfUnused(dirname(group))
   }
 }
 
