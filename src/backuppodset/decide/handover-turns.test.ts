@@ -121,6 +121,19 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(swaps(withSource(standing, { generation: 4 }))).toBe(0)
   })
 
+  it('D7.handed-over: does not go to a node that nothing newer reaches; one that is stopped for it already is not called off', () => {
+    const full = (s: Snapshot) =>
+      withSlots(s, it => ({
+        ...it,
+        copies: it.copies.map(copy => ({ ...copy, report: { ...copy.report, reason: 'StoreFull' } })),
+      }))
+    const wish = asked(begun(), 'p0')
+    expect(turnOf(wish)?.successor?.name).toBeDefined()
+    expect(turnOf(full(wish))).toBeUndefined()
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    expect(turnOf(full(standing))?.successor?.uid).toBe(handoverOf(standing, 0))
+  })
+
   it('stays where it is when the wish is taken back', () => {
     const wish = asked(begun(), 'p0')
     const standing = played(wish, decide(wish, random), { comes: () => true })

@@ -32,8 +32,13 @@ export function handoverSuccessor<Pod extends Candidate>(
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
+  // Nothing newer reaches such a node, so the primary would stay stopped until the deadline. Once it is stopped, more is on its way.
+  const stuck = new Set(
+    slot.copies.flatMap(({ node, report }) => (stuckReasons.has(report.reason ?? '') ? [node] : [])),
+  )
+  const able = pods.filter(({ uid, node = '' }) => uid === slot.lease.handover || !stuck.has(node))
   // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
-  const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)
+  const near = optionsOf(slot, able).filter(({ rank }) => rank < slowRank)
   const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
