@@ -62,8 +62,8 @@ export interface NodeDependencies {
   readonly clock: Clock
   readonly random: Random
   readonly log: Log
-  /** Called to make room for so many bytes in the tmpfs. */
-  readonly relieve: (bytes: number) => Promise<void>
+  /** Called to make room for so many bytes of a namespace in the tmpfs. */
+  readonly relieve: (bytes: number, namespace: string) => Promise<void>
   /** See `StoreOptions`. */
   readonly digestByPage: () => boolean
   /** Called with the reason if large memory was restored at once, although the canary has shown a lazy restore. */

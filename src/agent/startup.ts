@@ -93,9 +93,9 @@ function enter(
   return enterNode(
     {
       ...{ options, clock, random, log },
-      async relieve(bytes) {
+      async relieve(bytes, namespace) {
         await late.core?.makeWay()
-        await late.keeper?.relieve(bytes)
+        await late.keeper?.relieve(bytes, namespace)
       },
       digestByPage: () => areAllOf(version, caches.stores.reports.list()),
       onNotLazy(problem) {

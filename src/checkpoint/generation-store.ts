@@ -27,6 +27,10 @@ export interface GenerationStore {
   readonly budget: number
   /** Bytes that are neither taken nor reserved. */
   readonly room: number
+  /** The part of them that a namespace may have. */
+  roomFor(namespace: string): number
+  /** Resolves when every removal that has begun has ended. */
+  removed(): Promise<void>
   /**
    * Reserves room for something other than a generation, until the caller calls the returned function.
    * @throws CheckpointError StoreFull

@@ -37,8 +37,11 @@ export interface StoreOptions {
   readonly uptime?: () => number
   /** Whether large images of memory get digests by page. Default: always. */
   readonly digestByPage?: () => boolean
-  /** Called to free this many bytes when there is no room for another generation. The store then tries once more. */
-  readonly relieve?: (bytes: number) => Promise<void>
+  /**
+   * Called to free this many bytes when there is no room for another generation of this namespace. The store then tries once
+   * more.
+   */
+  readonly relieve?: (bytes: number, namespace: string) => Promise<void>
 }
 
 interface Entry {
@@ -166,7 +169,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   }
 
   /** The same for one namespace. */
-  function takenIn(namespace: string, draft: string): number {
+  function takenIn(namespace: string, draft?: string): number {
     let taken = 0
     for (const [slot, entries] of slots)
       if (parseSlotKey(slot)?.namespace === namespace) for (const { bytes } of entries) taken += bytes
@@ -175,9 +178,15 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     return taken
   }
 
-  function useBeside(namespace: string, draft: string): NamespaceUse {
+  function useBeside(namespace: string, draft?: string): NamespaceUse {
     const own = takenIn(namespace, draft)
     return { namespace, own, others: takenBeside(draft) - own }
+  }
+
+  /** Bytes that a namespace could have in addition, beside those of this draft. */
+  function roomFor(namespace: string, draft?: string): number {
+    const use = useBeside(namespace, draft)
+    return Math.max(0, Math.min(budget - takenBeside(draft), mostFor(use, { budget, share }) - use.own))
   }
 
   function setAside(draft: string, { namespace }: Pick<SlotKey, 'namespace'>, wanted: number) {
@@ -301,12 +310,12 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     // An earlier draft found out how much it needs only when it was half written, and failed. Make that room first.
     const missing = refused.get(name) ?? 0
     refused.delete(name)
-    if (relieve !== undefined && missing > budget - takenBeside()) await relieve(missing)
+    if (relieve !== undefined && missing > roomFor(slot.namespace)) await relieve(missing, slot.namespace)
     try {
       setAside(dir, slot, wanted)
     } catch (error) {
       if (relieve === undefined || !isCheckpointError(error, 'StoreFull')) throw error
-      await relieve(wanted)
+      await relieve(wanted, slot.namespace)
       setAside(dir, slot, wanted)
     }
     try {
@@ -325,10 +334,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       grow(written) {
         if (!finished && written > (reserved.get(dir)?.bytes ?? 0)) setAsideLate(written)
       },
-      room() {
-        const use = useBeside(slot.namespace, dir)
-        return Math.max(0, Math.min(budget - takenBeside(dir), mostFor(use, { budget, share }) - use.own))
-      },
+      room: () => roomFor(slot.namespace, dir),
       takeSpare,
       async commit(manifest, options = {}) {
         if (finished)
@@ -414,6 +420,11 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     budget,
     get room() {
       return budget - takenBeside()
+    },
+    roomFor: namespace => roomFor(namespace),
+    async removed() {
+      const entries = [...slots.values()].flat()
+      await Promise.allSettled(entries.map(({ removal }) => removal))
     },
     lend(namespace, wanted) {
       const name = uniqueName('lent-')

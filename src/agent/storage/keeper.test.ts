@@ -64,13 +64,15 @@ interface World {
 async function boot({
   memory = 'memory',
   budget = 1 << 24,
+  share = 1,
+  bytesPerSecond = 1e15,
   slots = [lease()] as readonly SlotLease[] | undefined,
   disk: more = {} as Partial<DiskOptions>,
 } = {}): Promise<World> {
   const recalled: Stored[] = []
   const store = createGenerationStore({
-    ...{ dir: join(root, memory), budget, clock, random },
-    relieve: bytes => world.keeper.relieve(bytes),
+    ...{ dir: join(root, memory), budget, share, clock, random },
+    relieve: (bytes, namespace) => world.keeper.relieve(bytes, namespace),
   })
   await store.load()
   const disk = createGenerationDisk({
@@ -81,7 +83,7 @@ async function boot({
   })
   await disk.load()
   const keeper = createDiskKeeper({
-    ...{ disk, store, node: 'b', everyMs: 60_000, bytesPerSecond: 1e15, clock, log },
+    ...{ disk, store, node: 'b', everyMs: 60_000, bytesPerSecond, clock, log },
     keyParts: async () => {
       if (world.half === undefined) throw new AgentError('KeyMissing')
       return { agents: world.half, node: world.halves }
@@ -579,6 +581,43 @@ describe('a tmpfs that is full', () => {
     for await (const { manifest } of world.keeper.others(lease(), stop.signal)) back.push(manifest.generation)
     expect(back).toEqual([1])
   })
+
+  it('D7.older-to-disk: so they do for a namespace that has its share, and those of others stay', async () => {
+    const other = { ...slotKey, namespace: 'blue' }
+    const slots = [lease(), lease({ namespace: 'blue' })].map(each => ({
+      ...each,
+      node: 'b',
+      holders: ['c'],
+    }))
+    const world = await boot({ budget: 700_000, share: 0.5, slots })
+    for (const generation of [1, 2]) await add(world, generation, { bytes: 60_000, slot: other })
+    for (const generation of [1, 2, 3, 4]) await add(world, generation, { bytes: 90_000 })
+    const kept = world.store
+      .list()
+      .map(({ manifest: { slot, generation } }) => `${slot.namespace} ${generation}`)
+    expect(kept.sort()).toEqual(['blue 1', 'blue 2', 'shop 3', 'shop 4'])
+  })
+
+  it.each([
+    { when: 'while the primary is stopped for its successor, at once', handover: 'uid-h', keep: 2 },
+    { when: 'otherwise, if no other can go instead', handover: undefined, keep: 1 },
+  ])(
+    'D9.keeper: one that is being written to the disk makes room for a newer one: $when',
+    async ({ handover, keep }) => {
+      const world = await boot({ budget: 20_000 + (keep + 1) * 160_000, bytesPerSecond: 1_000 })
+      await add(world, 1, { bytes: 150_000 })
+      void world.keeper.run(stop.signal)
+      world.keeper.noted()
+      await eventually(async () => expect((await readdir(join(root, 'disk'))).length).toBeGreaterThan(0))
+      world.slots = [lease({ ...(handover && { handover }) })]
+      for (let generation = 2; generation <= keep + 2; generation += 1) {
+        await add(world, generation, { bytes: 150_000 })
+        await world.store.prune(slotKey, keep)
+      }
+      const left = world.store.list().map(({ manifest }) => manifest.generation)
+      expect(left).toEqual(keep === 1 ? [3] : [4, 3])
+    },
+  )
 
   it('what has nothing to fall back on stays, and the room is refused', async () => {
     const world = await boot({ budget: 300_000, disk: { budget: 10_000 } })

@@ -17,6 +17,7 @@ import { reasonOf } from '../report/failure.ts'
 import { createByteRate } from './byte-rate.ts'
 import { type Copy, createCopiesOnDisk } from './copies-on-disk.ts'
 import { createRefusals } from './refusals.ts'
+import { createWriter, GaveWay } from './writer.ts'
 
 export interface DiskKeeperOptions {
   readonly disk: GenerationDisk
@@ -55,8 +56,8 @@ export interface DiskKeeper {
    * Yields the generations of a slot that only the disk has, newest first; reads each back when the caller asks for it.
    */
   others(lease: SlotLease, signal: AbortSignal): AsyncGenerator<Stored>
-  /** Tries to free so many bytes in the tmpfs, without losing anything that is needed. */
-  relieve(bytes: number): Promise<void>
+  /** Tries to free so many bytes for this namespace in the tmpfs, without losing anything that is needed. */
+  relieve(bytes: number, namespace: string): Promise<void>
   onDisk(slot: string): OnDisk | undefined
   /** True if the keeper has searched the disk for the slot, or if the slot does not use it. */
   isRead(slot: string): boolean
@@ -125,6 +126,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     changed()
   })
   const { held, resting, known } = rolesOf(slots, node)
+  const { write, giveWay } = createWriter(disk, store, pace)
 
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
@@ -236,7 +238,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   async function writeOne(lease: SlotLease, stored: Stored, signal: AbortSignal): Promise<void> {
     const name = slotName(lease)
-    const { epoch, generation } = stored.manifest
+    const { generation } = stored.manifest
     try {
       const keys = await copies.keysOf(lease, signal)
       if (keys === undefined) return
@@ -245,20 +247,14 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       // A newer one, for which the tmpfs has no room yet, must not make way for this one.
       if (newest !== undefined && isNewer(newest, stored.manifest))
         return note(name, newest, clock.monotonic(), versionOf(stored.manifest))
-      const release = store.retain(lease, generation, epoch)
-      try {
-        const sealed = await disk.write(stored, keys.current, { signal, pace: bytes => pace(bytes, signal) })
-        note(name, sealed, clock.monotonic())
-      } finally {
-        release()
-      }
+      note(name, await write(stored, keys.current, signal), clock.monotonic())
       refusals.set(name, undefined)
       await prune(lease, signal)
       tell(undefined)
     } catch (error) {
       signal.throwIfAborted()
       // A newer generation has replaced it meanwhile and will follow.
-      if (isCheckpointError(error, 'NoSuchGeneration')) return
+      if (error instanceof GaveWay || isCheckpointError(error, 'NoSuchGeneration')) return
       const isFull = isCheckpointError(error, 'DiskFull', 'DiskShareFull')
       const hasDropped = isFull && (await dropBefore(lease, stored, signal))
       const before = hasDropped ? undefined : written.get(name)
@@ -343,8 +339,10 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     }
   }
 
-  async function relieveNow(bytes: number): Promise<void> {
+  async function relieveNow(bytes: number, namespace: string): Promise<void> {
     const signal = AbortSignal.timeout(30_000)
+    // Clients wait, and to drop another generation may take a write to the disk.
+    if (isHandingOver()) await giveWay(namespace)
     const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
     const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))
     const older = store
@@ -352,7 +350,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       .filter(({ dir }) => !newest.has(dir))
       .sort((a, b) => a.completedAt - b.completedAt)
     for (const stored of older) {
-      if (store.room >= bytes) return
+      if (store.roomFor(namespace) >= bytes) return
+      // There is room, and the namespace has its share.
+      if (store.room >= bytes && stored.manifest.slot.namespace !== namespace) continue
       const lease = leases.get(slotName(stored.manifest.slot))
       try {
         if (lease === undefined || !(await isSpare(stored, lease, signal))) continue
@@ -363,6 +363,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         log.warn({ err: error }, 'cannot remove an older generation')
       }
     }
+    if (store.roomFor(namespace) < bytes) await giveWay(namespace)
   }
 
   return {
@@ -399,9 +400,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         if (stored !== 'corrupt' && !('error' in stored)) yield stored
       }
     },
-    relieve(bytes) {
+    relieve(bytes, namespace) {
       // One call at a time: a second call need not free what the first one has freed.
-      relieving = relieving.then(() => relieveNow(bytes))
+      relieving = relieving.then(() => relieveNow(bytes, namespace))
       return relieving
     },
     onDisk: slot => written.get(slot)?.on,

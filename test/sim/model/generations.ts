@@ -138,6 +138,8 @@ export function createMemoryStore(
         on(slot).filter(({ manifest: it }) => it.generation !== generation || it.epoch !== epoch),
       ),
     remove: async slot => put(slot, []),
+    roomFor: () => Number.MAX_SAFE_INTEGER,
+    removed: async () => undefined,
     get bytes() {
       return [...shelf.values()].flat().length * 4096
     },
