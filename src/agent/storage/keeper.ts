@@ -126,7 +126,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     changed()
   })
   const { held, resting, known } = rolesOf(slots, node)
-  const { write, giveWay } = createWriter(disk, store, pace)
+  const { write, giveWay } = createWriter({ disk, store, clock }, pace)
 
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
@@ -222,7 +222,15 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   /** Clients wait while a primary is stopped for its successor, and the disk needs the processor and memory of both. */
   const isHandingOver = () =>
-    (slots() ?? []).some(({ handover, holder }) => handover !== undefined && handover !== holder.uid)
+    (slots() ?? []).some(
+      ({ handover, holder, policy }) =>
+        handover !== undefined && handover !== holder.uid && policy?.paused !== true,
+    )
+
+  const dueNow = (last?: Written): Written => ({
+    ...{ on: last?.on, version: last?.version ?? '' },
+    at: clock.monotonic() - everyMs,
+  })
 
   let lookedAt = Number.NEGATIVE_INFINITY
 
@@ -254,7 +262,9 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     } catch (error) {
       signal.throwIfAborted()
       // A newer generation has replaced it meanwhile and will follow.
-      if (error instanceof GaveWay || isCheckpointError(error, 'NoSuchGeneration')) return
+      if (isCheckpointError(error, 'NoSuchGeneration')) return
+      // So it will here, after those of other slots that are due.
+      if (error instanceof GaveWay) return void written.set(name, dueNow(written.get(name)))
       const isFull = isCheckpointError(error, 'DiskFull', 'DiskShareFull')
       const hasDropped = isFull && (await dropBefore(lease, stored, signal))
       const before = hasDropped ? undefined : written.get(name)
@@ -321,14 +331,18 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   }
 
   /** True if the slot has another copy to fall back on when this generation leaves the tmpfs. */
-  async function isSpare(stored: Stored, lease: SlotLease, signal: AbortSignal): Promise<boolean> {
+  async function isSpare(
+    stored: Stored,
+    lease: SlotLease,
+    { mayWrite, signal }: { readonly mayWrite: boolean; readonly signal: AbortSignal },
+  ): Promise<boolean> {
     // The source kept it only as a base of differences, and never restores it here.
     if (lease.node === node && !isResting(lease, node)) return true
     const keys = await copies.keysOf(lease, signal)
     if (keys === undefined) return false
     // One file is enough: otherwise, a full tmpfs would have every generation written to the disk.
     if ((await copies.of(lease, signal))?.length) return true
-    if (!mayAdd(lease)) return false
+    if (!mayWrite || !mayAdd(lease)) return false
     const { slot, epoch, generation } = stored.manifest
     const release = store.retain(slot, generation, epoch)
     try {
@@ -341,8 +355,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   async function relieveNow(bytes: number, namespace: string): Promise<void> {
     const signal = AbortSignal.timeout(30_000)
-    // Clients wait, and to drop another generation may take a write to the disk.
-    if (isHandingOver()) await giveWay(namespace)
+    const isUrgent = isHandingOver()
+    if (isUrgent) await giveWay(namespace, isUrgent)
     const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
     const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))
     const older = store
@@ -352,10 +366,15 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     for (const stored of older) {
       if (store.roomFor(namespace) >= bytes) return
       // There is room, and the namespace has its share.
-      if (store.room >= bytes && stored.manifest.slot.namespace !== namespace) continue
+      const isShareUsed = store.room >= bytes
+      if (isShareUsed && stored.manifest.slot.namespace !== namespace) continue
       const lease = leases.get(slotName(stored.manifest.slot))
       try {
-        if (lease === undefined || !(await isSpare(stored, lease, signal))) continue
+        if (
+          lease === undefined ||
+          !(await isSpare(stored, lease, { mayWrite: !isUrgent && !isShareUsed, signal }))
+        )
+          continue
         const { slot, epoch, generation } = stored.manifest
         await store.drop(slot, generation, epoch)
         log.info({ slot: slotName(slot), generation }, 'older generation removed to free tmpfs')
@@ -363,7 +382,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
         log.warn({ err: error }, 'cannot remove an older generation')
       }
     }
-    if (store.roomFor(namespace) < bytes) await giveWay(namespace)
+    if (store.roomFor(namespace) < bytes) await giveWay(namespace, isUrgent)
   }
 
   return {
