@@ -1,5 +1,5 @@
 /** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
-import { stepsBehind } from './age.ts'
+import { isNewerTold, stepsBehind } from './age.ts'
 import { toldOf } from './copy-age.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
@@ -32,10 +32,8 @@ export function handoverSuccessor<Pod extends Candidate>(
       pod.stage?.failed === undefined &&
       pod.node !== slot.lease.node,
   )
-  // Nothing newer reaches such a node, so the primary would stay stopped until the deadline. Once it is stopped, more is on its way.
-  const stuck = new Set(
-    slot.copies.flatMap(({ node, report }) => (stuckReasons.has(report.reason ?? '') ? [node] : [])),
-  )
+  // Once it is stopped, more is on its way.
+  const stuck = new Set(slot.copies.flatMap(copy => (isStuck(slot, copy) ? [copy.node] : [])))
   const able = pods.filter(({ uid, node = '' }) => uid === slot.lease.handover || !stuck.has(node))
   // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
   const near = optionsOf(slot, able).filter(({ rank }) => rank < slowRank)
@@ -43,6 +41,15 @@ export function handoverSuccessor<Pod extends Candidate>(
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
 }
+
+/**
+ * True if the newest generation does not reach the node: the primary would stay stopped until the deadline. A reason may outlast its
+ * cause until the next generation comes, so it counts only where one is missing.
+ */
+const isStuck = ({ lease, source }: SlotMemory, copy: Copy): boolean =>
+  stuckReasons.has(copy.report.reason ?? '') &&
+  source !== undefined &&
+  isNewerTold(toldOf({ report: source }, lease), toldOf(copy, lease))
 
 /**
  * Returns why this holder would not have the last generation of the primary within seconds, as a phrase to follow its name;

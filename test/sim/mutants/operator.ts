@@ -200,7 +200,7 @@ export const ofOperator: readonly Mutant[] = [
         replace: 'return overAt',
       },
     ],
-    scenarios: bySeeds([9], { nodes: 4 }, handoverInVain(0)),
+    scenarios: bySeeds([5], { nodes: 4 }, handoverInVain(0)),
   },
   {
     finding: 'found 17',
