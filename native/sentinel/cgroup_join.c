@@ -183,7 +183,9 @@ static int leave_group(const char *path, const struct stat *entry, int type, str
 /* An agent that was killed during the test of its node has left the cgroups of test containers in ours. */
 static bool leave(const char *directory)
 {
-	return nftw(directory, leave_group, DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) == 0 || errno == ENOENT;
+	/* Whatever stops the walk, such as a cgroup that goes meanwhile, the last removal tells whether all of it is gone. */
+	nftw(directory, leave_group, DEPTH, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	return rmdir(directory) == 0 || errno == ENOENT;
 }
 
 /* With `name` NULL it joins the process's own cgroup. */
