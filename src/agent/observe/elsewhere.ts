@@ -1,5 +1,5 @@
 import type { SlotReport } from '../../api/node-report.ts'
-import { type SlotLease, successorsNode } from '../../api/slot-lease.ts'
+import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Told } from '../../slot/decide/age.ts'
 import { newestTold } from '../../slot/decide/age.ts'
@@ -46,16 +46,13 @@ export const isKeptElsewhere = (
   lease.holders.some(node => (saidBy(snapshot, node, lease)?.generation ?? Number.NaN) >= generation)
 
 /**
- * Returns what the node of the successor that a handover names reports about the slot. Undefined: nothing, or the Lease names no
- * handover to the heir.
+ * Returns the generation with which the successor of a handover could continue, as its node reports; undefined: with none, or it has
+ * not reported yet.
  */
-export function saidBySuccessor(
-  snapshot: Pick<Snapshot, 'reports'>,
-  lease: SlotLease,
-): SlotReport | undefined {
-  const node = successorsNode(lease)
-  return node === undefined ? undefined : saidBy(snapshot, node, lease)
-}
+export const successorHas = (snapshot: Pick<Snapshot, 'reports'>, lease: SlotLease): number | undefined =>
+  lease.holders
+    .map(node => saidBy(snapshot, node, lease)?.successorGeneration)
+    .find(said => said !== undefined)
 
 /** Address of an agent, and the fingerprint of its key. */
 export interface Peer {

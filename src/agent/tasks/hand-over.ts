@@ -23,7 +23,7 @@ type HandOverContext = SaveContext &
     | 'requests'
     | 'handoverPauses'
     | 'slotHeldBy'
-    | 'saidBySuccessor'
+    | 'successorHas'
     | 'isToEnd'
     | 'trace'
     | 'log'

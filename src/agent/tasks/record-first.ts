@@ -6,7 +6,7 @@ import { memoryOf } from '../observe/generations.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 
-type RecordFirstContext = SaveContext & Pick<TaskContext, 'saidBySuccessor' | 'log'>
+type RecordFirstContext = SaveContext & Pick<TaskContext, 'successorHas' | 'log'>
 
 /** With less memory than this the stop is short anyway, bytes. */
 const leastBytes = 64 * 1024 * 1024
@@ -15,6 +15,9 @@ const leastBytes = 64 * 1024 * 1024
 const share = 1 / 4
 
 const lookMs = 50
+
+/** For how long the node of the successor may not have seen that the Lease names it, ms. */
+const unknownMs = 3_000
 
 /**
  * `Recorded`: the last save reads only what the primary has written since. `Behind`: so it does, but the successor may still restore
@@ -43,14 +46,17 @@ export async function recordFirst(
   using late = abortAfter(clock, limitMs, () => new Error(`not within ${Math.round(limitMs)} ms`))
   const within = AbortSignal.any([signal, late.signal])
   try {
+    // It never says so if its agent is of an earlier version. This node would not learn when it has what is saved now.
+    const knownBy = clock.monotonic() + unknownMs
+    while (work.successorHas(lease) === undefined) {
+      if (clock.monotonic() > knownBy) return 'No'
+      await clock.sleep(lookMs, within)
+    }
     const { manifest } = await saveOnce(work, { pod, lease, policy }, within, { isRecordRequested: true })
     recorded = 'Behind'
     log.info({ slot: slotName(lease), generation: manifest.generation }, 'writes recorded until the handover')
-    for (;;) {
-      const { successorGeneration = 0 } = work.saidBySuccessor(lease) ?? {}
-      if (successorGeneration >= manifest.generation) return 'Recorded'
-      await clock.sleep(lookMs, within)
-    }
+    while ((work.successorHas(lease) ?? 0) < manifest.generation) await clock.sleep(lookMs, within)
+    return 'Recorded'
   } catch (error) {
     signal.throwIfAborted()
     log.warn({ err: error, pod: pod.name, recorded }, 'a primary is stopped for longer than necessary')

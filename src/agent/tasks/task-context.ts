@@ -3,7 +3,6 @@
  * test of it makes only these.
  */
 
-import type { SlotReport } from '../../api/node-report.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -130,8 +129,8 @@ interface SlotCapabilities {
   readonly policyOf: (slot: SlotKey) => SlotPolicy | undefined
   /** Whether another of the slot's holders reports this generation, or a newer one. */
   readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
-  /** Returns what the node of the successor that a handover names reports about the slot; undefined: nothing. */
-  readonly saidBySuccessor: (lease: SlotLease) => SlotReport | undefined
+  /** The generation with which the successor of a handover could continue, by the report of its node; undefined: none yet. */
+  readonly successorHas: (lease: SlotLease) => number | undefined
   /** Announces a new generation on this node, also to peers that wait for it. */
   readonly announce: (slot: SlotKey) => void
 }
