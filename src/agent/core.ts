@@ -11,7 +11,7 @@ import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Machine } from '../slot/decide/machine-fit.ts'
 import { deathSpans } from '../traces/agent.ts'
-import { isKeptElsewhere, successorHas } from './observe/elsewhere.ts'
+import { isKeptElsewhere, successorGeneration } from './observe/elsewhere.ts'
 import { createObserver, type NodeState } from './observe/observe.ts'
 import type { Snapshot } from './observe/snapshot.ts'
 import type { ApiAnswer } from './report/api-answer.ts'
@@ -124,7 +124,7 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     patch: pods.deaths.patch,
     showLife: apiVoter.alone,
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
-    successorHas: lease => successorHas(present.snapshot, lease),
+    successorGeneration: lease => successorGeneration(present.snapshot, lease),
     policyOf: present.policyOf,
     podOf: present.podOf,
     slotHeldBy: present.slotHeldBy,

@@ -68,7 +68,7 @@ test.skipIf(cannotDump !== undefined)(
 )
 
 test.skipIf(cannotDump !== undefined || cannotCgroup !== undefined)(
-  `the cgroup goes with those in it, which an agent that was killed during the test of its node has left ${cannotDump ?? cannotCgroup ?? ''}`,
+  `the cgroup is removed together with the cgroups that a killed agent has left in it ${cannotDump ?? cannotCgroup ?? ''}`,
   async () => {
     const { node, options } = await setUp()
     node.sentinel.close()

@@ -421,7 +421,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     get room() {
       return budget - takenBeside()
     },
-    roomFor: namespace => roomFor(namespace),
+    roomFor,
     async removed() {
       const entries = [...slots.values()].flat()
       await Promise.allSettled(entries.map(({ removal }) => removal))

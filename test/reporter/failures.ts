@@ -4,7 +4,7 @@ export interface Failure extends TestResult {
   readonly project: string
 }
 
-/** Returns all failures, the first one last: it may be why others failed, and the end of a long output is what is read, or kept. */
+/** Returns all failures, the earliest one last: it may be the cause of the others, and the end of a long output is read first. */
 export const failuresOf = (projects: readonly ProjectResult[]): readonly Failure[] =>
   projects
     .flatMap(({ name, tests }) =>

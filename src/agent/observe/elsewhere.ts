@@ -49,7 +49,10 @@ export const isKeptElsewhere = (
  * Returns the generation with which the successor of a handover could continue, as its node reports; undefined: with none, or it has
  * not reported yet.
  */
-export const successorHas = (snapshot: Pick<Snapshot, 'reports'>, lease: SlotLease): number | undefined =>
+export const successorGeneration = (
+  snapshot: Pick<Snapshot, 'reports'>,
+  lease: SlotLease,
+): number | undefined =>
   lease.holders
     .map(node => saidBy(snapshot, node, lease)?.successorGeneration)
     .find(said => said !== undefined)

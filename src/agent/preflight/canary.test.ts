@@ -76,7 +76,7 @@ describe.skipIf(cannotDump !== undefined).each(hosts)(
       expect((await runCanary({ ...options(), sentinel: without })).graveProblem).toContain('no nf_tables')
     })
 
-    test('what an agent that was killed has left of one is removed, and what may be starting is not', async () => {
+    test('old cgroups that a killed agent has left are removed, and young ones stay', async () => {
       const container = await startTestContainer(options(), { role: 'first', command: serveCommand })
       try {
         const text = await readFile(`${host.proc}/${container.init.pid}/cgroup`, 'utf8')

@@ -207,7 +207,7 @@ async function groupsOf(fs: ProcFs, pid: number): Promise<string[]> {
   const memberships = parseCgroup(await textOf(`${fs.proc}/${pid}/cgroup`))
   return memberships.flatMap(membership => {
     const directory = cgroupDirectory(mounts, membership)
-    // That of the sentinel may be the root of a hierarchy.
+    // The cgroup of the sentinel may be the root of a hierarchy.
     return directory !== undefined && /(^|\/)cells\//.test(directory)
       ? [join(fs.proc, String(fs.host), 'root/sys/fs/cgroup', directory)]
       : []

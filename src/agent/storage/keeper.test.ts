@@ -582,7 +582,7 @@ describe('a tmpfs that is full', () => {
     expect(back).toEqual([1])
   })
 
-  it('D7.older-to-disk: so they do for a namespace that has its share, and those of others stay', async () => {
+  it('D7.older-to-disk: older generations of a namespace that has used up its share make room, and those of other namespaces stay', async () => {
     const other = { ...slotKey, namespace: 'blue' }
     const slots = [lease(), lease({ namespace: 'blue' })].map(each => ({
       ...each,
@@ -599,10 +599,10 @@ describe('a tmpfs that is full', () => {
   })
 
   it.each([
-    { when: 'while the primary is stopped for its successor, at once', handover: 'uid-h', keep: 2 },
-    { when: 'otherwise, if no other can go instead', handover: undefined, keep: 1 },
+    { when: 'at once while the primary is stopped for its successor', handover: 'uid-h', keep: 2 },
+    { when: 'otherwise if no other generation can be removed', handover: undefined, keep: 1 },
   ])(
-    'D9.keeper: one that is being written to the disk makes room for a newer one: $when',
+    'D9.keeper: the write of a generation to the disk is given up when a newer generation needs the room: $when',
     async ({ handover, keep }) => {
       const world = await boot({ budget: 20_000 + (keep + 1) * 160_000, bytesPerSecond: 1_000 })
       await add(world, 1, { bytes: 150_000 })

@@ -263,7 +263,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       signal.throwIfAborted()
       // A newer generation has replaced it meanwhile and will follow.
       if (isCheckpointError(error, 'NoSuchGeneration')) return
-      // So it will here, after those of other slots that are due.
+      // A newer one follows here, too, after the other slots that are due.
       if (error instanceof GaveWay) return void written.set(name, dueNow(written.get(name)))
       const isFull = isCheckpointError(error, 'DiskFull', 'DiskShareFull')
       const hasDropped = isFull && (await dropBefore(lease, stored, signal))
@@ -365,7 +365,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       .sort((a, b) => a.completedAt - b.completedAt)
     for (const stored of older) {
       if (store.roomFor(namespace) >= bytes) return
-      // There is room, and the namespace has its share.
+      // The node has room, but the namespace has used up its share.
       const isShareUsed = store.room >= bytes
       if (isShareUsed && stored.manifest.slot.namespace !== namespace) continue
       const lease = leases.get(slotName(stored.manifest.slot))

@@ -45,7 +45,7 @@ function stand({ isHung = false } = {}) {
   return { clock, kept, retained, writer, write, end: () => end() }
 }
 
-it('D9.keeper: a write gives way twice, and then only to a handover, until one has come to its end', async () => {
+it('D9.keeper: two writes of a slot in a row may be given up, and the third one goes on', async () => {
   const { writer, write, retained, end } = stand()
   for (const number of [1, 2]) {
     const written = write(generation(number))
@@ -63,7 +63,7 @@ it('D9.keeper: a write gives way twice, and then only to a handover, until one h
   await expect(fourth).rejects.toBeInstanceOf(GaveWay)
 })
 
-it('and to a handover at any time', async () => {
+it('every write is given up if it is urgent', async () => {
   const { writer, write } = stand()
   for (const number of [1, 2, 3, 4]) {
     const written = write(generation(number))
@@ -72,7 +72,7 @@ it('and to a handover at any time', async () => {
   }
 })
 
-it('of a generation that the store keeps anyway, or for another namespace, it frees nothing, and goes on', async () => {
+it('a write goes on if the store keeps its generation anyway, or if another namespace needs the room', async () => {
   const { writer, write, kept, retained } = stand()
   const stored = generation(1, other)
   kept.push(stored)
@@ -83,7 +83,7 @@ it('of a generation that the store keeps anyway, or for another namespace, it fr
   expect(retained).toEqual(['carts-1/1'])
 })
 
-it('a disk that hangs is not waited for', async () => {
+it('the end of a write is awaited for a second at most, because a disk may hang', async () => {
   const { clock, writer, write } = stand({ isHung: true })
   write(generation(1))
   const given = writer.giveWay(slotKey.namespace, true)

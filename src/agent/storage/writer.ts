@@ -2,6 +2,7 @@ import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
 import type { GenerationKey } from '../../checkpoint/disk/generation-key.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
+import { abortAfter, linkedTo, unlessAborted } from '../../kube/abort.ts'
 import type { Clock } from '../../kube/clock.ts'
 
 /** The reason of a write that was given up for a newer generation. */
@@ -11,13 +12,13 @@ export interface Writer {
   /** Writes a generation to the disk. It stays in the tmpfs until then. @throws GaveWay, CheckpointError, the signal's reason. */
   write(stored: Stored, key: GenerationKey, signal: AbortSignal): Promise<Sealed>
   /**
-   * Gives up the write of a generation of the namespace that the store keeps only for this write. Not again and again, so that the
-   * disk gets a copy in the end, unless it is urgent.
+   * Gives up the write of a generation of the namespace that the store keeps only for this write. Unless it is urgent, the
+   * third write of a slot in a row continues, so that the disk gets a copy in the end.
    */
   giveWay(namespace: string, isUrgent: boolean): Promise<void>
 }
 
-/** How often one slot after the other gives way before one of its writes comes to its end. */
+/** How many writes of a slot in a row may be given up, unless it is urgent. */
 const mostInRow = 2
 /** Longest wait for the end of a write, ms: a disk may hang. */
 const patienceMs = 1_000
@@ -42,20 +43,20 @@ export function createWriter(
   pace: (bytes: number, signal: AbortSignal) => Promise<void>,
 ): Writer {
   let writing: Writing | undefined
-  /** How often the slot of the last write has given way, one time after the other. */
+  /** How many writes of the slot that was written last have been given up since one came to its end. */
   let inRow = { slot: '', times: 0 }
 
   async function write(stored: Stored, key: GenerationKey, signal: AbortSignal): Promise<Sealed> {
     const { slot, epoch, generation } = stored.manifest
     const release = store.retain(slot, generation, epoch)
-    const stop = new AbortController()
+    using stop = linkedTo(signal)
     const over = Promise.withResolvers<void>()
     writing = { stored, stop, over: over.promise }
     const name = slotName(slot)
     if (inRow.slot !== name) inRow = { slot: name, times: 0 }
-    const either = AbortSignal.any([signal, stop.signal])
+    const pacing = (bytes: number) => pace(bytes, stop.signal)
     try {
-      const sealed = await disk.write(stored, key, { signal: either, pace: bytes => pace(bytes, either) })
+      const sealed = await disk.write(stored, key, { signal: stop.signal, pace: pacing })
       inRow = { slot: name, times: 0 }
       return sealed
     } finally {
@@ -75,9 +76,8 @@ export function createWriter(
       if (!isUrgent && inRow.times >= mostInRow) return
       inRow = { ...inRow, times: inRow.times + 1 }
       stop.abort(new GaveWay('a newer generation needs the room'))
-      const timer = new AbortController()
-      await Promise.race([over, clock.sleep(patienceMs, timer.signal).catch(() => undefined)])
-      timer.abort()
+      using late = abortAfter(clock, patienceMs, () => new Error('the disk hangs'))
+      await unlessAborted(over, late.signal).catch(() => undefined)
       await store.removed()
     },
   }

@@ -23,7 +23,7 @@ type HandOverContext = SaveContext &
     | 'requests'
     | 'handoverPauses'
     | 'slotHeldBy'
-    | 'successorHas'
+    | 'successorGeneration'
     | 'isToEnd'
     | 'trace'
     | 'log'

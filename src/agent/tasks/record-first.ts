@@ -6,7 +6,7 @@ import { memoryOf } from '../observe/generations.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 
-type RecordFirstContext = SaveContext & Pick<TaskContext, 'successorHas' | 'log'>
+type RecordFirstContext = SaveContext & Pick<TaskContext, 'successorGeneration' | 'log'>
 
 /** With less memory than this the stop is short anyway, bytes. */
 const leastBytes = 64 * 1024 * 1024
@@ -48,14 +48,14 @@ export async function recordFirst(
   try {
     // It never says so if its agent is of an earlier version. This node would not learn when it has what is saved now.
     const knownBy = clock.monotonic() + unknownMs
-    while (work.successorHas(lease) === undefined) {
+    while (work.successorGeneration(lease) === undefined) {
       if (clock.monotonic() > knownBy) return 'No'
       await clock.sleep(lookMs, within)
     }
     const { manifest } = await saveOnce(work, { pod, lease, policy }, within, { isRecordRequested: true })
     recorded = 'Behind'
     log.info({ slot: slotName(lease), generation: manifest.generation }, 'writes recorded until the handover')
-    while ((work.successorHas(lease) ?? 0) < manifest.generation) await clock.sleep(lookMs, within)
+    while ((work.successorGeneration(lease) ?? 0) < manifest.generation) await clock.sleep(lookMs, within)
     return 'Recorded'
   } catch (error) {
     signal.throwIfAborted()

@@ -130,7 +130,7 @@ interface SlotCapabilities {
   /** Whether another of the slot's holders reports this generation, or a newer one. */
   readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
   /** The generation with which the successor of a handover could continue, by the report of its node; undefined: none yet. */
-  readonly successorHas: (lease: SlotLease) => number | undefined
+  readonly successorGeneration: (lease: SlotLease) => number | undefined
   /** Announces a new generation on this node, also to peers that wait for it. */
   readonly announce: (slot: SlotKey) => void
 }

@@ -121,7 +121,7 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(swaps(withSource(standing, { generation: 4 }))).toBe(0)
   })
 
-  it('D7.handed-over: does not go to a node that nothing newer reaches; one that is stopped for it already is not called off', () => {
+  it('D7.handed-over: a handover begins only to a node that the newest generation can reach, and one in progress goes on', () => {
     const full = (s: Snapshot) =>
       withSlots(s, it => ({
         ...it,

@@ -3,7 +3,8 @@ import { isNewerTold, stepsBehind } from './age.ts'
 import { toldOf } from './copy-age.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
-import { optionsOf, slowRank, stuckReasons } from './successors.ts'
+import { reportsStuck } from './stuck.ts'
+import { optionsOf, slowRank } from './successors.ts'
 
 export interface Handover {
   readonly primary: Candidate
@@ -30,13 +31,13 @@ export function handoverSuccessor<Pod extends Candidate>(
       pod.ready &&
       !pod.waking &&
       pod.stage?.failed === undefined &&
-      pod.node !== slot.lease.node,
+      pod.node !== slot.lease.node &&
+      // A handover in progress continues: the missing generations are on their way.
+      (pod.uid === slot.lease.handover ||
+        !slot.copies.some(copy => copy.node === pod.node && isStuck(slot, copy))),
   )
-  // Once it is stopped, more is on its way.
-  const stuck = new Set(slot.copies.flatMap(copy => (isStuck(slot, copy) ? [copy.node] : [])))
-  const able = pods.filter(({ uid, node = '' }) => uid === slot.lease.handover || !stuck.has(node))
   // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
-  const near = optionsOf(slot, able).filter(({ rank }) => rank < slowRank)
+  const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)
   const options = near.sort((a, b) => a.rank - b.rank || (a.uid < b.uid ? -1 : 1))
   const uid = options.find(option => option.uid === slot.lease.handover)?.uid ?? options[0]?.uid
   return pods.find(pod => pod.uid === uid)
@@ -47,7 +48,7 @@ export function handoverSuccessor<Pod extends Candidate>(
  * cause until the next generation comes, so it counts only where one is missing.
  */
 const isStuck = ({ lease, source }: SlotMemory, copy: Copy): boolean =>
-  stuckReasons.has(copy.report.reason ?? '') &&
+  reportsStuck(copy) &&
   source !== undefined &&
   isNewerTold(toldOf({ report: source }, lease), toldOf(copy, lease))
 
@@ -59,8 +60,7 @@ export function whyNoReceiver({ lease, copies, source, intervalMs }: SlotMemory,
   const copy = copies.find(({ node }) => node === holder)
   if (copy === undefined) return 'has no copy yet'
   if (!copy.timely) return 'has an agent that is silent'
-  const { reason } = copy.report
-  if (reason !== undefined && stuckReasons.has(reason)) return `reports ${reason}`
+  if (reportsStuck(copy)) return `reports ${copy.report.reason}`
   if (lease.handover === lease.holder.uid || source === undefined) return undefined
   const lacks = stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs)
   return lacks === 0 ? undefined : 'has a copy that is too old'

@@ -14,6 +14,7 @@ import type { Option } from './match.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import { signersAfter } from './signers.ts'
 import { type Candidate, isGated, type SlotSnapshot } from './snapshot.ts'
+import { reportsStuck } from './stuck.ts'
 
 /**
  * How good a successor would be, lower is better: the order of the paper (hot, cold; a new pod is never an option), and
@@ -24,15 +25,6 @@ import { type Candidate, isGated, type SlotSnapshot } from './snapshot.ts'
 const ranks = {
   ...{ frozen: 0, staged: 1, stale: 2, behind: 3, fetching: 4, cold: 5, coldFetching: 6, stuck: 7 },
 } as const
-
-/** Reasons in a report why no newer memory reaches its node. */
-export const stuckReasons: ReadonlySet<string> = new Set([
-  'StoreFull',
-  'PeerUnreachable',
-  'PeerSilent',
-  'PeerKeyDiffers',
-  'PeerForeign',
-])
 
 /** From this rank on a successor needs seconds: it does not replace a primary that is only stopped or unreachable. */
 export const slowRank = ranks.fetching
@@ -84,7 +76,7 @@ export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
  * behind the source by their reports.
  */
 const mayLack = (source: SlotReport, copy: Copy, { lease, intervalMs }: SlotMemory): boolean =>
-  stuckReasons.has(copy.report.reason ?? '') ||
+  reportsStuck(copy) ||
   !copy.timely ||
   stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs) > 0
 
@@ -119,7 +111,7 @@ export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate
         inOrder.findIndex(each => newestOf(lease)(each, copy) === 0),
       ) / 100
     const isBehind = newest !== undefined && stepsBehind(told(copy), told(newest), intervalMs) > 0
-    if (isBehind && stuckReasons.has(copy.report.reason ?? '')) return [{ uid, rank: ranks.stuck + behind }]
+    if (isBehind && reportsStuck(copy)) return [{ uid, rank: ranks.stuck + behind }]
     if (isCold) return [{ uid, rank: ranks.cold + behind + (copy.stale ? 0.5 : 0) }]
     // Among equals the heir comes first: connections to the dead pod are redirected there already.
     const isHeir = lease.heir?.uid === uid ? 0 : 0.001
