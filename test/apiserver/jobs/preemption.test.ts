@@ -88,10 +88,11 @@ it('PJ26 PJ31: a pod gives way only to a replacement of its own, with the grace 
 
 it('PJ26: without preemptionOptions no pod gives way, and the scheduler sees the replacement as any pod', async () => {
   await using crowd = await createCrowd(world)
-  const job = await world.job(nameOf(crowd.urgent.pods[0]), { mode: 'ReservationFirst', ttl: '5s' })
+  const job = await world.job(nameOf(crowd.urgent.pods[0]), { mode: 'ReservationFirst' })
   const { spec, status } = await pod(await replacementOf(job))
   expect(spec?.schedulingGates).toBeUndefined()
   expect(status?.nominatedNodeName).toBeUndefined()
+  await world.patch(job, { ttl: '5s' })
   await world.reaches(job, { phase: 'Failed', reason: 'Timeout' })
   expect((await world.get(job)).status?.preemptedPodsRef).toBeUndefined()
   for (const each of [...crowd.batch.pods, ...crowd.urgent.pods])
