@@ -1,16 +1,17 @@
 /** Which nemeses a round has. */
-import { nemeses, special } from './nemesis/nemeses.ts'
+import { changes, moves, nemeses, special } from './nemesis/nemeses.ts'
 import type { Nemesis } from './nemesis/nemesis.ts'
 import type { Random } from './random.ts'
 
 export type Choose = (random: Random, round: number) => readonly Nemesis[]
 
 /**
- * @param what `all`, or nemeses that take turns; `A+B`: both in one round
+ * @param what `all`, `moves`, or nemeses that take turns; `A+B`: both in one round
  * @throws Error if there is no such nemesis
  */
 export function choiceOf(what: readonly string[]): Choose {
   if (what[0] === 'all') return several
+  if (what[0] === 'moves') return duringMove
   const chosen = what.map(combination)
   return (_, round) => chosen[(round - 1) % chosen.length] ?? []
 }
@@ -33,3 +34,9 @@ function several(random: Random): readonly Nemesis[] {
   }
   return found
 }
+
+/** A move, and something that happens meanwhile. */
+const duringMove = (random: Random): readonly Nemesis[] => [
+  random.of(moves),
+  random.of([...nemeses, ...changes]),
+]

@@ -5,6 +5,7 @@
  * Times are milliseconds of the machine's monotonic clock, which all processes of a drill share.
  */
 import { readFile, writeFile } from 'node:fs/promises'
+import type { MigrationPhase } from '../src/api/migration.ts'
 
 export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 
@@ -58,6 +59,8 @@ export interface Epoch {
   readonly epoch: number
   readonly pod: string
   readonly uid: string
+  /** Uid of the primary that has handed the slot over, with all its memory; undefined: it was lost, or is the first. */
+  readonly handedOverBy?: string | undefined
 }
 
 /** The age of a slot's copies, as the status states it. */
@@ -140,6 +143,25 @@ export interface Resume {
   readonly fate: 'Runs' | 'Stopped' | 'Gone'
 }
 
+export const moveEnds = ['Succeeded', 'Failed', 'CalledOff', 'Unfinished'] as const
+export type MoveEnd = (typeof moveEnds)[number]
+
+/** A Migration, when it had ended, was deleted, or was not waited for any longer. */
+export interface Move {
+  readonly type: 'move'
+  readonly at: number
+  readonly slot: number
+  /** Uid of the pod that was to move. */
+  readonly source: string
+  /** Uid of the pod that was to take the slot, as the status said at last. */
+  readonly target?: string | undefined
+  readonly ended: MoveEnd
+  /** The phase in which it was seen last before its end. */
+  readonly phase?: MigrationPhase | undefined
+  /** Of its condition, as it was seen last. */
+  readonly reason?: string | undefined
+}
+
 /** The beginning of a round: earlier entries are those of former rounds that its rules need. */
 export interface Begin {
   readonly type: 'round'
@@ -179,6 +201,7 @@ export type Entry =
   | Fenced
   | Pause
   | Resume
+  | Move
   | Healed
   | Protection
   | End
@@ -207,6 +230,7 @@ const types: ReadonlySet<string> = new Set<Entry['type']>([
     'fenced',
     'pause',
     'resume',
+    'move',
     'healed',
     'protection',
     'end',

@@ -11,15 +11,16 @@ import { mustBeNew, type Plan, readRecord, roundsOf } from './record.ts'
 import { drill } from './run.ts'
 import { live } from './selftest/live.ts'
 import { selftest } from './selftest/selftest.ts'
-import { renderFigures, renderSummary, summarise } from './summary.ts'
+import { renderFigures, renderMoves, renderSummary, summarise } from './summary.ts'
 
-const usage = `npm run drill -- [options] all | NEMESIS... | selftest
+const usage = `npm run drill -- [options] all | moves | NEMESIS... | selftest
 
   all               one to three nemeses at a time, chosen by the seed
+  moves             a primary moves, and one thing happens meanwhile, both chosen by the seed
   NEMESIS...        these, one round after the other; A+B: both in one round
   selftest          forged histories must be caught, honest ones must pass; --live: also on a cluster without fences
 
-  --rounds N        number of rounds (all: 10; else one for each that is named)
+  --rounds N        number of rounds (all, moves: 10; else one for each that is named)
   --from N          leaves out the rounds before N; round N is the same as in a whole run with this seed
   --seed S          repeats the choices of a run (random)
   --record FILE     where to write the record of the run (a new file among the temporary ones)
@@ -117,8 +118,7 @@ async function run(): Promise<number> {
   })
   const lines = summarise(rows)
   console.log(`\n${renderSummary(lines)}`)
-  const figures = renderFigures(rows)
-  if (figures !== '') console.log(`\n${figures}`)
+  for (const more of [renderMoves(rows), renderFigures(rows)]) if (more !== '') console.log(`\n${more}`)
   const violations = lines.reduce((sum, line) => sum + line.violations, 0)
   console.log(
     `\nseed ${seed}: ${rows.length} rounds, ${violations} violations${isComplete ? '' : ', incomplete'}`,
@@ -128,7 +128,9 @@ async function run(): Promise<number> {
 
 /** @throws Error if the numbers on the command line are none */
 function asked(): Plan {
-  const rounds = Number(values.rounds ?? (positionals[0] === 'all' ? 10 : positionals.length))
+  const rounds = Number(
+    values.rounds ?? (positionals[0] === 'all' || positionals[0] === 'moves' ? 10 : positionals.length),
+  )
   const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000))
   const from = Number(values.from)
   const isRound = (number: number) => Number.isSafeInteger(number) && number > 0

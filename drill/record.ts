@@ -4,7 +4,7 @@
  */
 import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { exists } from '../build/cache.ts'
-import type { Figure } from './check/check.ts'
+import type { Figure, MoveRow } from './check/check.ts'
 import type { Violation } from './check/violation.ts'
 
 /** The options of a run that decide its rounds. */
@@ -31,6 +31,8 @@ export interface Row {
   readonly outages: readonly number[]
   readonly figures: readonly Figure[]
   readonly violations: readonly Violation[]
+  /** Absent in records of earlier versions. */
+  readonly moves?: readonly MoveRow[]
 }
 
 export interface RunRecord {

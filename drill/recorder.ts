@@ -2,6 +2,7 @@
 import { type BackupPodSet, backupPodSets } from '../src/api/backuppodset.ts'
 import { labels } from '../src/api/labels.ts'
 import { type NumberedSlotLease, parseNumberedSlotLease } from '../src/api/numbered-slot.ts'
+import { tookOver } from '../src/api/slot-lease.ts'
 import type { Api } from '../src/kube/api.ts'
 import { type Lease, leases, type Pod, pods } from '../src/kube/resources.ts'
 import { follow } from './follow.ts'
@@ -72,9 +73,10 @@ export async function startRecorder(options: RecorderOptions): Promise<Recorder>
 const isSame = (a: NumberedSlotLease, b: NumberedSlotLease): boolean =>
   a.incarnation === b.incarnation && a.epoch === b.epoch && a.holder.uid === b.holder.uid
 
-export const epochOf = ({ slot, incarnation, epoch, holder }: NumberedSlotLease): Epoch => ({
+export const epochOf = ({ slot, incarnation, epoch, holder, handedOverBy }: NumberedSlotLease): Epoch => ({
   ...{ type: 'epoch', at: now(), slot, incarnation, epoch },
   ...{ pod: holder.name, uid: holder.uid },
+  ...(handedOverBy !== tookOver && { handedOverBy }),
 })
 
 export const restartsOf = ({ status }: Pod): number =>

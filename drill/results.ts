@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { withBlock } from '../bench/figures.ts'
 import { parseRecord, type RunRecord } from './record.ts'
-import { renderSummary, summarise } from './summary.ts'
+import { renderMoves, renderSummary, summarise } from './summary.ts'
 
 const resultsPath = new URL('results/', import.meta.url)
 const pagePath = new URL('README.md', import.meta.url)
@@ -10,13 +10,16 @@ const pagePath = new URL('README.md', import.meta.url)
 /** Returns the records as Markdown: a line for each, and the counts of all by nemesis. */
 export function resultsText(records: readonly RunRecord[]): string {
   if (records.length === 0) return 'No record is kept yet.'
+  const rows = records.flatMap(record => record.rows)
+  const moves = renderMoves(rows)
   return [
     '| run | rounds | violations | commits |',
     '| --- | --: | --: | --- |',
     ...records.map(lineOf),
     '',
     '```text',
-    renderSummary(summarise(records.flatMap(({ rows }) => rows))),
+    renderSummary(summarise(rows)),
+    ...(moves === '' ? [] : ['', moves]),
     '```',
   ].join('\n')
 }

@@ -46,9 +46,10 @@ export async function play(
   await sleep(steadyMs, undefined, { signal })
   const begun = Date.now()
   const blows: Blow[] = []
+  const spread = Math.min(...nemeses.map(({ othersWithinMs = spreadMs }) => othersWithinMs))
   const offsets = nemeses.map((nemesis, index) => {
     const leads = nemeses.filter(other => other !== nemesis).map(({ leadMs = 0 }) => leadMs)
-    return (index === 0 ? 0 : random.between(0, spreadMs)) + Math.max(0, ...leads)
+    return (index === 0 ? 0 : random.between(0, spread)) + Math.max(0, ...leads)
   })
   // Each draws from a source of its own: what one of them waits for does not change what another draws.
   const strikes = nemeses.map((nemesis, index) => ({

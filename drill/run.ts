@@ -143,8 +143,17 @@ export async function drill(options: RunOptions): Promise<{ rows: readonly Row[]
           const names = nemeses.map(({ name }) => name)
           say(`round ${round}/${plan.rounds}: ${names.join(' + ')}`)
           const played = await play(stage, journal, crowd, { nemeses, random, say: text => say(`  ${text}`) })
-          const { outages, figures, violations } = played
-          const row: Row = { type: 'round', round, commit, nemeses: names, outages, figures, violations }
+          const { outages, figures, violations, moves } = played
+          const row: Row = {
+            type: 'round',
+            round,
+            commit,
+            nemeses: names,
+            outages,
+            figures,
+            violations,
+            moves,
+          }
           rows.push(row)
           await addRow(path, row)
           await tellRow(options, row, played.history, stage)
@@ -166,11 +175,12 @@ export async function drill(options: RunOptions): Promise<{ rows: readonly Row[]
 /** Says how a round went, and keeps its history if it is worth that. */
 async function tellRow(
   { record: { plan }, keepHistories, say }: Pick<RunOptions, 'record' | 'keepHistories' | 'say'>,
-  { round, nemeses, outages, violations }: Row,
+  { round, nemeses, outages, violations, moves = [] }: Row,
   history: History,
   stage: Stage,
 ): Promise<void> {
   say(`  outages: ${outages.map(ms => `${ms.toFixed(0)} ms`).join(', ') || 'none'}`)
+  for (const { ended, phase, reason } of moves) say(`  move: ${ended} (${phase ?? '-'}, ${reason ?? '-'})`)
   const isBad = violations.length > 0
   if (isBad || keepHistories) {
     const name = `${nemeses.join('+')}-${plan.seed}-${round}-${Date.now().toString(36)}.jsonl`

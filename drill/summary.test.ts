@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { renderFigures, renderSummary, summarise } from './summary.ts'
+import { renderFigures, renderMoves, renderSummary, summarise } from './summary.ts'
 
 const row = (nemeses: readonly string[], outages: readonly number[] = []) => ({
   nemeses,
@@ -20,6 +20,34 @@ it('outages count for a nemesis only if it came alone', () => {
     ['kill', 2, 200, 300],
     ['several', 1, 9_000, 9_000],
   ])
+})
+
+it('a fault during a move is counted apart from the same fault alone', () => {
+  const lines = summarise([
+    row(['move', 'kill'], [900]),
+    row(['move-twice', 'kill'], [700]),
+    row(['kill'], [100]),
+  ])
+  expect(lines.map(({ nemesis, rounds }) => [nemesis, rounds])).toEqual([
+    ['kill', 1],
+    ['kill during a move', 2],
+  ])
+})
+
+it('Migrations are counted by their ends', () => {
+  const moved = { ended: 'Succeeded', phase: 'Succeeded', reason: 'Moved' } as const
+  const off = { ended: 'CalledOff', phase: 'Stopping', reason: 'MemoryComing' } as const
+  expect(
+    renderMoves([
+      { ...row(['move', 'kill']), moves: [moved, off] },
+      { ...row(['move']), moves: [moved] },
+    ]).split('\n'),
+  ).toEqual([
+    'Migrations  phase or reason  count',
+    'CalledOff   Stopping         1',
+    'Succeeded   Moved            2',
+  ])
+  expect(renderMoves([row(['kill'])])).toBe('')
 })
 
 it('a summary is a table', () => {

@@ -1,8 +1,9 @@
 /** Counts and outages of a whole drill, by nemesis. */
 import type { Figure } from './check/check.ts'
+import { moves } from './nemesis/nemeses.ts'
 import type { Row as Round } from './record.ts'
 
-export type Row = Pick<Round, 'nemeses' | 'outages' | 'figures' | 'violations'>
+export type Row = Pick<Round, 'nemeses' | 'outages' | 'figures' | 'violations' | 'moves'>
 
 export interface Line {
   readonly nemesis: string
@@ -13,9 +14,18 @@ export interface Line {
   readonly max: number | undefined
 }
 
-const nameOf = ({ nemeses }: Row): string => (nemeses.length === 1 ? (nemeses[0] ?? '') : 'several')
+const moveNames: ReadonlySet<string> = new Set(moves.map(({ name }) => name))
 
-/** A round with several nemeses counts for `several`: its outage belongs to none of them. */
+/**
+ * A round with several nemeses counts for `several`: its outage belongs to none of them. A fault during a move counts
+ * under a name of its own.
+ */
+function nameOf({ nemeses: [first = '', ...others] }: Row): string {
+  const [second] = others
+  if (second === undefined) return first
+  return others.length === 1 && moveNames.has(first) ? `${second} during a move` : 'several'
+}
+
 export function summarise(rows: readonly Row[]): Line[] {
   const names = [...new Set(rows.map(nameOf))].sort()
   return names.map(nemesis => {
@@ -45,6 +55,22 @@ export function renderSummary(lines: readonly Line[]): string {
     ...lines.map(({ nemesis, rounds, violations, median, p95, max }) => [
       ...[nemesis, String(rounds), String(violations), ms(median), ms(p95), ms(max)],
     ]),
+  ])
+}
+
+/** Returns a table of how Migrations ended; empty: there were none. Those that were called off count by their phase then. */
+export function renderMoves(rows: readonly Row[]): string {
+  const ends = rows.flatMap(({ moves = [] }) =>
+    moves.map(
+      ({ ended, phase = '-', reason = '-' }) => [ended, ended === 'CalledOff' ? phase : reason] as const,
+    ),
+  )
+  if (ends.length === 0) return ''
+  const groups = Map.groupBy(ends, end => end.join(' '))
+  const lines = [...groups.values()].map(group => [...(group[0] ?? []), String(group.length)])
+  return table([
+    ['Migrations', 'phase or reason', 'count'],
+    ...lines.sort((a, b) => (a.join() < b.join() ? -1 : 1)),
   ])
 }
 

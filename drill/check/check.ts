@@ -1,9 +1,10 @@
 /** From a history to what it violates. Pure: the same history has the same violations. */
-import type { History } from '../history.ts'
+import type { History, Move } from '../history.ts'
 import { holders, oldEpochs, strangers, unprovoked } from './epochs.ts'
 import { type Facts, factsOf } from './facts.ts'
 import { abandoned, fencedTooLong } from './fences.ts'
 import { lines } from './lines.ts'
+import { verdicts } from './moves.ts'
 import { hung, noTraffic, outageOf, restarted, unprotected, unserved } from './service.ts'
 import type { Violation } from './violation.ts'
 
@@ -12,7 +13,11 @@ export interface Verdict {
   /** Longest time without an answer of each slot that a fault may have hit, ms. */
   readonly outages: readonly number[]
   readonly figures: readonly Figure[]
+  readonly moves: readonly MoveRow[]
 }
+
+/** How a Migration ended; the phase is that in which it was called off. */
+export type MoveRow = Pick<Move, 'ended' | 'phase' | 'reason'>
 
 /** A time that is reported and not judged. */
 export interface Figure {
@@ -23,7 +28,7 @@ export interface Figure {
 
 const ofSlots = [
   ...[holders, unprovoked, strangers, oldEpochs, lines],
-  ...[unserved, hung, noTraffic, fencedTooLong, abandoned],
+  ...[unserved, hung, noTraffic, fencedTooLong, abandoned, verdicts],
 ] as const
 
 export function check(history: History): Verdict {
@@ -36,6 +41,9 @@ export function check(history: History): Verdict {
     ],
     outages: outagesOf(facts),
     figures: figuresOf(facts),
+    moves: facts.slots.flatMap(({ moves }) =>
+      moves.map(({ ended, phase, reason }) => ({ ended, phase, reason })),
+    ),
   }
 }
 

@@ -1,5 +1,17 @@
 /** The history of one slot, in the order that its rules need. */
-import type { Answer, Birth, Call, Epoch, Fault, Fenced, History, Pace, Pause, Resume } from '../history.ts'
+import type {
+  Answer,
+  Birth,
+  Call,
+  Epoch,
+  Fault,
+  Fenced,
+  History,
+  Move,
+  Pace,
+  Pause,
+  Resume,
+} from '../history.ts'
 
 /** A call that was answered by the pod of an epoch. */
 export interface Served extends Call {
@@ -23,6 +35,8 @@ export interface SlotFacts {
   /** Fences of its primaries, in this round. */
   readonly fenced: readonly Fenced[]
   readonly resumes: readonly Resume[]
+  /** In the order of their ends. */
+  readonly moves: readonly Move[]
 }
 
 export interface Facts {
@@ -61,6 +75,7 @@ export function factsOf(history: History): Facts {
     faults,
     fenced: of('fenced'),
     resumes: of('resume'),
+    moves: of('move'),
   }
   return {
     begin: of('round')[0]?.at ?? least(times),
@@ -82,6 +97,7 @@ interface All {
   readonly faults: readonly Fault[]
   readonly fenced: readonly Fenced[]
   readonly resumes: readonly Resume[]
+  readonly moves: readonly Move[]
 }
 
 function slotFacts(birth: Birth, all: All): SlotFacts {
@@ -109,6 +125,7 @@ function slotFacts(birth: Birth, all: All): SlotFacts {
     faults: all.faults.filter(({ slots }) => slots.includes(slot)),
     fenced: all.fenced.filter(({ uid }) => leases.some(lease => lease.uid === uid)),
     resumes: mine(all.resumes),
+    moves: mine(all.moves),
   }
 }
 

@@ -33,7 +33,9 @@ export function lines(facts: Facts, of: SlotFacts): Violation[] {
     const resumed = first.answer.count - 1
     const lost = line.filter(({ answer }) => answer.count > resumed)
     for (const call of lost) cut.set(call.word, { call, by: epoch })
-    found.push(...beyondAge(facts, of, lost, first))
+    found.push(
+      ...(isHandedOver(of, epoch) ? byMove(facts, of, lost, first) : beyondAge(facts, of, lost, first)),
+    )
     line = [...line.filter(({ answer }) => answer.count <= resumed), ...own]
     found.push(...fromNowhere(facts, of, line, first))
   }
@@ -105,6 +107,24 @@ export function statedAge({ lateness }: Facts, { paces }: SlotFacts, at: number)
 function lastSaving({ faults }: SlotFacts, first: Served): number | undefined {
   const before = faults.filter(({ at }) => at <= first.end)
   return (before.find(({ stopsSaving }) => stopsSaving) ?? before.at(-1))?.at
+}
+
+const isHandedOver = ({ epochs }: SlotFacts, number: number): boolean =>
+  epochs.find(({ epoch }) => epoch === number)?.handedOverBy !== undefined
+
+/** The primary was stopped before its memory was saved, so nothing that it had answered may be missing. */
+function byMove({ begin }: Facts, { slot }: SlotFacts, lost: readonly Served[], first: Served): Violation[] {
+  const [oldest] = lost
+  if (oldest === undefined) return []
+  return [
+    {
+      rule: 'LostByMove',
+      slot,
+      says:
+        `epoch ${first.epoch} was handed over, began with ${nameOf(first, begin)}, and lacks ${lost.length} additions, ` +
+        `the oldest ${nameOf(oldest, begin)}`,
+    },
+  ]
 }
 
 function beyondAge(facts: Facts, of: SlotFacts, lost: readonly Served[], first: Served): Violation[] {

@@ -3,6 +3,7 @@ import type { Call } from '../history.ts'
 /** Each rule with the promise that it checks. */
 export const rules = {
   OldEpoch: 'once the pod of a newer epoch has answered, no pod of an older one answers a later call',
+  LostByMove: 'a slot that was handed over has every acknowledged addition',
   LostBeyondAge:
     'a successor has every acknowledged addition that is older than the stated age of the copies',
   CameBack: 'additions that a successor did not have never come back, and no number is given twice',
@@ -17,6 +18,8 @@ export const rules = {
   Abandoned: 'after a pause, the process of the primary runs, and that of a former primary is gone',
   Restarted: 'no container of a pod restarts that no fault has hit',
   Unprovoked: 'no slot changes hands that no fault has hit',
+  FalseVerdict: 'what a Migration says of its end is true, and one that was called off in time moves nothing',
+  MoveUnfinished: 'every Migration ends',
   NoTraffic: 'every slot was asked and answered before, during and after the faults',
 } as const
 

@@ -7,6 +7,7 @@ import { deathMs, hangMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
 import { type Primary, primariesOf, type Stage, slotsOn } from '../stage.ts'
 import { until } from '../until.ts'
+import { answered } from './answered.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
@@ -87,22 +88,16 @@ export const hangApp: Nemesis = {
 /** Longer than any fault of the round keeps the API server away. */
 const deletionMs = 120_000
 
-/** Returns false if the API server does not answer: another fault of the round keeps it away. */
-async function isDeleted(
+const isDeleted = (
   { api, namespace }: Stage,
   name: string,
   options: { readonly uid: string; readonly gracePeriodSeconds: number | undefined },
-): Promise<boolean> {
-  try {
-    await api.delete(pods, { namespace, name }, options)
-    return true
-  } catch (error) {
+): Promise<boolean> =>
+  answered(
+    () => api.delete(pods, { namespace, name }, options),
     // This request, of which the answer was lost, or an earlier fault of the round has led to its deletion.
-    if (isKubeError(error, 'NotFound', 'Conflict')) return true
-    if (isKubeError(error, 'Throttled', 'Unavailable', 'Timeout', 'Unknown')) return false
-    throw error
-  }
-}
+    error => isKubeError(error, 'NotFound', 'Conflict'),
+  )
 
 const deletion = (name: string, proves: string, gracePeriodSeconds: number | undefined): Nemesis => ({
   name,

@@ -1,5 +1,7 @@
 import { deletePod, forceDelete, hangApp, killApp, killUnwatched } from './apps.ts'
+import { roll, scale } from './changes.ts'
 import { apiAway, restartApi, restartBoth, restartEtcd } from './control-plane.ts'
+import { move, moveCalledOff, moveTwice } from './moves.ts'
 import type { Impossible, Nemesis } from './nemesis.ts'
 import { cutApi, cutClients, cutPeers, lossy, slow } from './network.ts'
 import { cutNode, pauseNode, powerCut, reboot } from './nodes.ts'
@@ -16,8 +18,14 @@ export const nemeses: readonly Nemesis[] = [
   ...[fullMemory, fullDisk],
 ]
 
-/** Those that last for long, or that another one has in small: `all` leaves them out. */
-export const special: readonly Nemesis[] = [pauseShort, pauseLong, apiAway]
+/** Moves: one of them and another fault make a round of `moves`. */
+export const moves: readonly Nemesis[] = [move, moveCalledOff, moveTwice]
+
+/** Changes that users make to their sets. Only `moves` has them as well. */
+export const changes: readonly Nemesis[] = [roll, scale]
+
+/** Those that last for long, that another one has in small, or that are no faults: `all` leaves them out. */
+export const special: readonly Nemesis[] = [pauseShort, pauseLong, apiAway, ...moves, ...changes]
 
 export const impossible: readonly Impossible[] = [
   {

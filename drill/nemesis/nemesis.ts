@@ -18,9 +18,20 @@ export interface Nemesis {
   /** The claim that a round with it proves. */
   readonly proves: string
   /** Those of the same family are not combined: they would aim at the same thing. */
-  readonly family: 'app' | 'node' | 'agent' | 'operator' | 'network' | 'control-plane' | 'storage'
+  readonly family:
+    | 'app'
+    | 'node'
+    | 'agent'
+    | 'operator'
+    | 'network'
+    | 'control-plane'
+    | 'storage'
+    | 'move'
+    | 'change'
   /** The other faults of the round begin that much later than they would, ms. */
   readonly leadMs?: number
+  /** The other faults of the round begin within this time, ms; absent: as always. */
+  readonly othersWithinMs?: number
   aim(stage: Stage, random: Random): Promise<Blow>
 }
 

@@ -1,6 +1,7 @@
 /** Histories with one lie each, made from an honest one: the checker has to name the rule that is broken. */
 import { stride } from '../check/facts.ts'
 import { fences } from './forged-fences.ts'
+import { moves } from './forged-moves.ts'
 import {
   answeredAt,
   answersOf,
@@ -247,4 +248,4 @@ const service: readonly Forgery[] = [
   },
 ]
 
-export const forgeries: readonly Forgery[] = [...twice, ...memory, ...service, ...fences]
+export const forgeries: readonly Forgery[] = [...twice, ...memory, ...service, ...fences, ...moves]

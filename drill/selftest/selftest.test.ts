@@ -4,6 +4,7 @@ import { check } from '../check/check.ts'
 import { rules } from '../check/violation.ts'
 import { forgeries } from './forged.ts'
 import { harmless } from './forged-fences.ts'
+import { harmlessMoves } from './forged-moves.ts'
 import { honest, plain } from './honest.ts'
 
 describe('the checker of drills', () => {
@@ -20,7 +21,7 @@ describe('the checker of drills', () => {
     expect(check(honest(plain)).violations).toEqual([])
   })
 
-  it.each(harmless)('allows: $title', ({ history }) => {
+  it.each([...harmless, ...harmlessMoves])('allows: $title', ({ history }) => {
     expect(check(history()).violations).toEqual([])
   })
 
