@@ -6,6 +6,8 @@ import { isSet } from './unknown.ts'
 export function deleteOptionsIn(read: Reader, name: string, value: unknown): JobDeleteOptions {
   const given = read.object(name, value)
   const conditions = read.object(`${name}.preconditions`, given['preconditions'])
+  read.only(name, given, ['apiVersion', 'kind', 'gracePeriodSeconds', 'preconditions'])
+  read.only(`${name}.preconditions`, conditions, ['uid', 'resourceVersion'])
   const text = (key: string) =>
     read.text(`${name}.preconditions.${key}`, conditions[key], { min: 1, max: 64 }, '')
   const uid = text('uid')

@@ -37,6 +37,17 @@ describe('MigrationControllerArgs', () => {
     })
   })
 
+  it('a burst of evictions counts with the default rate', () => {
+    expect(parseArgs({ evictBurst: 5 })).toMatchObject({
+      ok: true,
+      args: { evict: { perSecond: 10, burst: 5 } },
+    })
+    expect(parseArgs({ evictQPS: 2 })).toMatchObject({
+      ok: true,
+      args: { evict: { perSecond: 2, burst: 1 } },
+    })
+  })
+
   test.each([
     [{ maxMigratingPerNod: 2 }, 'there is no such field'],
     [{ evictionPolicy: 'Force' }, 'one of Eviction, Delete, SoftEviction'],
@@ -44,6 +55,20 @@ describe('MigrationControllerArgs', () => {
     [{ flowControlQPS: 'fast' }, 'flowControlQPS'],
     [{ dryRun: 'yes' }, 'true or false'],
     [{ labelSelector: { matchExpressions: [{ key: 'a' }] } }, 'operator'],
+    [{ labelSelector: { matchExpressions: [{ operator: 'Exists' }] } }, 'the name of a label'],
+    [{ labelSelector: { matchExpressions: { key: 'a', operator: 'Exists' } } }, 'a list'],
+    [{ labelSelector: { matchExpressions: [{ key: 'a', operator: 'NotIn' }] } }, 'a list of texts'],
+    [{ labelSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: 'b' }] } }, 'a list'],
+    [{ labelSelector: { matchExpressions: [{ key: 'a', operator: 'In', values: [1] }] } }, 'a list of texts'],
+    [
+      { labelSelector: { matchExpressions: [{ key: 'a', operator: 'Exists', value: 'b' }] } },
+      'no such field',
+    ],
+    [{ labelSelector: { matchLabel: { app: 'web' } } }, 'labelSelector.matchLabel'],
+    [{ defaultDeleteOptions: { propagationPolicy: 'Orphan' } }, 'defaultDeleteOptions.propagationPolicy'],
+    [{ defaultDeleteOptions: { preconditions: { uuid: 'a' } } }, 'preconditions.uuid'],
+    [{ flowControlBurst: 3 }, 'nothing without flowControlQPS'],
+    [{ evictBurst: 0 }, 'evictBurst'],
     [[], 'an object'],
     ['text', 'an object'],
   ])('%o is refused', (value, words) => {

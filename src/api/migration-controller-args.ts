@@ -4,7 +4,7 @@ import type { Refusal } from './errors.ts'
 import { parseDuration } from './memory.ts'
 import { type JobDeleteOptions, type JobMode, jobLimits, jobModes } from './pod-migration-job.ts'
 import { type Reader, reader } from './reader.ts'
-import { isSet, isText, objectIn, textsIn } from './unknown.ts'
+import { isSet, isText, textsIn } from './unknown.ts'
 
 /** The ConfigMap in the operator's namespace, and its key. */
 export const argsConfigMap = { name: 'understudy-migration-controller', key: 'args.yaml' } as const
@@ -82,7 +82,7 @@ const pods = { min: 0, max: 1_000_000 }
 const interval = { min: 100, max: 60_000 }
 const retention = { min: 0, max: 2_592_000_000 }
 
-const fields: ReadonlySet<string> = new Set([
+const fields: readonly string[] = [
   ...['apiVersion', 'kind', 'enabled', 'dryRun', 'evictFailedBarePods', 'evictLocalStoragePods'],
   ...['evictSystemCriticalPods', 'ignorePvcPods', 'skipCheckExpectedReplicas', 'labelSelector'],
   ...['flowControlQPS', 'flowControlBurst', 'evictQPS', 'evictBurst', 'maxMigratingGlobally'],
@@ -90,15 +90,14 @@ const fields: ReadonlySet<string> = new Set([
   ...['maxUnavailablePerWorkload', 'rounding', 'sortOrder', 'evictionPolicy', 'defaultDeleteOptions'],
   'preemptOtherNamespaces',
   ...['defaultJobMode', 'defaultJobTTL', 'arbitrationInterval', 'finishedJobTTL'],
-])
+]
 
 /** Reads the configuration; an empty object gives the defaults. A field that is not known is refused. Never throws. */
 export function parseArgs(value: unknown): ParsedArgs {
   const refused: Refusal[] = []
   const read = reader(refused)
   const given = read.object('args', value ?? {})
-  const strange = Object.keys(given).find(name => !fields.has(name))
-  if (strange !== undefined) read.invalid(strange, given[strange], 'nothing: there is no such field')
+  read.only('', given, fields)
   const flag = (name: string, otherwise = false) => read.flag(name, given[name], otherwise)
   const limit = (name: string, otherwise: number) =>
     read.integer(name, given[name], pods, otherwise) || undefined
@@ -121,8 +120,8 @@ export function parseArgs(value: unknown): ParsedArgs {
     ignorePvcPods: flag('ignorePvcPods'),
     skipCheckExpectedReplicas: flag('skipCheckExpectedReplicas', true),
     labelSelector: selectorIn(read, given['labelSelector']),
-    flowControl: rateIn(read, given, 'flowControl'),
-    evict: rateIn(read, given, 'evict') ?? { perSecond: 10, burst: 1 },
+    flowControl: rateIn(read, given, 'flowControl', undefined),
+    evict: rateIn(read, given, 'evict', { perSecond: 10, burst: 1 }),
     maxMigratingGlobally: limit('maxMigratingGlobally', 0),
     maxMigratingPerNode: limit('maxMigratingPerNode', 2),
     maxMigratingPerNamespace: limit('maxMigratingPerNamespace', 0),
@@ -145,16 +144,26 @@ export function parseArgs(value: unknown): ParsedArgs {
 }
 
 /** Koordinator's type of rates is a string, because floats are no good in APIs. */
-function rateIn(read: Reader, given: Readonly<Record<string, unknown>>, name: string): Rate | undefined {
-  const field = `${name}QPS`
-  const value = given[field]
-  if (!isSet(value)) return undefined
+function rateIn<Otherwise extends Rate | undefined>(
+  read: Reader,
+  given: Readonly<Record<string, unknown>>,
+  name: string,
+  otherwise: Otherwise,
+): Rate | Otherwise {
+  const [qps, most] = [`${name}QPS`, `${name}Burst`]
+  const value = given[qps]
+  const its = read.integer(most, given[most], burst, 1)
+  if (!isSet(value)) {
+    if (otherwise === undefined && isSet(given[most]))
+      read.invalid(most, given[most], `nothing without ${qps}`)
+    return otherwise === undefined ? otherwise : { ...otherwise, burst: its }
+  }
   const perSecond = read.measure(
-    ...([field, String(value)] as const),
+    ...([qps, String(value)] as const),
     text => (/^\d{1,5}(\.\d{1,3})?$/.test(text) ? Number(text) : undefined),
     ...([rate, 'a number from 0.001 to 10000'] as const),
   )
-  return { perSecond, burst: read.integer(`${name}Burst`, given[`${name}Burst`], burst, 1) }
+  return { perSecond, burst: its }
 }
 
 function intOrPercentIn(
@@ -174,8 +183,10 @@ const operators = ['In', 'NotIn', 'Exists', 'DoesNotExist'] as const
 function selectorIn(read: Reader, value: unknown): LabelSelector | undefined {
   if (!isSet(value)) return undefined
   const given = read.object('labelSelector', value)
+  // An empty selector selects every pod, so nothing of it may be dropped.
+  read.only('labelSelector', given, ['matchLabels', 'matchExpressions'])
   const matchLabels = Object.entries(read.object('labelSelector.matchLabels', given['matchLabels']))
-  const expressions = Array.isArray(given['matchExpressions']) ? given['matchExpressions'] : []
+  const expressions = listIn(read, 'labelSelector.matchExpressions', given['matchExpressions'])
   for (const [name, wanted] of matchLabels)
     if (!isText(wanted, /^/)) read.invalid(`labelSelector.matchLabels.${name}`, wanted, 'a text')
   return {
@@ -183,14 +194,27 @@ function selectorIn(read: Reader, value: unknown): LabelSelector | undefined {
       matchLabels.filter((pair): pair is [string, string] => typeof pair[1] === 'string'),
     ),
     matchExpressions: expressions.map(each => {
-      const { key, operator, values } = objectIn(each)
       const field = 'labelSelector.matchExpressions'
+      const expression = read.object(field, each)
+      read.only(field, expression, ['key', 'operator', 'values'])
+      const { key, operator, values } = expression
+      const isOfValues = operator === 'In' || operator === 'NotIn'
+      const texts = textsIn(values)
+      if (texts.length !== listIn(read, `${field}.values`, values).length || isOfValues !== texts.length > 0)
+        read.invalid(`${field}.values`, values, isOfValues ? 'a list of texts' : `nothing with ${operator}`)
+      if (!isSet(key)) read.invalid(`${field}.key`, key, 'the name of a label')
       if (!isSet(operator)) read.invalid(`${field}.operator`, operator, `one of ${operators.join(', ')}`)
       return {
         key: read.text(`${field}.key`, key, { min: 1, max: 317 }, ''),
         operator: read.oneOf(`${field}.operator`, operator, operators, 'In'),
-        values: textsIn(values),
+        values: texts,
       }
     }),
   }
+}
+
+function listIn(read: Reader, name: string, value: unknown): readonly unknown[] {
+  if (Array.isArray(value)) return value
+  if (isSet(value)) read.invalid(name, value, 'a list')
+  return []
 }

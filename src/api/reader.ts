@@ -76,6 +76,18 @@ export function reader(refused: Refusal[]) {
     invalid: (name: string, value: unknown, expected: string) => {
       refused.push(invalidValue(name, value ?? null, expected))
     },
+    /** Refuses the first field that is not among these: a misspelt one would silently have no effect. */
+    only: (name: string, given: Readonly<Record<string, unknown>>, names: readonly string[]) => {
+      const strange = Object.keys(given).find(key => !names.includes(key))
+      if (strange !== undefined)
+        refused.push(
+          invalidValue(
+            name === '' ? strange : `${name}.${strange}`,
+            given[strange] ?? null,
+            'nothing: there is no such field',
+          ),
+        )
+    },
     refuse: (code: keyof typeof refusals) => {
       refused.push(refusalOf(code))
     },
