@@ -18,6 +18,8 @@ const refusal = (spec: object) => {
   return parsed.ok ? undefined : parsed.message
 }
 
+const placed = (spec: object) => ({ template: { spec: { template: { spec } } } })
+
 describe('a job', () => {
   it('has the defaults of the configuration, and its own values before them', () => {
     expect(parse({})).toMatchObject({ ok: true, job: { mode: 'EvictDirectly', ttlMs: 300_000 } })
@@ -29,6 +31,14 @@ describe('a job', () => {
     expect(parse({ mode })).toMatchObject({ ok: true, job: { isPreempting: false } })
     const reservationOptions = { preemptionOptions: {} }
     expect(parse({ mode, reservationOptions })).toMatchObject({ ok: true, job: { isPreempting: true } })
+  })
+
+  it('may say to which nodes a pod moves with its memory', () => {
+    const reservationOptions = placed({ nodeSelector: { zone: 'a' } })
+    expect(parse({ mode: 'Live', reservationOptions })).toMatchObject({
+      ok: true,
+      job: { placement: { nodeSelector: { zone: 'a' } } },
+    })
   })
 
   it('has a priority among jobs', () => {
@@ -43,6 +53,12 @@ describe('a job', () => {
     [{ skipGates: ['LocalStorage'] }, 'spec.skipReason'],
     [{ skipGates: ['Everything'], skipReason: 'a' }, 'names of BarePod'],
     [{ reservationOptions: { preemptionOptions: {} } }, 'leave it out with the mode EvictDirectly'],
+    [{ mode: 'Live', reservationOptions: { reservationRef: { name: 'a' } } }, 'with the mode Live'],
+    [{ reservationOptions: { reservationRef: { name: 'a' } } }, 'with the mode EvictDirectly'],
+    [{ reservationOptions: placed({ nodeSelector: { zone: 'a' } }) }, 'with the mode EvictDirectly'],
+    [{ mode: 'Live', reservationOptions: placed({ nodeName: 'a' }) }, 'spec.nodeName'],
+    [{ mode: 'Live', reservationOptions: placed({ tolerations: [{ key: 'a' }] }) }, 'spec.tolerations'],
+    [{ mode: 'Live', deleteOptions: { gracePeriodSeconds: 1 } }, 'spec.deleteOptions'],
   ])('%o is refused', (spec, words) => {
     expect(refusal(spec)).toContain(words)
   })

@@ -29,7 +29,7 @@ export interface ParsedJob {
   readonly reservationRef: JobReservationRef | undefined
   /** Pods of a lower priority may give way to the replacement. */
   readonly isPreempting: boolean
-  /** Where the replacement may run, for the Reservation that the operator creates. */
+  /** Where the replacement may run, for the Reservation that the operator creates. With `Live` only its `nodeSelector`, for the Migration. */
   readonly placement: Placement
   readonly skipGates: ReadonlySet<SkipGate>
   /** Among pods of one class and priority, the higher one comes first. */
@@ -58,14 +58,6 @@ export function parseJob(
   const ttlGiven = spec['ttl']
   const options = read.object('spec.reservationOptions', spec['reservationOptions'])
   const mode = modeIn(read, spec['mode'], args.defaultJobMode)
-  const isPreempting = isSet(options['preemptionOptions'])
-  // An option that has no effect would promise what the operator does not do.
-  if (isPreempting && mode !== 'ReservationFirst')
-    read.invalid(
-      'spec.reservationOptions.preemptionOptions',
-      options['preemptionOptions'],
-      `nothing: leave it out with the mode ${mode}`,
-    )
   const template = objectIn(objectIn(objectIn(options['template'])['spec'])['template'])
   const job: ParsedJob = {
     isPaused: read.flag('spec.paused', spec['paused'], false),
@@ -79,13 +71,35 @@ export function parseJob(
       ? deleteOptionsIn(read, 'spec.deleteOptions', spec['deleteOptions'])
       : undefined,
     reservationRef: reservationIn(read, options['reservationRef'], group),
-    isPreempting,
-    placement: placementIn(read, 'spec.reservationOptions.template.spec.template.spec', template['spec']),
+    isPreempting: isSet(options['preemptionOptions']),
+    placement: placementIn(read, placementField, template['spec']),
     skipGates: gatesIn(read, spec),
     priority: int32In(metadata.annotations?.[migrationPriorityAnnotation]),
   }
+  refuseUnused(read, job, { options, deleteOptions: spec['deleteOptions'] })
   const [first] = refused
   return first === undefined ? { ok: true, job } : { ok: false, ...first }
+}
+
+const placementField = 'spec.reservationOptions.template.spec.template.spec'
+
+/** An option that has no effect in a mode would promise what the operator does not do. */
+function refuseUnused(
+  read: Reader,
+  { mode, placement }: Pick<ParsedJob, 'mode' | 'placement'>,
+  given: { readonly options: Readonly<Record<string, unknown>>; readonly deleteOptions: unknown },
+): void {
+  if (mode === 'ReservationFirst') return
+  const unused = (name: string, value: unknown) => {
+    if (isSet(value)) read.invalid(name, value, `nothing: leave it out with the mode ${mode}`)
+  }
+  for (const name of ['preemptionOptions', 'reservationRef'])
+    unused(`spec.reservationOptions.${name}`, given.options[name])
+  const { nodeSelector, ...others } = placement
+  if (mode === 'Live') unused('spec.deleteOptions', given.deleteOptions)
+  // A Migration has a selector of nodes as well.
+  else unused(`${placementField}.nodeSelector`, nodeSelector)
+  for (const [name, value] of Object.entries(others)) unused(`${placementField}.${name}`, value)
 }
 
 function modeIn(read: Reader, value: unknown, otherwise: JobMode): JobMode {

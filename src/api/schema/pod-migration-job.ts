@@ -167,8 +167,12 @@ const spec = (): SchemaOf<PodMigrationJobSpec> =>
           'reservationRef cannot be changed: delete the job and create another one',
         ),
         rule(
-          "!has(self.mode) || self.mode == 'ReservationFirst' || !has(self.reservationOptions) || !has(self.reservationOptions.preemptionOptions)",
-          'preemptionOptions are for the mode ReservationFirst: leave them out',
+          "!has(self.mode) || self.mode == 'ReservationFirst' || !has(self.reservationOptions) || (!has(self.reservationOptions.preemptionOptions) && !has(self.reservationOptions.reservationRef))",
+          'preemptionOptions and reservationRef are for the mode ReservationFirst: leave them out',
+        ),
+        rule(
+          "!has(self.mode) || self.mode != 'Live' || !has(self.deleteOptions)",
+          'deleteOptions have no effect in the mode Live: leave them out',
         ),
         rule(
           '!has(self.skipGates) || size(self.skipGates) == 0 || has(self.skipReason)',

@@ -151,11 +151,15 @@ const unless =
   }
 
 function migrationOf({ view, pod, name }: Extract<Action, { type: 'createMigration' }>) {
+  const nodeSelector = view.parsed.ok ? view.parsed.job.placement.nodeSelector : undefined
   return {
     apiVersion: apiVersionOf(migrations),
     kind: migrations.kind,
     metadata: { name, ownerReferences: [ownerOf(view)] },
-    spec: { source: { name: pod.name, uid: pod.uid } },
+    spec: {
+      source: { name: pod.name, uid: pod.uid },
+      ...(nodeSelector !== undefined && { addedNodeSelector: nodeSelector }),
+    },
   }
 }
 
