@@ -114,10 +114,10 @@ const status = (): SchemaOf<MigratingPodStatus> =>
       ),
       completion,
       conditions: mapList(
-        'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Suspended: only with spec.suspend, whether the pod has ended, and where its memory is. They repeat the conditions of the BackupPodSet of the same name, which has more of them.',
+        'Ready: the pod serves. CheckpointReady: its memory is saved on other nodes. Suspended: only with spec.suspend, whether the pod has ended, and where its memory is. Degraded: something prevents progress. Cloned: only with spec.clonePod, whether it has begun with the memory of another pod. They repeat the conditions of the BackupPodSet of the same name, which has more of them.',
         'type',
         condition,
-        4,
+        16,
       ),
     },
     {},

@@ -141,6 +141,15 @@ describe('a MigratingPod', () => {
     expect(row?.split(/\s+/).slice(0, 5)).toEqual(['shown', 'Running', 'shown-0', status?.node, 'True'])
   })
 
+  it('tells all its conditions when it is a clone, and is suspended', async () => {
+    const ref = await create('asleep', { clonePod: 'nobody', suspend: true })
+    const types = ['Ready', 'Degraded', 'CheckpointReady', 'Suspended', 'Cloned']
+    await eventually(async () => {
+      const { status } = await get(ref)
+      expect(status?.conditions?.map(({ type }) => type).sort()).toEqual(types.sort())
+    })
+  })
+
   it('MP-05, MP-33: a move makes the pod with the next number, with what was added to the one before', async () => {
     const ref = await create('moving')
     const { status } = await saved(ref, 'moving-0')
