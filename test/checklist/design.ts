@@ -561,6 +561,12 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.handed', 'a failover during a move is no move', 'unit'),
       sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
       sentence('D16.calls-off', 'a move is called off, and its pod goes', 'e2e'),
+      sentence('D16.stays', 'a move that cannot begin leaves the primary where it is, and tells why', 'e2e'),
+      sentence(
+        'D16.disturbed',
+        'a pod that is lost while it gets the memory is made again, and two Migrations move once',
+        'e2e',
+      ),
       sentence('D16.refused', 'a Migration of no primary fails, and tells why', 'e2e'),
       sentence(
         'D16.last-save',

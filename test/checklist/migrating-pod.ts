@@ -53,7 +53,7 @@ export const migratingPod: FeatureGroup = {
     ),
     feature('MP-21', 'clients of each type of Service only see a gap', 'e2e'),
     feature('MP-22', 'a Migration that is called off leaves the pod running', 'e2e'),
-    feature('MP-23', 'a move of which a step fails leaves the source running', 'unit'),
+    feature('MP-23', 'a move of which a step fails leaves the source running', 'e2e'),
     feature(
       'MP-24',
       'the transfer is direct, and a Migration that asks for a shared or claimed volume is refused with the reason',

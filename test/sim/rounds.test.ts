@@ -38,7 +38,7 @@ describe('a fix that is taken back is noticed', () => {
   )
 })
 
-it('MP-30: a move with one fault, for each kind of fault, leaves the slot with its source or its target', async () => {
+it('MP-23: a move with one fault, for each kind of fault, leaves the slot with its source or its target', async () => {
   const told: Told[] = []
   for (const move of movesOf(rows.length, 20_261_128)) told.push(await tryMove(move))
   expect(told.filter(({ wrong }) => wrong.length > 0)).toEqual([])

@@ -1,46 +1,16 @@
 /** Migrations on real kubelets: a primary moves to a node of the user's choice with its memory, or stays where it is. */
 import { describe, expect, it } from 'vitest'
-import { type Migration, type MigrationSpec, migrations, outcomeOf } from '../../../src/api/migration.ts'
+import { type Migration, migrations } from '../../../src/api/migration.ts'
 import { nodeReports, parseReport } from '../../../src/api/node-report.ts'
 import { isKubeError } from '../../../src/kube/errors.ts'
-import { nodes, pods } from '../../../src/kube/resources.ts'
+import { pods } from '../../../src/kube/resources.ts'
 import { patience } from '../../../src/migration/downtime.ts'
 import { addressOf, counter, holderOf, restartsOf, saved, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
-import { coveredCounter } from '../lib/covered-counter.ts'
+import { create, reached, read, reasonOf, scene } from '../lib/moving.ts'
 import { scrapeAgent, scrapeOperator } from '../lib/scrape.ts'
 import { createWorld, type World } from '../lib/world.ts'
-
-const create = ({ api, namespace }: World, name: string, spec: MigrationSpec) =>
-  api.create(
-    migrations,
-    { apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { namespace, name }, spec },
-    { namespace },
-  )
-
-const read = ({ api, namespace }: World, name: string) => api.get(migrations, { namespace, name })
-
-const reasonOf = (migration: Migration) => outcomeOf(migration)?.reason
-
-const reached = (world: World, name: string, phase: string): Promise<Migration> =>
-  eventually(async () => {
-    const now = await read(world, name)
-    expect(now.status?.phase, JSON.stringify(now.status)).toBe(phase)
-    return now
-  })
-
-/** A counter with one hot backup, and a node that has neither. */
-async function scene(world: World) {
-  const { set, lease, expected, primary } = await coveredCounter(world)
-  const hot = await world.api.get(pods, { namespace: world.namespace, name: lease.heir?.name ?? '' })
-  const taken = [primary.spec?.nodeName, hot.spec?.nodeName]
-  const free = (await world.api.list(nodes, {})).items.find(
-    ({ metadata, spec }) => !taken.includes(metadata.name) && !spec?.unschedulable && !spec?.taints?.length,
-  )
-  if (free === undefined) throw new Error('every node is taken')
-  return { set, lease, expected, primary, hot, free }
-}
 
 const scrapes = (world: World, from: string, to: string) =>
   Promise.all([scrapeOperator(world), scrapeAgent(world, from), scrapeAgent(world, to)])
