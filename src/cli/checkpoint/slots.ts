@@ -37,6 +37,16 @@ export function slotsOf(set: BackupPodSet, wanted: number | undefined): readonly
   return slots
 }
 
+/** Returns the slot with this number, or with this primary. @throws CliError that lists the existing slots. */
+export function slotHolding(set: BackupPodSet, place: string): SlotStatus {
+  const found = set.status?.slots?.find(({ pod }) => pod === place)
+  if (found !== undefined) return found
+  if (/^\d+$/.test(place)) return slotOf(set, Number(place))
+  throw new CliError(`${set.metadata.name} has no primary ${place}`, {
+    advice: `name the number of a slot, or a primary of \`kubectl understudy status ${set.metadata.name}\``,
+  })
+}
+
 /** @throws CliError that lists the existing slots. */
 export function slotOf(set: BackupPodSet, wanted: number): SlotStatus {
   const slots = set.status?.slots ?? []

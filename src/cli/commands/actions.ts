@@ -1,5 +1,6 @@
 /** The commands that change something. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { migrationTechniques } from '../../api/migration.ts'
 import { type CheckpointOptions, checkpoint } from '../checkpoint/checkpoint.ts'
 import { type CloneOptions, clone } from '../clone/clone.ts'
 import { type DrillOptions, drill } from '../drill/drill.ts'
@@ -71,16 +72,22 @@ function addMove(root: Command, perform: Perform): void {
   root
     .command('move')
     .argument('<set>')
-    .argument('<slot>', 'number of the slot', natural)
+    .argument('<slot|pod>', 'number of the slot, or name of its primary')
     .description(
       'Move the primary of a slot to another node, with all its memory. It is stopped only while its last changes ' +
         'are saved and transferred. It creates a Migration and follows it; Ctrl-C calls the move off.',
     )
     .option('--to <node>', 'the node; default: any other one')
     .option('--max-downtime <duration>', 'do not stop the primary for longer, such as 300ms')
+    .addOption(
+      new Option(
+        '--technique <technique>',
+        'with --max-downtime, if the stop would be longer: Live waits, LiveIfPossible moves if a restart would take as long',
+      ).choices(migrationTechniques),
+    )
     .option('--timeout <duration>', 'maximum wait; then the move is called off', seconds, 900)
-    .action(async (name: string, slot: number, options: MoveOptions, command: Command) =>
-      perform(command, session => move(session, name, slot, options)),
+    .action(async (name: string, place: string, options: MoveOptions, command: Command) =>
+      perform(command, session => move(session, name, place, options)),
     )
 }
 

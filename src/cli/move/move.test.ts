@@ -114,7 +114,7 @@ function scene({ mayReadNodes = true, drain = 'Move' }: Start = {}) {
 
 test('a move creates a Migration to the node by its host name, and tells for how long the pod was stopped', async () => {
   const { clock, terminal, session, goes, created } = scene()
-  const done = move(session, 'web', 0, { to: 'n3', maxDowntime: '500ms', timeout: 60 })
+  const done = move(session, 'web', '0', { to: 'n3', maxDowntime: '500ms', timeout: 60 })
   await clock.untilSleepers(1)
   expect(created()).toEqual([
     {
@@ -131,9 +131,22 @@ test('a move creates a Migration to the node by its host name, and tells for how
   ])
 })
 
+test('a move names a slot by its primary as well, and another name moves nothing', async () => {
+  const { clock, session, goes, created } = scene()
+  const done = move(session, 'web', 'web-p', { technique: 'LiveIfPossible', timeout: 60 })
+  await clock.untilSleepers(1)
+  expect(created()).toEqual([{ source: { name: 'web-p' }, technique: 'LiveIfPossible' }])
+  goes('Succeeded')
+  await clock.advance(200)
+  await done
+  const other = scene()
+  await expect(move(other.session, 'web', 'web-h', { timeout: 60 })).rejects.toThrow('has no primary web-h')
+  expect(other.created()).toEqual([])
+})
+
 test('a user who may not read nodes names the node all the same', async () => {
   const { clock, session, goes, created } = scene({ mayReadNodes: false })
-  const done = move(session, 'web', 0, { to: 'n3', timeout: 60 })
+  const done = move(session, 'web', '0', { to: 'n3', timeout: 60 })
   await clock.untilSleepers(1)
   expect(created()).toMatchObject([{ addedNodeSelector: { 'kubernetes.io/hostname': 'n3' } }])
   goes('Succeeded')
@@ -143,7 +156,7 @@ test('a user who may not read nodes names the node all the same', async () => {
 
 test('a move that fails tells why, and one that does not end in time or is interrupted is called off', async () => {
   const failing = scene()
-  const failed = move(failing.session, 'web', 0, { timeout: 60 }).catch((error: unknown) => error)
+  const failed = move(failing.session, 'web', '0', { timeout: 60 }).catch((error: unknown) => error)
   await failing.clock.untilSleepers(1)
   failing.goes('Failed', {}, 'TargetFailed')
   await failing.clock.advance(200)
@@ -154,7 +167,7 @@ test('a move that fails tells why, and one that does not end in time or is inter
   expect(failing.deleted, 'it stays, and tells why').toEqual([])
 
   const slow = scene()
-  const late = move(slow.session, 'web', 0, { timeout: 1 }).catch((error: unknown) => error)
+  const late = move(slow.session, 'web', '0', { timeout: 1 }).catch((error: unknown) => error)
   await slow.clock.untilSleepers(1)
   slow.goes('Preparing', {}, 'MemoryComing')
   for (let i = 0; i < 5; i += 1) await slow.clock.advance(200)
@@ -162,7 +175,7 @@ test('a move that fails tells why, and one that does not end in time or is inter
   expect(slow.deleted).toHaveLength(1)
 
   const left = scene()
-  const interrupted = move(left.session, 'web', 0, { timeout: 60 }).catch((error: unknown) => error)
+  const interrupted = move(left.session, 'web', '0', { timeout: 60 }).catch((error: unknown) => error)
   await left.clock.untilSleepers(1)
   left.stop.abort(new Error('Ctrl-C'))
   expect(await interrupted).toMatchObject({ message: 'Ctrl-C' })

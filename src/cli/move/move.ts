@@ -1,7 +1,7 @@
-import type { Migration } from '../../api/migration.ts'
+import type { Migration, MigrationTechnique } from '../../api/migration.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import { nodes } from '../../kube/resources.ts'
-import { slotOf } from '../checkpoint/slots.ts'
+import { slotHolding } from '../checkpoint/slots.ts'
 import { findSet } from '../find-set.ts'
 import { noSuchNode } from '../nodes.ts'
 import { encoded, isData } from '../output/answer.ts'
@@ -14,6 +14,8 @@ export interface MoveOptions {
   readonly to?: string
   /** A duration such as `300ms`. */
   readonly maxDowntime?: string
+  /** Absent: `Live`. */
+  readonly technique?: MigrationTechnique
   /** Seconds. */
   readonly timeout: number
 }
@@ -21,17 +23,18 @@ export interface MoveOptions {
 /**
  * Moves the primary of a slot to another node with its memory.
  *
+ * @param place number of the slot, or name of its primary
  * @throws CliError with exit code 4 after it was called off; CliError, KubeError.
  */
 export async function move(
   session: Session,
   name: string,
-  slot: number,
+  place: string,
   options: MoveOptions,
 ): Promise<void> {
   const { namespace, output, terminal } = session
   const set = await findSet(session, name)
-  const { pod } = slotOf(set, slot)
+  const { pod, slot } = slotHolding(set, place)
   const addedNodeSelector = options.to === undefined ? undefined : await selectorOf(session, options.to)
   const ended = await migrate(
     session,
@@ -40,6 +43,7 @@ export async function move(
       spec: {
         ...(addedNodeSelector && { addedNodeSelector }),
         ...(options.maxDowntime !== undefined && { maxDowntime: options.maxDowntime }),
+        ...(options.technique !== undefined && { technique: options.technique }),
       },
       title: `slot ${slot}: move ${pod}`,
     },

@@ -24,11 +24,13 @@ function stores({
   replicaSets = [],
   deployments = [],
   budgets = [],
+  sets = [],
 }: {
   readonly pods?: readonly Pod[]
   readonly replicaSets?: readonly ReplicaSet[]
   readonly deployments?: readonly Deployment[]
   readonly budgets?: readonly PodDisruptionBudget[]
+  readonly sets?: readonly BackupPodSet[]
 }) {
   const storeOf = <T extends KubeObject>(objects: readonly T[]) => {
     const store = createStore<T>()
@@ -40,7 +42,7 @@ function stores({
     pods: storeOf(pods.map(withoutSpec)),
     ...{ replicaSets: storeOf(replicaSets), deployments: storeOf(deployments) },
     ...{ statefulSets: storeOf<StatefulSet>([]), disruptionBudgets: storeOf(budgets) },
-    sets: storeOf<BackupPodSet>([]),
+    sets: storeOf(sets),
   }
 }
 
@@ -84,6 +86,35 @@ describe('PJ15: the workload of a pod', () => {
     expect(isRolling({ replicas: 3, updatedReplicas: 2 })).toBe(true)
     expect(isRolling({ replicas: 2, updatedReplicas: 1 })).toBe(true)
     expect(isRolling({ replicas: 2, updatedReplicas: 2, observedGeneration: 0 })).toBe(true)
+  })
+})
+
+describe('PJ15: a BackupPodSet', () => {
+  it('PJ29: rolls out while its conditions say so, or the operator has not seen its last change', () => {
+    const isRolling = (status: BackupPodSet['status']) => {
+      const spec = { template: {}, replicas: 1, hotBackups: 1 }
+      const own = { ...meta('web'), generation: 1 }
+      const all = stores({
+        pods: [pod('a', owned('BackupPodSet', 'web'))],
+        sets: [{ metadata: own, spec, ...(status && { status }) }],
+      })
+      return workloadFacts(podFacts(all), all).get('BackupPodSet/shop/web')?.isRolling
+    }
+    const ready = (reason: string) =>
+      ({
+        type: 'Ready',
+        status: 'False',
+        reason,
+        message: '',
+        lastTransitionTime: '',
+        observedGeneration: 1,
+      }) as const
+    expect(isRolling(undefined)).toBe(true)
+    expect(isRolling({ observedGeneration: 0 })).toBe(true)
+    expect(isRolling({ observedGeneration: 1 })).toBe(false)
+    expect(isRolling({ observedGeneration: 1, conditions: [ready('RollingOut')] })).toBe(true)
+    expect(isRolling({ observedGeneration: 1, conditions: [ready('RollWaits')] })).toBe(true)
+    expect(isRolling({ observedGeneration: 1, conditions: [ready('PrimariesMissing')] })).toBe(false)
   })
 })
 

@@ -9,6 +9,7 @@ import {
   roomGate,
   softEvictionAnnotation,
 } from '../../api/pod-migration-job.ts'
+import { reasons } from '../../api/reasons.ts'
 import { isSelected } from '../../kube/label-selector.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { controllerOf } from '../../kube/owner.ts'
@@ -209,8 +210,8 @@ function wantedBy(kind: string, key: string, stores: WorkloadStores): Wanted | u
       return replicaSet && { desired: replicaSet.spec?.replicas ?? 1, isRolling: isUnseen(replicaSet) }
     }
     case 'BackupPodSet': {
-      const { replicas = 1, hotBackups = 0 } = stores.sets.get(key)?.spec ?? {}
-      return { desired: replicas + hotBackups, isRolling: false }
+      const set = stores.sets.get(key)
+      return set && ofBackupPodSet(set)
     }
     default:
       return undefined
@@ -225,6 +226,13 @@ const isUnseen = ({
   readonly metadata: { readonly generation?: number }
   readonly status?: { readonly observedGeneration?: number }
 }): boolean => (status?.observedGeneration ?? -1) < generation
+
+function ofBackupPodSet(set: BackupPodSet): Wanted {
+  const { replicas = 1, hotBackups = 0 } = set.spec
+  const rolls: readonly (string | undefined)[] = [reasons.rollingOut, reasons.rollWaits]
+  const isRolled = set.status?.conditions?.some(({ reason }) => rolls.includes(reason)) === true
+  return { desired: replicas + hotBackups, isRolling: isUnseen(set) || isRolled }
+}
 
 function ofDeployment(deployment: Deployment | undefined): Wanted | undefined {
   if (deployment === undefined) return undefined
