@@ -113,7 +113,7 @@ it('invalid values are refused, with what to change', async () => {
   await refused('{podRef: {namespace: shop, name: a}, ttl: 48h}').toThrow(/ttl is from 1s to 24h/)
   await refused(
     '{mode: Live, podRef: {namespace: shop, name: a}, reservationOptions: {preemptionOptions: {}}}',
-  ).toThrow(/preemptionOptions are for the mode ReservationFirst/)
+  ).toThrow(/preemptionOptions and reservationRef are for the mode ReservationFirst/)
   await refused('{podRef: {namespace: shop, name: a}, skipGates: [LocalStorage]}').toThrow(/skipReason/)
 })
 
