@@ -23,6 +23,7 @@ const endsMs = 180_000
 /** A small pod moves within two to three seconds. */
 const movesMs = 2_500
 const lookEveryMs = 50
+const anyNode = 'any node'
 
 /** A Migration that the drill has created. */
 interface Asked {
@@ -43,7 +44,7 @@ const moving = (
   aim: async (stage, random) => {
     const source = random.of(primariesOf(stage))
     const nodes = targetNodes(stage).filter(node => node !== source.node)
-    const to = random.of([undefined, ...nodes])
+    const to = random.of([anyNode, ...nodes])
     const number = random.below(2 ** 32)
     const wanted = draw(random)
     const ended: Move[] = []
@@ -65,9 +66,9 @@ const moving = (
 
 const against = (
   { slot, pod }: Primary,
-  to: string | undefined,
+  to: string,
 ): Pick<Blow, 'target' | 'slots' | 'pods' | 'mayPromote' | 'outageMs' | 'fencedMs'> => ({
-  target: `${pod.metadata.name} of slot ${slot} to ${to ?? 'any node'}`,
+  target: `${pod.metadata.name} of slot ${slot} to ${to}`,
   slots: [slot],
   pods: [pod.metadata.name],
   mayPromote: true,
@@ -80,7 +81,7 @@ const against = (
 async function ask(
   { api, namespace, signal }: Stage,
   { pod }: Primary,
-  { name, to }: { readonly name: string; readonly to: string | undefined },
+  { name, to }: { readonly name: string; readonly to: string },
 ): Promise<string> {
   const { name: source, uid } = pod.metadata
   const body = {
@@ -89,7 +90,7 @@ async function ask(
     metadata: { name },
     spec: {
       source: { name: source, uid },
-      ...(to !== undefined && { addedNodeSelector: { 'kubernetes.io/hostname': to } }),
+      ...(to !== anyNode && { addedNodeSelector: { 'kubernetes.io/hostname': to } }),
       pendingTimeoutSeconds,
       unschedulableTimeoutSeconds: pendingTimeoutSeconds,
     },
