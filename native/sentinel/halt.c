@@ -52,9 +52,24 @@ static void write_down(const struct sentinel *sentinel)
 	for (const struct halt *halt = sentinel->halts; halt; halt = halt->next)
 		for (size_t i = 0; i < halt->stopped.count; i++) {
 			process_step();
-			journal_note(halt->stopped.list[i], halt->lasts);
+			if (halt->kept && !halt->over)
+				journal_note_kept(halt->stopped.list[i], halt->until, halt->kept);
+			else
+				journal_note(halt->stopped.list[i], halt->lasts);
 		}
 	journal_end();
+}
+
+void halt_keep(struct halt *halt, const char *name, int64_t until)
+{
+	halt->kept = name;
+	halt->until = until;
+	write_down(halt->sentinel);
+}
+
+bool halts_have(const struct sentinel *sentinel, struct process process)
+{
+	return is_halted(sentinel, NULL, process);
 }
 
 static void tell_to_stop(struct halt *halt, struct process process)
@@ -202,7 +217,8 @@ void halt_release(struct halt *halt)
 	for (size_t i = halt->stopped.count; i-- > 0;) {
 		struct process process = halt->stopped.list[i];
 
-		if (is_halted(halt->sentinel, halt, process))
+		/* It waits for a fence of an earlier sentinel, which this one does not know yet. */
+		if (is_halted(halt->sentinel, halt, process) || journal_waits(process))
 			continue;
 		/* A stop ends after its CRIU; a fence may end before the CRIU of an earlier sentinel does. */
 		if (halt->lasts && is_at_work(halt, process.pid))
@@ -229,7 +245,7 @@ void halt_end(struct halt *halt)
 
 bool halts_resume(struct sentinel *sentinel, struct process process)
 {
-	return !is_halted(sentinel, NULL, process) && process_signal(process, SIGCONT) == 0;
+	return !halts_have(sentinel, process) && process_signal(process, SIGCONT) == 0;
 }
 
 bool halts_look(struct sentinel *sentinel)
@@ -290,7 +306,7 @@ bool halts_fence_any(struct sentinel *sentinel, char *const *cgroups)
 int64_t halts_due(struct sentinel *sentinel, int64_t now)
 {
 	bool left = journal_has_left();
-	int64_t next = journal_due(now);
+	int64_t next = journal_due(sentinel, now);
 
 	if (left && !journal_has_left())
 		write_down(sentinel);

@@ -13,6 +13,9 @@ struct halt {
 	/* It is a fence: a process that runs again is stopped again, and no other request resumes it. */
 	bool lasts;
 	bool over; /* released */
+	/* The name of the stop, if it is kept until `until` whatever becomes of this sentinel; else NULL. */
+	const char *kept;
+	int64_t until;
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
 	struct processes excluded;
 	struct processes stopped; /* by the sentinel, so that it resumes them */
@@ -45,6 +48,12 @@ int halt_round(struct halt *halt);
 
 /* Returns how many of the processes still run. */
 size_t halt_running(const struct halt *halt);
+
+/* Records that the processes stay stopped until then, whatever becomes of this sentinel. `name` is that of the stop, and the caller's. */
+void halt_keep(struct halt *halt, const char *name, int64_t until);
+
+/* True if a halt keeps the process stopped. */
+bool halts_have(const struct sentinel *sentinel, struct process process);
 
 /* Resumes all processes that no other halt keeps stopped. It may be called again. */
 void halt_release(struct halt *halt);

@@ -1,14 +1,17 @@
 /*
  * Records each process before the sentinel stops it. If the sentinel is killed, the next one reads the record and
- * resumes these processes.
+ * resumes these processes, unless they belong to a stop that is kept: somebody counts on that one until its time is over.
  */
 #ifndef JOURNAL_H
 #define JOURNAL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "process.h"
+
+struct sentinel;
 
 /*
  * Reads the record that an earlier sentinel left at this socket; journal_due() resumes those processes. False with
@@ -18,6 +21,14 @@ bool journal_open(const char *socket);
 
 /* Records a process. Call it before stopping the process. `fence`: a primary that may not serve. */
 void journal_note(struct process process, bool fence);
+
+/* Records a process of a stop that is kept until this time of the monotonic clock. */
+void journal_note_kept(struct process process, int64_t until, const char *name);
+
+/*
+ * Takes a process of a stop that an earlier sentinel has promised to keep. `name` has `size` bytes. False if there is none left.
+ */
+bool journal_take_kept(struct process *process, int64_t *until, char *name, size_t size);
 
 /*
  * Call it when the primaries that the earlier sentinel has fenced are not known any more. The processes that it has stopped for a
@@ -49,7 +60,10 @@ void journal_leave(struct process process);
 /* True if processes of an earlier sentinel still have to resume. */
 bool journal_has_left(void);
 
-/* Resumes the processes of an earlier sentinel. Returns the time of the next call. */
-int64_t journal_due(int64_t now);
+/* True if the process stays stopped until a fence takes it: see journal_hold(). */
+bool journal_waits(struct process process);
+
+/* Resumes the processes of an earlier sentinel that no halt has. Returns the time of the next call. */
+int64_t journal_due(const struct sentinel *sentinel, int64_t now);
 
 #endif

@@ -89,8 +89,11 @@ static bool parse_options(int argc, char **argv, struct options *options)
 	return optind == argc && !options->memory_dir == !options->memory_bytes;
 }
 
-static void end(struct sentinel *sentinel)
+/* `leaves`: no sentinel follows, so nothing stays stopped. */
+static void end(struct sentinel *sentinel, bool leaves)
 {
+	if (leaves)
+		stops_end_all(sentinel);
 	if (sentinel->ending) {
 		spawns_kill_all(sentinel);
 		return;
@@ -113,7 +116,7 @@ static void read_signals(struct source *source, uint32_t events)
 		pid_t pid;
 
 		if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
-			end(sentinel);
+			end(sentinel, info.ssi_signo == SIGINT);
 		/* One SIGCHLD may stand for many children. */
 		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
 			spawn_ended(sentinel, pid);
@@ -209,6 +212,7 @@ static int serve(const struct options *options, int ready)
 		return fail("cannot wait for events", errno);
 	if (!journal_open(options->socket))
 		return fail("cannot keep a journal of stops", errno);
+	stops_recover(&sentinel);
 	/* The secret must exist before any client can connect, because a client reads it first. */
 	if (!secret_open(options->socket))
 		return fail("cannot keep a secret", errno);

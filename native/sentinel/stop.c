@@ -12,6 +12,7 @@
 #include "cgroup_procs.h"
 #include "clock.h"
 #include "halt.h"
+#include "journal.h"
 #include "log.h"
 #include "number.h"
 #include "spawn.h"
@@ -344,6 +345,7 @@ void keep_verb(struct client *client, const struct request *request)
 	else {
 		stop->kept = true;
 		stop->deadline = monotonic_ns() + deadline_ms * NS_PER_MS;
+		halt_keep(&stop->halt, stop->name, stop->deadline);
 		client_reply(client, request, "kept", NULL);
 	}
 }
@@ -359,13 +361,13 @@ void stop_state_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "unknown-name");
 }
 
-void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
+static void end_each(struct sentinel *sentinel, bool (*ends)(const struct stop *, uint64_t), uint64_t serial)
 {
 	struct stop *next;
 
 	for (struct stop *stop = sentinel->stops; stop; stop = next) {
 		next = stop->next;
-		if (serial && (stop->asker.serial != serial || stop->kept))
+		if (!ends(stop, serial))
 			continue;
 		let_go(stop);
 		if (!is_over(stop))
@@ -375,9 +377,83 @@ void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 	}
 }
 
+/* A stop that is kept goes on, also below the next sentinel. */
+static bool goes_on(const struct stop *stop)
+{
+	return stop->kept && !is_over(stop);
+}
+
+static bool ends_with(const struct stop *stop, uint64_t serial)
+{
+	return stop->asker.serial == serial && !stop->kept;
+}
+
+static bool ends_with_sentinel(const struct stop *stop, uint64_t serial)
+{
+	(void)serial;
+	return !goes_on(stop);
+}
+
+static bool ends(const struct stop *stop, uint64_t serial)
+{
+	(void)stop;
+	(void)serial;
+	return true;
+}
+
+void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
+{
+	end_each(sentinel, ends_with, serial);
+}
+
 void stops_continue_all(struct sentinel *sentinel)
 {
-	stops_continue_of(sentinel, 0);
+	end_each(sentinel, ends_with_sentinel, 0);
+}
+
+void stops_end_all(struct sentinel *sentinel)
+{
+	end_each(sentinel, ends, 0);
+}
+
+/* Returns the stop of this name, which an earlier sentinel has begun. NULL: there is no memory. */
+static struct stop *recovered(struct sentinel *sentinel, const char *name, int64_t until)
+{
+	struct stop *stop = find(sentinel, name);
+
+	if (stop)
+		return stop;
+	stop = calloc(1, sizeof *stop);
+	if (!stop)
+		return NULL;
+	stop->name = strdup(name);
+	if (!stop->name) {
+		free(stop);
+		return NULL;
+	}
+	stop->next = sentinel->stops;
+	sentinel->stops = stop;
+	halt_begin(sentinel, &stop->halt);
+	stop->state = STOP_HELD;
+	stop->kept = true;
+	stop->deadline = stop->halt.until = until;
+	stop->halt.kept = stop->name;
+	return stop;
+}
+
+void stops_recover(struct sentinel *sentinel)
+{
+	char name[NAME_BYTES];
+	struct process process;
+	int64_t until;
+
+	while (journal_take_kept(&process, &until, name, sizeof name)) {
+		struct stop *stop = recovered(sentinel, name, until);
+
+		/* The caller of the earlier sentinel has no use for a part of it, so it resumes as a whole. */
+		if (!stop || !processes_add(&stop->halt.stopped, process))
+			journal_leave(process);
+	}
 }
 
 int64_t stops_due(struct sentinel *sentinel, int64_t now)

@@ -20,7 +20,14 @@ void stop_work_ended(struct sentinel *sentinel, uint64_t serial, const char *nam
 
 /* Ends the stops of a closed connection. */
 void stops_continue_of(struct sentinel *sentinel, uint64_t serial);
+/* Ends all stops that are not kept. */
 void stops_continue_all(struct sentinel *sentinel);
+
+/* Ends all stops, also those that are kept. */
+void stops_end_all(struct sentinel *sentinel);
+
+/* Goes on with the stops that an earlier sentinel has promised to keep. */
+void stops_recover(struct sentinel *sentinel);
 
 /* True while any stop is in effect. */
 bool stops_hold(const struct sentinel *sentinel);

@@ -185,6 +185,53 @@ describe.skipIf(cannotCgroup !== undefined).each([
     await eventually(() => expect(statesOf(a)).toEqual(['S']))
   })
 
+  test.each(['SIGKILL', 'SIGTERM'] as const)(
+    'D7.kept: a stop that is kept goes on below the next sentinel after %s, with its name and its deadline',
+    async signal => {
+      using cgroup = createCgroup()
+      const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
+      onTestFinished(() => rmSync(directory, { recursive: true }))
+      await using a = await startIn(app, cgroup)
+      using other = createCgroup()
+      await using b = await startIn(app, other)
+      {
+        await using earlier = await startSentinel(program, { directory })
+        const client = await earlier.connect()
+        await client.ask('stop', { name: 'handover-a', deadline: FOREVER, cgroup: cgroup.path })
+        await client.ask('stop', { name: 'handover-b', deadline: FOREVER, cgroup: other.path })
+        expect((await client.ask('keep', { name: 'handover-a', deadline: 60_000 })).word).toBe('kept')
+        expect((await client.ask('keep', { name: 'handover-b', deadline: 1_500 })).word).toBe('kept')
+        process.kill(earlier.pid, signal)
+        await earlier.exit
+      }
+      expect(statesOf(a, b)).toEqual(['T', 'T'])
+      await using next = await startSentinel(program, { directory })
+      const client = await next.connect()
+      // Longer than the next sentinel waits before it resumes what an earlier one has left.
+      await new Promise(resolve => setTimeout(resolve, 400))
+      expect(statesOf(a)).toEqual(['T'])
+      expect((await client.ask('stop-state', { name: 'handover-a' })).word).toBe('held')
+      await eventually(() => expect(statesOf(b)).toEqual(['S']))
+      expect(statesOf(a)).toEqual(['T'])
+      expect((await client.ask('continue', { name: 'handover-a' })).word).toBe('continued')
+      await eventually(() => expect(statesOf(a)).toEqual(['S']))
+      await client.ask('continue', { name: 'handover-b' })
+      expect(readFileSync(join(directory, 's.stopped'), 'utf8')).toBe('')
+    },
+  )
+
+  test('D7.kept: SIGINT ends a stop that is kept as well: the sentinel leaves the node', async () => {
+    using cgroup = createCgroup()
+    await using a = await startIn(app, cgroup)
+    await using last = await startSentinel(program)
+    const client = await last.connect()
+    await client.ask('stop', { name: 'handover-a', deadline: FOREVER, cgroup: cgroup.path })
+    await client.ask('keep', { name: 'handover-a', deadline: FOREVER })
+    process.kill(last.pid, 'SIGINT')
+    await last.exit
+    await eventually(() => expect(statesOf(a)).toEqual(['S']))
+  })
+
   describe.skipIf(cannotUnshare !== undefined)(`with work that it waits for ${cannotUnshare ?? ''}`, () => {
     const begin = async () => startSentinel(program, { args: ['--nsrun', await buildProgram('nsrun')] })
 

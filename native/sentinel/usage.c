@@ -21,7 +21,8 @@ int usage(FILE *out, int code)
 	      "`remove` unmounts what these have mounted below each DIR, removes the DIR with all that is in it and the\n"
 	      "cgroups, and ends.\n"
 	      "\n"
-	      "It ends at SIGTERM or SIGINT, when what it runs has ended; at a second one it kills that.\n"
+	      "It ends at SIGTERM or SIGINT, when what it runs has ended; at a second one it kills that. Stops that are\n"
+	      "kept go on after SIGTERM below the next sentinel; SIGINT ends them, too.\n"
 	      "Exit code 3: another one is running.\n",
 	      out);
 	return code;

@@ -44,7 +44,7 @@ export async function retire(options: RetireOptions): Promise<void> {
 }
 
 /**
- * Sends SIGTERM to sentinels, which end once their programs have ended. No other process may be ended: pods may depend
+ * Sends SIGINT to sentinels, which end once their programs have ended, and leave nothing stopped: no other sentinel follows. No other process may be ended: pods may depend
  * on it.
  */
 async function endPrograms(options: RetireOptions): Promise<void> {
@@ -70,7 +70,7 @@ async function endPrograms(options: RetireOptions): Promise<void> {
 
 function end(pid: number): void {
   try {
-    process.kill(pid, 'SIGTERM')
+    process.kill(pid, 'SIGINT')
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
   }
