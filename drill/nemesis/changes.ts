@@ -49,7 +49,10 @@ export const roll: Nemesis = {
       outageMs: slotCount * (handoverDeadlineMs(0) + handoverSlackMs),
       fencedMs: 0,
       strike: async () => {
-        await change(stage, { template: { metadata: { annotations } } })
+        await change(stage, {
+          updateStrategy: { type: 'RollingUpdate' },
+          template: { metadata: { annotations } },
+        })
         await until(() => isRolled(stage), rollMs, signal)
       },
     }

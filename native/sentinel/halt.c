@@ -1,3 +1,4 @@
+/* Long because all that stops and resumes processes works on one list of halts. */
 #include "halt.h"
 
 #include <errno.h>

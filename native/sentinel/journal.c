@@ -33,7 +33,7 @@ struct kept {
 
 /*
  * The only journal of the process. `left`: processes of an earlier sentinel that still have to resume, and `fenced`: those that it has
- * stopped for a fence. A process may be in both. `kept`: those of stops that go on.
+ * stopped for a fence. A process may be in both. `kept`: those of stops that continue.
  */
 static struct {
 	int fd, earlier; /* `earlier`: during a rewrite, the file so far; else -1 */

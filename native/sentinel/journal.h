@@ -1,6 +1,6 @@
 /*
  * Records each process before the sentinel stops it. If the sentinel is killed, the next one reads the record and
- * resumes these processes, unless they belong to a stop that is kept: somebody counts on that one until its time is over.
+ * resumes these processes, unless they belong to a stop that is kept: an operator counts on that one until its time is over.
  */
 #ifndef JOURNAL_H
 #define JOURNAL_H

@@ -377,7 +377,7 @@ static void end_each(struct sentinel *sentinel, bool (*ends)(const struct stop *
 	}
 }
 
-/* A stop that is kept goes on, also below the next sentinel. */
+/* A stop that is kept continues, also below the next sentinel. */
 static bool goes_on(const struct stop *stop)
 {
 	return stop->kept && !is_over(stop);

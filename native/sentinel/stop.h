@@ -26,7 +26,7 @@ void stops_continue_all(struct sentinel *sentinel);
 /* Ends all stops, also those that are kept. */
 void stops_end_all(struct sentinel *sentinel);
 
-/* Goes on with the stops that an earlier sentinel has promised to keep. */
+/* Continues the stops that an earlier sentinel has promised to keep. */
 void stops_recover(struct sentinel *sentinel);
 
 /* True while any stop is in effect. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { annotations } from '../../api/labels.ts'
+import { stepsBehind } from '../../slot/decide/age.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
 import { atFirst, called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
@@ -55,6 +56,19 @@ describe('the agents of two nodes', () => {
       // Never resumed: it would have run beside its successor.
       expect([...a.stops]).toEqual(['handover-uid-p'])
       expect(a.counts.dumps).toBe(dumps)
+    })
+
+    it('D7.same-generation: its last generation is one that no earlier one can stand for', async () => {
+      const seen = new Set<number>()
+      const looking = setInterval(() => seen.add(saidBy('a')?.generation ?? 0), 2)
+      await standing()
+      clearInterval(looking)
+      const final = saidBy('a')?.generation ?? 0
+      expect(seen.size).toBeGreaterThan(1)
+      expect(seen).not.toContain(final - 1)
+      // Where one generation is missing, it counts as in transit; here more than one is.
+      const before = { epoch: 1, generation: final - 2, takenAt: 1 }
+      expect(stepsBehind(before, { epoch: 1, generation: final, takenAt: 2 }, 10_000)).toBe(1)
     })
 
     describe('with a record of writes on request', () => {

@@ -116,7 +116,7 @@ async function standStill(
     throw expired()
   } catch (error) {
     // A primary that was fenced first has not been stopped for its successor.
-    if (!signal.aborted && !isAgentError(error, 'Fenced')) handoverPauses.begin(task, stoodMs())
+    if (!signal.aborted && !isAgentError(error, 'Fenced')) handoverPauses.begin(task, stoodMs(), deadlineMs)
     throw error
   } finally {
     // In any case: a stop may be refused, a resume may get lost, and no other agent can resume the probes.

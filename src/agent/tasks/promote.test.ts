@@ -159,6 +159,18 @@ describe('the agents of two nodes: promotions', () => {
     await untilFrozen('three')
   })
 
+  it('D7.same-generation: restore the newest once more when its frozen clone is lost, and not the one before', async () => {
+    await start('a', a)
+    await start('b', b)
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+    await untilFrozen('two')
+    b.unthawed.add('two')
+    cluster.setLease(called())
+    await vi.waitFor(() => expect(serving('b', 'h')).toMatchObject({ status: 'True', reason: 'OnStage' }))
+    expect(b.running.get('uid-h')).toBe('two')
+  })
+
   it('say of an understudy that an earlier memory has spoiled that it is to be replaced', async () => {
     await start('a', a)
     await start('b', b)

@@ -31,7 +31,7 @@ export const generationOf = (
 ): Stored | undefined => generationsOf(store, lease).find(stored => isSameGeneration(clone, stored))
 
 /**
- * Thaws the newest generation, and restores it first if it is not frozen here. If that fails, tries the one before.
+ * Thaws the newest generation, and restores it first if it is not frozen here, or if the frozen clone is lost. If that fails, tries the one before.
  *
  * @throws the failure of the newest one: that is the one to know about.
  */
@@ -55,6 +55,22 @@ export async function onStage(
   timeline.mark('fetch')
   let failure: unknown
   let resumed: Clone | undefined
+  const resume = async (stored: Stored): Promise<Clone> => {
+    await insist(work, lease, stored, signal)
+    const clone = await cloneOf(work, { pod, lease }, place, { stored, resumed }, timeline, signal)
+    await tellResuming(work, pod, lease, signal)
+    const { atLeast } = await confirm(work, lease, signal)
+    // The operator may have heard of newer memory since this node read the Lease.
+    if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
+    timeline.mark('confirm')
+    await watchThaw(work, pod, clone, signal)
+    resumed = clone
+    const thawed = await driver.thaw(clone)
+    // It runs, whatever comes next: no task may take it for a frozen clone.
+    place.put(thawed)
+    timeline.mark('thaw')
+    return thawed
+  }
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== pod.restoreHash) continue
     const { generation } = stored.manifest
@@ -63,33 +79,26 @@ export async function onStage(
       failure ??= endsApp(generation, until)
       continue
     }
-    try {
-      await insist(work, lease, stored, signal)
-      const clone = await cloneOf(work, { pod, lease }, place, { stored, resumed }, timeline, signal)
-      await tellResuming(work, pod, lease, signal)
-      const { atLeast } = await confirm(work, lease, signal)
-      // The operator may have heard of newer memory since this node read the Lease.
-      if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
-      timeline.mark('confirm')
-      await watchThaw(work, pod, clone, signal)
-      resumed = clone
-      const thawed = await driver.thaw(clone)
-      // It runs, whatever comes next: no task may take it for a frozen clone.
-      place.put(thawed)
-      timeline.mark('thaw')
-      return thawed
-    } catch (error) {
-      signal.throwIfAborted()
-      if (isAgentError(error, 'NotCalled')) throw error
-      failure ??= error
-      log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
-      if (place.clone !== undefined && isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')) {
-        const lost = place.clone
-        if (lost === resumed && isOfApp(work, pod.uid, error)) place.endedEarly(lost)
-        place.put(undefined)
-        await driver.discard(lost)
+    const { clone: frozen } = place
+    for (let mayTryAgain = isOf(frozen, lease) && isSameGeneration(frozen, stored); ; mayTryAgain = false)
+      try {
+        return await resume(stored)
+      } catch (error) {
+        signal.throwIfAborted()
+        if (isAgentError(error, 'NotCalled')) throw error
+        failure ??= error
+        log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
+        const isOfClone = isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')
+        const lost = isOfClone ? place.clone : undefined
+        const hasEnded = lost !== undefined && lost === resumed && isOfApp(work, pod.uid, error)
+        if (lost !== undefined) {
+          if (hasEnded) place.endedEarly(lost)
+          place.put(undefined)
+          await driver.discard(lost)
+        }
+        // A clone that was frozen here is lost, and the generation is not: the one before would lack what the primary has answered since.
+        if (!mayTryAgain || lost === undefined || hasEnded) break
       }
-    }
   }
   throw failure ?? new AgentError('RestoreFailed', 'this node has no generation of the slot')
 }

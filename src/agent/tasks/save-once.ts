@@ -56,6 +56,12 @@ interface SaveOptions {
  */
 const answersMs = { standing: 500, running: 2_000 } as const
 
+/**
+ * A successor may lack one generation, which may be in transit (`stepsBehind`). By a gap the one before counts as too old: clients have
+ * been answered since, and nothing may be missing.
+ */
+const byGap = 2
+
 /** A generation travels as the difference to the one before. Without that one, all memory would travel each time. */
 const baseAndNewest = 2
 
@@ -84,8 +90,7 @@ export async function saveOnce(
   const { namespace, name, incarnation, epoch } = lease
   const key = { namespace, name, incarnation }
   const last = store.latest(key)
-  // A successor may lack one generation, which may be in transit (`stepsBehind`). By a gap the one before counts as too old.
-  const generation = (last?.manifest.generation ?? 0) + (isLast ? 2 : 1)
+  const generation = (last?.manifest.generation ?? 0) + (isLast || isFinal ? byGap : 1)
   const { located } = await understudies.enter(pod, signal)
   const draft = await beginDraft(work, located, { key, generation, policy }, signal)
   let stopped: number | undefined

@@ -19,7 +19,7 @@ import { untilForgotten } from './retention.ts'
 import { retirements, untilRetirementDelay } from './retirements.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
-import { rolloutWithMemory } from './rollout-with-memory.ts'
+import { rolloutWithMemory, swapInProgress } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
 import { replaceStranded, untilStranded } from './stranded.ts'
@@ -52,6 +52,9 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
   if (settled) {
     const steps = s.memory ? rolloutWithMemory(s, s.memory, random, policies) : rollout(s, random, policies)
     tiers.push({ tier: 'rollout', actions: steps.length > 0 || s.set.suspended ? steps : replaceStranded(s) })
+  } else if (s.memory) {
+    const planned = tiers.flatMap(({ actions }) => actions)
+    tiers.push({ tier: 'primaries', aside: true, actions: swapInProgress(s, s.memory, planned) })
   }
   if (s.formerSlots?.length)
     tiers.push({

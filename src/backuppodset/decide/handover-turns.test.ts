@@ -1,3 +1,4 @@
+// Long because one set at rest serves all of its cases.
 import { describe, expect, it } from 'vitest'
 import type { SlotReport } from '../../api/node-report.ts'
 import { seededRandom } from '../../kube/random.ts'
@@ -140,6 +141,48 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(turnOf(full(wish))?.successor?.name).toBeDefined()
     const standing = played(wish, decide(wish, random), { comes: () => true })
     expect(turnOf(full(standing))?.successor?.uid).toBe(handoverOf(standing, 0))
+  })
+
+  it('D7.swapped: is swapped although a creation is refused on every pass: its primary is stopped for it', () => {
+    const wish = asked(begun(), 'p0')
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    const lacking = { ...standing, set: { ...standing.set, coldBackups: 1 } }
+    const types = actionsOf(decide(lacking, random)).map(({ type }) => type)
+    expect(types).toContain('create')
+    expect(types.filter(type => type === 'promote')).toHaveLength(1)
+    // No handover begins with that, and no swap is planned where the plan does something else with the slot.
+    expect(actionsOf(decide({ ...wish, set: lacking.set }, random)).map(({ type }) => type)).not.toContain(
+      'promote',
+    )
+    const lost = changed(lacking, 'p0', pod => ({
+      ...pod,
+      ...(pod.stage && { stage: { ...pod.stage, died: true } }),
+    }))
+    const promoted = actionsOf(decide(lost, random)).filter(({ type }) => type === 'promote')
+    expect(promoted.length).toBeLessThanOrEqual(1)
+  })
+
+  it('D7.asked-in-vain: does not begin with an agent that is silent, and is called off when no agent stops the primary in time', () => {
+    const wish = asked(begun(), 'p0')
+    const silent = withSlots(wish, it => ({ ...it, sourceSeenAt: undefined }))
+    expect(turnOf(silent)).toBeUndefined()
+    const deaf = withSlots(wish, it => ({
+      ...it,
+      copies: it.copies.map(copy => ({ ...copy, timely: false })),
+    }))
+    expect(turnOf(deaf)).toBeUndefined()
+    const standing = played(wish, decide(wish, random), { comes: () => true })
+    const { monotonicNow } = standing
+    /** The primary's node says nothing of a stop. */
+    const running = (requestedAt: number) =>
+      withSlots(standing, ({ source, ...it }) => {
+        const { final: _, standsForSeconds: __, standsForHandover: ___, ...said } = source ?? {}
+        return { ...it, source: said as SlotReport, handoverRequestedAt: requestedAt }
+      })
+    expect(turnOf(running(monotonicNow - 10_000))).toBeDefined()
+    const late = running(monotonicNow - 60_000)
+    expect(turnOf(late)).toBeUndefined()
+    expect(assigned(late)).toMatchObject([{ slot: 0, handover: undefined }])
   })
 
   it('stays where it is when the wish is taken back', () => {

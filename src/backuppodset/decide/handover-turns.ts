@@ -1,4 +1,4 @@
-import { type Handover, handoverSuccessor, mayStandStill } from '../../slot/decide/handover.ts'
+import { type Handover, handoverSuccessor, isOverdue, mayStandStill } from '../../slot/decide/handover.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { fitsDowntime } from '../../slot/decide/move.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -29,7 +29,8 @@ export function turnOf(s: Snapshot): Turn | undefined {
   // A set that is to be suspended only ends the moves that have begun.
   const others = arePrimariesWell(s) && !set.suspended ? [...requested(s, memory), ...rolled(s, memory)] : []
   const turns = [...moved(s), ...others].filter(
-    ({ primary }) => s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY),
+    ({ primary, slot }) =>
+      s.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY) && !isOverdue(slot, s),
   )
   // A handover in progress comes first, then requested ones, then the lowest slot.
   const rank = ({ slot: { lease }, successor, requested }: Turn) =>

@@ -68,6 +68,24 @@ export function rolloutWithMemory(
 }
 
 /**
+ * Returns the swap of a handover for which a primary is stopped, whatever else the plan has to do first: a creation may be refused on
+ * every pass. Nothing if the plan has something to do with the two pods or their slot.
+ */
+export function swapInProgress(s: Snapshot, memory: MemoryView, planned: readonly Action[]): Action[] {
+  const turn = turnOf(s)
+  if (turn === undefined || turn.successor === undefined) return []
+  const { primary, successor, slot } = turn
+  if (slot.lease.handover !== successor.uid) return []
+  const isBusy = planned.some(
+    action =>
+      ('pod' in action && (action.pod.uid === primary.uid || action.pod.uid === successor.uid)) ||
+      ('role' in action && action.role?.slot === slot.lease.slot) ||
+      (action.type === 'writeSlot' && action.lease.slot === slot.lease.slot),
+  )
+  return isBusy ? [] : handOver(s, memory, turn)
+}
+
+/**
  * Makes a hot backup of the current template near the memory, but not on the primary's node: no handover is possible
  * there.
  */

@@ -1,6 +1,7 @@
 /** A handover: a primary is stopped with its last generation saved, and another pod takes its slot. */
 import { isNewerTold, stepsBehind } from './age.ts'
 import { toldOf } from './copy-age.ts'
+import { handoverDeadlineMs, handoverSlackMs } from './deadlines.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 import { reportsStuck } from './stuck.ts'
@@ -13,9 +14,27 @@ export interface Handover {
   readonly successor: Candidate | undefined
 }
 
-/** A cause that keeps the agent from saving the primary would also keep it from saving the last generation. */
-export const mayStandStill = ({ source }: SlotMemory): boolean =>
-  source?.reason === undefined && source?.handoverPaused !== true
+/**
+ * A cause that keeps the agent from saving the primary would also keep it from saving the last generation. An agent that is silent
+ * stops no primary, or does so when the time of the handover is over.
+ */
+export const mayStandStill = ({ lease, source, sourceSeenAt }: SlotMemory): boolean =>
+  source?.reason === undefined &&
+  source?.handoverPaused !== true &&
+  (lease.handover !== undefined || sourceSeenAt !== undefined)
+
+/**
+ * True if this process has requested the handover so long ago that the time for it is over, and the primary is not stopped for
+ * it: its agent is away, or cannot save it. A stop from now on would be without success (`standsUntil`).
+ */
+export const isOverdue = (
+  { lease, source, handoverRequestedAt }: SlotMemory,
+  { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
+): boolean =>
+  handoverRequestedAt !== undefined &&
+  source?.standsForHandover === undefined &&
+  lease.handover !== undefined &&
+  monotonicNow >= handoverRequestedAt + handoverDeadlineMs(source?.bytes) + handoverSlackMs
 
 /**
  * Returns the understudy on whose node the memory of the slot is. An understudy that the Lease already names stays the
@@ -34,7 +53,7 @@ export function handoverSuccessor<Pod extends Candidate>(
       pod.node !== slot.lease.node &&
       // A handover in progress continues: the missing generations are on their way.
       (pod.uid === slot.lease.handover ||
-        !slot.copies.some(copy => copy.node === pod.node && isStuck(slot, copy))),
+        !slot.copies.some(copy => copy.node === pod.node && (!copy.timely || isStuck(slot, copy)))),
   )
   // Only nodes that have the memory already: the primary stays stopped for as long as a transfer takes.
   const near = optionsOf(slot, pods).filter(({ rank }) => rank < slowRank)

@@ -127,7 +127,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: "clone.stage !== 'Thawed' && saysOnStage(",
       },
     ],
-    scenarios: bySeeds([7], { copies: 2, probes: false, unreadySeconds: 4 }, [
+    scenarios: bySeeds([20], { copies: 2, probes: false, unreadySeconds: 4 }, [
       [236, endApp()],
       [538, { type: 'handOver', primary: 0 }],
       [282, { type: 'rollAgents' }],

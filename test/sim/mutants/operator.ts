@@ -184,6 +184,11 @@ export const ofOperator: readonly Mutant[] = [
         find: 's.now < (handoverOverAt(s, primary) ?? Number.POSITIVE_INFINITY)',
         replace: 'primary.slot !== undefined',
       },
+      {
+        file: 'src/backuppodset/decide/handover-turns.ts',
+        find: ' && !isOverdue(slot, s)',
+        replace: '',
+      },
     ],
     scenarios: bySeeds([48], { nodes: 4 }, handoverInVain(1)),
   },
