@@ -3,7 +3,7 @@ import { heldEndAnnotation } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
-import { called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
+import { atFirst, called, podOf, useTwoNodes } from '../testing/fake/two-nodes.ts'
 
 describe('D16.last-save: a primary whose app does not know yet that it is deleted', () => {
   let cluster: FakeCluster
@@ -49,6 +49,30 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     // A dump of the interval may begin before the agent sees the deletion.
     expect(stopsAtDump.filter(stops => stops.length > 0)).toEqual([['last-uid-p']])
     expect(a.running.has('uid-p')).toBe(false)
+    await untilFrozen('two')
+    expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
+  })
+
+  it('also if it is stopped for its successor, and so answers no probe', async () => {
+    const { promise: dumped, resolve: go } = Promise.withResolvers<void>()
+    const readinessProbe = { httpGet: { port: 80 } }
+    const probed = (pod: Pod): Pod => ({
+      ...pod,
+      spec: { containers: (pod.spec?.containers ?? []).map(each => ({ ...each, readinessProbe })) },
+    })
+    cluster.put('a', probed(podOf('p', 'primary')))
+    await start('a', a, async () =>
+      a.stops.size > 0 ? { outcome: 'failure', message: 'stopped' } : { outcome: 'success' },
+    )
+    await start('b', b)
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+    a.duringDump = () => (a.stops.has('handover-uid-p') && !a.stops.has('last-uid-p') ? dumped : undefined)
+    cluster.setLease({ ...atFirst(), handover: 'uid-h' })
+    await vi.waitFor(() => expect([...a.stops]).toContain('handover-uid-p'))
+    cluster.put('a', probed(deleted(0)))
+    go()
+    await died()
     await untilFrozen('two')
     expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
   })

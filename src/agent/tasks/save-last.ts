@@ -2,6 +2,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { abortAfter } from '../../kube/abort.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import { handoverStop } from './hand-over.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 import { type UnfitContext, whyUnfit } from './worth-saving.ts'
@@ -45,7 +46,9 @@ export async function saveLast(
   const resumeProbes = work.suspendProbes(pod.uid)
   try {
     const { located } = await understudies.enter(pod, late)
-    const problem = await whyUnfit(work, { pod }, late, answersMs)
+    // It has been well when it was stopped for its successor, and answers no probe until it resumes.
+    const isStanding = await sentinel.keep(handoverStop(pod), leftMs + endsMs, late)
+    const problem = isStanding ? undefined : await whyUnfit(work, { pod }, late, answersMs)
     if (problem !== undefined) {
       log.info({ pod: pod.name, slot, problem }, 'deleted primary does not serve, and is not saved any more')
       return false
