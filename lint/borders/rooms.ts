@@ -21,6 +21,10 @@ export const rooms: Readonly<Record<string, Room>> = {
   'src/kube': { is: 'client kit: transport, caches, queues, election', uses: [] },
   'src/api': { is: 'kinds, names, rules and reasons that all parts agree on', uses: ['src/kube'] },
   'src/state-store': { is: 'states over HTTP: memory, Redis', uses: ['src/api', 'src/kube'] },
+  'src/phase-events': {
+    is: 'events for people: one for each change of the phase of an object',
+    uses: ['src/api', 'src/kube'],
+  },
   'src/traces': {
     is: 'traces of failovers and moves: spans as data, bounded queue, OTLP',
     uses: ['src/api', 'src/kube'],
@@ -228,6 +232,7 @@ export const rooms: Readonly<Record<string, Room>> = {
       'src/slot',
       'src/slot/http-state',
       'src/state-store',
+      'src/phase-events',
       'src/traces',
     ],
   },

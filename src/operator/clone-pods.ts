@@ -7,6 +7,8 @@ import type { Cache } from '../kube/cache-set.ts'
 import type { Manager } from '../kube/manager.ts'
 import { watch } from '../kube/manager-types.ts'
 import { controllersIn } from '../kube/owner.ts'
+import { recordPhases } from '../phase-events/phase-events.ts'
+import { clonePodSaid } from '../phase-events/said.ts'
 import type { createCaches } from './caches.ts'
 import type { OperatorOptions } from './options.ts'
 
@@ -21,6 +23,8 @@ export function leadClonePods(
   // The kind may be missing or forbidden.
   const objects = manager.cache(clonePodResource, { awaited: 'not', indexes: clonePodIndexes })
   createClonePodMetrics(manager.metrics.registry, () => (manager.election.isLeader() ? objects.list() : []))
+  const events = { recorder: manager.recorder(), leads: manager.election.isLeader }
+  recordPhases(events, clonePodResource, objects, clonePodSaid)
   const deps = { objects, sets, pods, migratingPods, clock: manager.clock }
   manager.controller({
     name: 'clonepod',

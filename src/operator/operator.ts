@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import { operatorElection } from '../api/election.ts'
 import { metricName } from '../api/metrics.ts'
 import { type MigratingPod, migratingPods as migratingPodResource } from '../api/migrating-pod.ts'
+import { migrations as migrationResource } from '../api/migration.ts'
 import { setsNamedBy } from '../api/set-label.ts'
 import { failurePauses } from '../backuppodset/action-retries.ts'
 import { createSetController } from '../backuppodset/controller.ts'
@@ -25,6 +26,8 @@ import { createMigratingPodMetrics } from '../migratingpod/metrics.ts'
 import { byMovingSet, movingSetIndex } from '../migratingpod/observe.ts'
 import { createMigrationController } from '../migration/controller.ts'
 import { createMigrationMetrics } from '../migration/metrics.ts'
+import { type PhaseEventsOptions, recordPhases } from '../phase-events/phase-events.ts'
+import { migratingPodSaid, migrationSaid } from '../phase-events/said.ts'
 import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 import { loadWakeKeys } from '../slot/gate/wake-key.ts'
 import { createPullMetrics } from '../slot/http-state/metrics.ts'
@@ -147,6 +150,11 @@ function openUrgent(manager: Manager, options: OperatorOptions): Api {
 /** Only the leader exports numbers of objects: the sum over the replicas would count them twice. */
 const leads = ({ election }: Pick<Manager, 'election'>): boolean => election.isLeader()
 
+const phaseEventsOf = (manager: Manager): PhaseEventsOptions => ({
+  recorder: manager.recorder(),
+  leads: manager.election.isLeader,
+})
+
 /** Adds the controller of Migrations to the work of the leader. */
 function leadMigrations(
   manager: Manager,
@@ -166,6 +174,7 @@ function leadMigrations(
     ...{ clock, random, log },
   })
   manager.leading(controller.run)
+  recordPhases(phaseEventsOf(manager), migrationResource, stores.migrations, migrationSaid)
 }
 
 /** Adds the controllers of drains to the work of the leader. */
@@ -222,6 +231,7 @@ function leadMigratingPods(
     ],
     reconcile: (key, context) => reconcileMigratingPod(deps, key, context),
   })
+  recordPhases(phaseEventsOf(manager), migratingPodResource, migratingPods, migratingPodSaid)
   return migratingPods
 }
 

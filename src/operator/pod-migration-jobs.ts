@@ -1,6 +1,8 @@
 import { koordinatorJobs, podMigrationJobs } from '../api/pod-migration-job.ts'
 import { koordinatorReservations, reservations } from '../api/reservation.ts'
 import type { Manager } from '../kube/manager.ts'
+import { recordPhases } from '../phase-events/phase-events.ts'
+import { jobSaid } from '../phase-events/said.ts'
 import { createJobController } from '../podmigrationjob/controller.ts'
 import { createJobMetrics } from '../podmigrationjob/report/metrics.ts'
 import type { createCaches } from './caches.ts'
@@ -16,11 +18,15 @@ export function leadJobs(
   const { clock, random, log, metrics } = manager
   // The kinds may be missing or forbidden, and then no job waits.
   const optional = { awaited: 'briefly', isNeeded: () => false } as const
+  const ours = manager.cache(podMigrationJobs, optional)
+  const theirs = manager.cache(koordinatorJobs, { awaited: 'not' })
+  const events = { recorder: manager.recorder(), leads: manager.election.isLeader }
+  recordPhases(events, podMigrationJobs, ours, jobSaid)
+  recordPhases(events, koordinatorJobs, theirs, jobSaid)
   const controller = createJobController({
     ...{ sets, migrations, namespace, clock, random, log },
     api: manager.leaderApi,
-    jobs: manager.cache(podMigrationJobs, optional),
-    koordinatorJobs: manager.cache(koordinatorJobs, { awaited: 'not' }),
+    ...{ jobs: ours, koordinatorJobs: theirs },
     reservations: manager.cache(reservations, optional),
     koordinatorReservations: manager.cache(koordinatorReservations, { awaited: 'not' }),
     queue: manager.queue({ name: 'podmigrationjob', backoff: { initialMs: 100, maxMs: 10_000, jitter: 0 } }),

@@ -1,7 +1,7 @@
 /** Moves that cannot succeed, or are disturbed, on real kubelets: before the switch the source runs on with its memory. */
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../../../src/kube/object.ts'
-import { pods, type Resource } from '../../../src/kube/resources.ts'
+import { events, pods, type Resource } from '../../../src/kube/resources.ts'
 import { addressOf, counter, holderOf, restartsOf, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
@@ -70,6 +70,11 @@ describe.skipIf(needsNodes())('Migrations that are disturbed', () => {
     await api.delete(pods, { namespace, name: first.name }, { uid: first.uid, gracePeriodSeconds: 0 })
     const ended = await Promise.all(['one', 'two'].map(name => reached(world, name, 'Succeeded')))
     expect(ended.map(({ status }) => status?.target?.uid)).not.toContain(first.uid)
+    await eventually(async () => {
+      const { items } = await api.list(events, { namespace })
+      const its = items.filter(({ regarding }) => regarding?.kind === 'Migration' && regarding.name === 'one')
+      expect(its.map(({ reason }) => reason)).toContain('Moved')
+    })
     const [after] = await slotsOf(set)
     if (after === undefined) throw new Error('no slot')
     expect(after.epoch).toBe(lease.epoch + 1)
