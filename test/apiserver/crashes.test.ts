@@ -89,7 +89,8 @@ async function settled(namespace: string, want: number[]): Promise<Pod[]> {
  * Checks the invariants of every state that our own writes can reach: never more pods than wished, and a distinct slot
  * for each primary.
  */
-function check(stage: Stage, all: readonly Pod[], wish: number[]) {
+function check(stage: Stage, all: readonly Pod[], [primaries = 0, hot = 0, cold = 0]: number[]) {
+  const wish = [primaries, hot, hot + cold]
   stage.most().forEach((most, i) => {
     const which = most.map(({ metadata }) =>
       JSON.stringify([metadata.name, metadata.resourceVersion, metadata.labels]),

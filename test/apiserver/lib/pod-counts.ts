@@ -9,7 +9,10 @@ import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { createStore } from '../../../src/kube/store.ts'
 
 export interface Counts {
-  /** Returns the most live pods of each kind that there were at one time since the last call. */
+  /**
+   * Returns the most live pods that there were at one time since the last call: primaries, hot backups, and backups of both kinds. A
+   * cold backup that is being woken counts as hot, and is replaced, before its label says so.
+   */
   most(): readonly (readonly Pod[])[]
 }
 
@@ -17,16 +20,21 @@ const byKind = (all: readonly Pod[]) =>
   ['primary', 'hotbackup', 'coldbackup'].map(kind =>
     all.filter(pod => pod.metadata.labels?.[labels.type] === kind),
   )
+const groups = (all: readonly Pod[]) => {
+  const [primaries = [], hot = [], cold = []] = byKind(all)
+  return [primaries, hot, [...hot, ...cold]]
+}
+
 export const numbers = (all: readonly Pod[]) => byKind(all).map(({ length }) => length)
 
 /** Watches the pods of a namespace, so that no state between two reads is missed. */
 export function watchCounts(api: Api, namespace: string): AsyncDisposable & Counts {
   const stop = new AbortController()
   const store = createStore<Pod>()
-  let most = byKind([])
+  let most = groups([])
   // Each state that the server had. A subscriber would also see states within a new list, which has every change at once.
   store.onAdvance(() => {
-    const now = byKind(store.list().filter(pod => pod.metadata.deletionTimestamp === undefined))
+    const now = groups(store.list().filter(pod => pod.metadata.deletionTimestamp === undefined))
     most = most.map((pods, i) => ((now[i]?.length ?? 0) > pods.length ? (now[i] ?? []) : pods))
   })
   const query = { namespace, labelSelector: labels.set }
@@ -36,7 +44,7 @@ export function watchCounts(api: Api, namespace: string): AsyncDisposable & Coun
   return {
     most: () => {
       const seen = most
-      most = byKind([])
+      most = groups([])
       return seen
     },
     async [Symbol.asyncDispose]() {
