@@ -15,9 +15,14 @@ export function verdicts(facts: Facts, of: SlotFacts): Violation[] {
   const { begin, lateness } = facts
   return of.moves.flatMap((move): Violation[] => {
     const taken = of.epochs.find(({ handedOverBy }) => handedOverBy === move.source)
+    // Its successor was lost as well, before it served.
+    const isLostSince = of.epochs.some(
+      ({ epoch, at, handedOverBy }) =>
+        taken !== undefined && epoch > taken.epoch && handedOverBy === undefined && at <= move.at,
+    )
     const isAlone = of.moves.every(other => other === move || other.source !== move.source)
     const inTime = move.at + noticedMs + steps * lateness(move.at - noticedMs, move.at + noticedMs)
-    const says = saysOf(move, taken, { isAlone, inTime })
+    const says = saysOf(move, taken, { isAlone, inTime, isLostSince })
     if (says === undefined) return []
     const rule = move.ended === 'Unfinished' ? 'MoveUnfinished' : 'FalseVerdict'
     const what = `the Migration of ${move.source} (${move.phase ?? 'no phase'}, ${move.reason ?? 'no reason'})`
@@ -26,9 +31,13 @@ export function verdicts(facts: Facts, of: SlotFacts): Violation[] {
 }
 
 function saysOf(
-  { ended, target, reason }: Move,
+  { at, ended, target, reason }: Move,
   taken: Epoch | undefined,
-  { isAlone, inTime }: { readonly isAlone: boolean; readonly inTime: number },
+  {
+    isAlone,
+    inTime,
+    isLostSince,
+  }: { readonly isAlone: boolean; readonly inTime: number; readonly isLostSince: boolean },
 ): string | undefined {
   // A second Migration of the pod has no target of its own, and has what it asked for.
   const isMoved = taken !== undefined && (target === undefined || taken.uid === target)
@@ -38,11 +47,12 @@ function saysOf(
     case 'Succeeded':
       return isMoved ? undefined : `has succeeded, and ${taken?.pod ?? 'no pod'} was given the slot`
     case 'Failed':
-      return target !== undefined && isMoved && !afterTheSwitch.has(reason)
+      return target !== undefined && isMoved && taken.at <= at && !isLostSince && !afterTheSwitch.has(reason)
         ? 'has failed, and its pod was given the slot'
         : undefined
     case 'CalledOff':
-      return isAlone && taken !== undefined && taken.at > inTime
+      // A roll may hand the slot over later, to another pod.
+      return isAlone && target !== undefined && taken?.uid === target && taken.at > inTime
         ? `was called off, and later ${taken.pod} was given the slot`
         : undefined
   }

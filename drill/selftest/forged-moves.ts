@@ -74,6 +74,26 @@ export const harmlessMoves: readonly { readonly title: string; readonly history:
       and(basis(), move(switchedAt() + 100, { ended: 'Failed', phase: 'Failed', reason: 'SourceLost' })),
   },
   {
+    title: 'the loss of the pod that a slot had been handed over to, before it served',
+    history: () => {
+      const history = handedOver()
+      const next = leaseOf(history, 3)
+      const at = leaseOf(history, 2).at + 50
+      return and(
+        swap(history, next, { ...next, at }),
+        move(at + 900, { ended: 'Failed', reason: 'SourceLost' }),
+      )
+    },
+  },
+  {
+    title: 'a Migration that was called off, and a roll that hands the slot over later, to another pod',
+    history: () =>
+      and(
+        handedOver(),
+        move(switchedAt() - 3_000, { ended: 'CalledOff', phase: 'Preparing', target: 'another' }),
+      ),
+  },
+  {
     title: 'a successor that did not serve after the switch',
     history: () =>
       and(handedOver(), move(switchedAt() + 900, { ended: 'Failed', phase: 'Failed', reason: 'NotServing' })),
