@@ -43,13 +43,13 @@ static bool is_halted(const struct sentinel *sentinel, const struct halt *but, s
 	return false;
 }
 
-/* Records all that the next sentinel has to resume. */
-static void write_down(const struct sentinel *sentinel)
+/* Records all that the next sentinel has to resume. False if that is not possible: the record stays as it is then. */
+static bool write_down(const struct sentinel *sentinel)
 {
 	if (!sentinel->halts && journal_clear())
-		return;
+		return true;
 	if (!journal_begin())
-		return;
+		return false;
 	for (const struct halt *halt = sentinel->halts; halt; halt = halt->next)
 		for (size_t i = 0; i < halt->stopped.count; i++) {
 			process_step();
@@ -58,14 +58,14 @@ static void write_down(const struct sentinel *sentinel)
 			else
 				journal_note(halt->stopped.list[i], halt->lasts);
 		}
-	journal_end();
+	return journal_end();
 }
 
-void halt_keep(struct halt *halt, const char *name, int64_t until)
+bool halt_keep(struct halt *halt, const char *name, int64_t until)
 {
 	halt->kept = name;
 	halt->until = until;
-	write_down(halt->sentinel);
+	return write_down(halt->sentinel);
 }
 
 bool halts_have(const struct sentinel *sentinel, struct process process)
@@ -222,7 +222,7 @@ void halt_release(struct halt *halt)
 		if (is_halted(halt->sentinel, halt, process) || journal_waits(process))
 			continue;
 		/* A stop ends after its CRIU; a fence may end before the CRIU of an earlier sentinel does. */
-		if (halt->lasts && is_at_work(halt, process.pid))
+		if ((halt->lasts || halt->recovered) && is_at_work(halt, process.pid))
 			journal_leave(process);
 		else
 			process_signal(process, SIGCONT);

@@ -16,6 +16,7 @@ struct halt {
 	/* The name of the stop, if it is kept until `until` whatever becomes of this sentinel; else NULL. */
 	const char *kept;
 	int64_t until;
+	bool recovered; /* from an earlier sentinel, whose CRIU may still work on its processes */
 	char **cgroups; /* ends with NULL; relative to /sys/fs/cgroup */
 	struct processes excluded;
 	struct processes stopped; /* by the sentinel, so that it resumes them */
@@ -49,8 +50,11 @@ int halt_round(struct halt *halt);
 /* Returns how many of the processes still run. */
 size_t halt_running(const struct halt *halt);
 
-/* Records that the processes stay stopped until then, whatever becomes of this sentinel. `name` is that of the stop, and the caller's. */
-void halt_keep(struct halt *halt, const char *name, int64_t until);
+/*
+ * Records that the processes stay stopped until then, whatever becomes of this sentinel. `name` is that of the stop, and the caller's.
+ * False if that could not be written.
+ */
+bool halt_keep(struct halt *halt, const char *name, int64_t until);
 
 /* True if a halt keeps the process stopped. */
 bool halts_have(const struct sentinel *sentinel, struct process process);

@@ -144,10 +144,10 @@ void journal_note_kept(struct process process, int64_t until, const char *name)
 {
 	char line[RECORD_BYTES];
 
-	/* A name that would not be read again as it is: the next sentinel resumes the process. */
-	if (strlen(name) >= NAME_BYTES || strpbrk(name, " \t\r\n\v\f"))
-		journal_note(process, false);
-	else
+	/* A sentinel of an earlier version reads only this, and resumes the process. */
+	journal_note(process, false);
+	/* A name that would not be read again as it is: so does the next one. */
+	if (strlen(name) < NAME_BYTES && !strpbrk(name, " \t\r\n\v\f"))
 		note(line, snprintf(line, sizeof line, "%d %" PRIu64 "%s%" PRId64 " %s\n", (int)process.pid, process.start, of_kept, until, name));
 }
 
@@ -195,7 +195,7 @@ bool journal_begin(void)
 	return true;
 }
 
-void journal_end(void)
+bool journal_end(void)
 {
 	bool complete = !journal.failed && rename(journal.scratch, journal.path) == 0;
 
@@ -204,6 +204,7 @@ void journal_end(void)
 	if (!complete)
 		journal.fd = journal.earlier;
 	journal.earlier = -1;
+	return complete;
 }
 
 void journal_hold(void)

@@ -43,10 +43,10 @@ bool journal_clear(void);
 
 /*
  * Rewrite the record. It has then what the caller notes between these two, and what an earlier sentinel has left. It appears
- * complete or not at all. journal_begin() returns false if that is not possible; the record stays as it is then.
+ * complete or not at all. Both return false if that is not possible; the record stays as it is then.
  */
 bool journal_begin(void);
-void journal_end(void);
+bool journal_end(void);
 
 /*
  * Drops a process of the earlier sentinel, because a new stop or fence covers it now and has its own end. False if it is none, or

@@ -345,8 +345,11 @@ void keep_verb(struct client *client, const struct request *request)
 	else {
 		stop->kept = true;
 		stop->deadline = monotonic_ns() + deadline_ms * NS_PER_MS;
-		halt_keep(&stop->halt, stop->name, stop->deadline);
-		client_reply(client, request, "kept", NULL);
+		/* Without the record the next sentinel would resume what an operator counts on. */
+		if (halt_keep(&stop->halt, stop->name, stop->deadline))
+			client_reply(client, request, "kept", NULL);
+		else
+			client_reply_error(client, request, "journal", EIO);
 	}
 }
 
@@ -438,6 +441,7 @@ static struct stop *recovered(struct sentinel *sentinel, const char *name, int64
 	stop->kept = true;
 	stop->deadline = stop->halt.until = until;
 	stop->halt.kept = stop->name;
+	stop->halt.recovered = true;
 	return stop;
 }
 
@@ -450,7 +454,7 @@ void stops_recover(struct sentinel *sentinel)
 	while (journal_take_kept(&process, &until, name, sizeof name)) {
 		struct stop *stop = recovered(sentinel, name, until);
 
-		/* The caller of the earlier sentinel has no use for a part of it, so it resumes as a whole. */
+		/* Without memory this process resumes at once. */
 		if (!stop || !processes_add(&stop->halt.stopped, process))
 			journal_leave(process);
 	}

@@ -200,11 +200,11 @@ describe.skipIf(cannotCgroup !== undefined).each([
         await client.ask('stop', { name: 'handover-a', deadline: FOREVER, cgroup: cgroup.path })
         await client.ask('stop', { name: 'handover-b', deadline: FOREVER, cgroup: other.path })
         expect((await client.ask('keep', { name: 'handover-a', deadline: 60_000 })).word).toBe('kept')
-        expect((await client.ask('keep', { name: 'handover-b', deadline: 1_500 })).word).toBe('kept')
+        expect((await client.ask('keep', { name: 'handover-b', deadline: 3_000 })).word).toBe('kept')
         process.kill(earlier.pid, signal)
         await earlier.exit
       }
-      expect(statesOf(a, b)).toEqual(['T', 'T'])
+      expect(statesOf(a)).toEqual(['T'])
       await using next = await startSentinel(program, { directory })
       const client = await next.connect()
       // Longer than the next sentinel waits before it resumes what an earlier one has left.

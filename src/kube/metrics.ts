@@ -145,14 +145,17 @@ function recorderMetrics(registry: Registry): RecorderMetrics {
     'Events by outcome: created, repeated (counted in a series), dropped_full, dropped_rate, dropped_failed',
     ['result'],
   )
-  let read: (() => RecorderGauges) | undefined
+  const reads: (() => RecorderGauges)[] = []
   scraped(registry, 'event_recorder_pending', 'Events that wait to be written', [], set => {
-    if (read) set({}, read().pending)
+    set(
+      {},
+      reads.reduce((sum, read) => sum + read().pending, 0),
+    )
   })
   return {
     event: result => results.inc({ result }),
     gauges(reader) {
-      read = reader
+      reads.push(reader)
     },
   }
 }

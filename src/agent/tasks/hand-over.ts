@@ -169,7 +169,7 @@ const askAgainMs = 250
  * @throws KubeError, AgentError SentinelUnavailable, SentinelLost, or the signal's reason.
  */
 export async function letEarlierGo(
-  work: Pick<TaskContext, 'sentinel' | 'inquiry' | 'log'>,
+  work: Pick<TaskContext, 'sentinel' | 'inquiry' | 'clock' | 'log'>,
   { pod, lease }: TaskOf<'watchPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
@@ -193,12 +193,22 @@ const isThere = async (sentinel: Pick<TaskContext['sentinel'], 'isDone'>, stop: 
 /** The name of the stop of a primary that hands its slot over. */
 export const handoverStop = ({ uid }: Pick<PodView, 'uid'>): string => `handover-${uid}`
 
-/** A process that was never stopped needs no resume, and the sentinel itself resumes after a lost connection. */
-async function letGo({ sentinel, log }: Pick<TaskContext, 'sentinel' | 'log'>, name: string): Promise<void> {
-  try {
-    await sentinel.continue(name)
-  } catch (error) {
-    if (!isAgentError(error, 'SentinelRefused', 'SentinelLost', 'SentinelUnavailable')) throw error
-    log.info({ stop: name, problem: error.message }, 'nothing to resume')
-  }
+/**
+ * A process that was never stopped needs no resume. A stop that was reported is kept below the next sentinel, so this waits a moment for that
+ * one.
+ */
+async function letGo(
+  { sentinel, clock, log }: Pick<TaskContext, 'sentinel' | 'clock' | 'log'>,
+  name: string,
+): Promise<void> {
+  for (const until = clock.monotonic() + handoverSlackMs; ; await clock.sleep(askAgainMs))
+    try {
+      await sentinel.continue(name)
+      return
+    } catch (error) {
+      if (!isAgentError(error, 'SentinelRefused', 'SentinelLost', 'SentinelUnavailable')) throw error
+      if (!isAgentError(error, 'SentinelRefused') && clock.monotonic() < until) continue
+      log.info({ stop: name, problem: error.message }, 'nothing to resume')
+      return
+    }
 }

@@ -48,6 +48,9 @@ export async function saveLast(
     const { located } = await understudies.enter(pod, late)
     // It has been well when it was stopped for its successor, and answers no probe until it resumes.
     const isStanding = await sentinel.keep(handoverStop(pod), leftMs + endsMs, late)
+    const latest = work.store.latest(lease)?.manifest
+    // Nothing has changed since.
+    if (isStanding && latest?.final && latest.source.podUid === pod.uid) return true
     const problem = isStanding ? undefined : await whyUnfit(work, { pod }, late, answersMs)
     if (problem !== undefined) {
       log.info({ pod: pod.name, slot, problem }, 'deleted primary does not serve, and is not saved any more')

@@ -5,7 +5,10 @@ import { letEarlierGo } from './hand-over.ts'
 import { redirectLastsMs, unwatch, watchesOf } from './remains.ts'
 import type { TaskContext } from './task-context.ts'
 
-type WatchContext = Pick<TaskContext, 'sentinel' | 'understudies' | 'deaths' | 'grants' | 'inquiry' | 'log'>
+type WatchContext = Pick<
+  TaskContext,
+  'sentinel' | 'understudies' | 'deaths' | 'grants' | 'inquiry' | 'clock' | 'log'
+>
 
 /**
  * Watches the processes that hold a primary's memory, and prepares the redirect to its heir. The watches stay when this

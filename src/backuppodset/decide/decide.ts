@@ -10,6 +10,7 @@ import { untilCloned } from './clones.ts'
 import { withCompletion } from './completed.ts'
 import { converge } from './converge.ts'
 import { untilDeath } from './deaths.ts'
+import { untilOverdue } from './handover-turns.ts'
 import { untilTried } from './last-resort.ts'
 import { untilNextFailure } from './losses.ts'
 import { convergeWithMemory } from './memory.ts'
@@ -68,6 +69,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     tiers: [revisions, ...withPolicies(s, tiers)].filter(tier => tier.actions.length > 0),
     requeueAfterMs: soonest(
       untilNextFailure(s),
+      untilOverdue(s),
       untilPauseEnds(s),
       untilDeparture(s),
       untilDeath(s),

@@ -13,6 +13,7 @@ import { actionsOf, makeSet } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { turnOf } from './handover-turns.ts'
 import { failureOf } from './losses.ts'
+import { swapInProgress } from './rollout-with-memory.ts'
 
 const random = seededRandom(1)
 
@@ -154,12 +155,13 @@ describe('a slot that somebody wants to go to another pod', () => {
     expect(actionsOf(decide({ ...wish, set: lacking.set }, random)).map(({ type }) => type)).not.toContain(
       'promote',
     )
-    const lost = changed(lacking, 'p0', pod => ({
-      ...pod,
-      ...(pod.stage && { stage: { ...pod.stage, died: true } }),
-    }))
-    const promoted = actionsOf(decide(lost, random)).filter(({ type }) => type === 'promote')
-    expect(promoted.length).toBeLessThanOrEqual(1)
+    const { memory } = standing
+    const turn = turnOf(standing)
+    if (memory === undefined || turn?.successor === undefined) throw new Error('no turn')
+    const swapBeside = (planned: readonly Action[]) => swapInProgress(standing, memory, planned)
+    expect(swapBeside([])).toMatchObject([{ type: 'promote' }])
+    expect(swapBeside([{ type: 'delete', pod: turn.successor, reason: 'Surplus' }])).toEqual([])
+    expect(swapBeside([{ type: 'delete', pod: turn.primary, reason: 'Surplus' }])).toEqual([])
   })
 
   it('D7.asked-in-vain: does not begin with an agent that is silent, and is called off when no agent stops the primary in time', () => {
@@ -183,6 +185,15 @@ describe('a slot that somebody wants to go to another pod', () => {
     const late = running(monotonicNow - 60_000)
     expect(turnOf(late)).toBeUndefined()
     expect(assigned(late)).toMatchObject([{ slot: 0, handover: undefined }])
+    // The last report of an agent that is away since says that the primary stands.
+    const stale = withSlots(standing, it => ({
+      ...it,
+      sourceSeenAt: undefined,
+      handoverRequestedAt: monotonicNow - 10_000,
+    }))
+    expect(turnOf(stale)).toBeDefined()
+    expect(decide(stale, random).requeueAfterMs).toBeLessThanOrEqual(60_000)
+    expect(turnOf({ ...stale, monotonicNow: monotonicNow + 120_000 })).toBeUndefined()
   })
 
   it('stays where it is when the wish is taken back', () => {

@@ -1,4 +1,10 @@
-import { type Handover, handoverSuccessor, isOverdue, mayStandStill } from '../../slot/decide/handover.ts'
+import {
+  type Handover,
+  handoverSuccessor,
+  isOverdue,
+  mayStandStill,
+  overdueAt,
+} from '../../slot/decide/handover.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { fitsDowntime } from '../../slot/decide/move.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
@@ -36,6 +42,13 @@ export function turnOf(s: Snapshot): Turn | undefined {
   const rank = ({ slot: { lease }, successor, requested }: Turn) =>
     (lease.handover === undefined ? 4 : lease.handover === successor?.uid ? 0 : 2) + (requested ? 0 : 1)
   return turns.sort((a, b) => rank(a) - rank(b) || a.slot.lease.slot - b.slot.lease.slot)[0]
+}
+
+/** Returns the ms until the next handover is over that this process has requested; undefined: there is none. */
+export function untilOverdue({ memory, monotonicNow }: Snapshot): number | undefined {
+  const left = [...(memory?.slots.values() ?? [])].map(slot => overdueAt(slot) - monotonicNow)
+  const next = left.filter(ms => ms > 0 && ms < Number.POSITIVE_INFINITY)
+  return next.length === 0 ? undefined : Math.min(...next)
 }
 
 /** Slots for which a client requested a handover, and which another pod can take with their memory. */

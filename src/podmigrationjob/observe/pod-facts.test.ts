@@ -90,9 +90,9 @@ describe('PJ15: the workload of a pod', () => {
 })
 
 describe('PJ15: a BackupPodSet', () => {
-  it('PJ29: rolls out while its conditions say so, or the operator has not seen its last change', () => {
-    const isRolling = (status: BackupPodSet['status']) => {
-      const spec = { template: {}, replicas: 1, hotBackups: 1 }
+  it('PJ29: rolls out while pods of the old revision are there, or the operator has not seen its last change', () => {
+    const isRolling = (status: BackupPodSet['status'], more: object = {}) => {
+      const spec = { template: {}, replicas: 1, hotBackups: 1, ...more }
       const own = { ...meta('web'), generation: 1 }
       const all = stores({
         pods: [pod('a', owned('BackupPodSet', 'web'))],
@@ -100,21 +100,14 @@ describe('PJ15: a BackupPodSet', () => {
       })
       return workloadFacts(podFacts(all), all).get('BackupPodSet/shop/web')?.isRolling
     }
-    const ready = (reason: string) =>
-      ({
-        type: 'Ready',
-        status: 'False',
-        reason,
-        message: '',
-        lastTransitionTime: '',
-        observedGeneration: 1,
-      }) as const
+    const seen = { observedGeneration: 1, replicas: 1, hotbackups: 1 }
     expect(isRolling(undefined)).toBe(true)
     expect(isRolling({ observedGeneration: 0 })).toBe(true)
-    expect(isRolling({ observedGeneration: 1 })).toBe(false)
-    expect(isRolling({ observedGeneration: 1, conditions: [ready('RollingOut')] })).toBe(true)
-    expect(isRolling({ observedGeneration: 1, conditions: [ready('RollWaits')] })).toBe(true)
-    expect(isRolling({ observedGeneration: 1, conditions: [ready('PrimariesMissing')] })).toBe(false)
+    expect(isRolling({ ...seen, updatedPods: 2 })).toBe(false)
+    expect(isRolling({ ...seen, updatedPods: 1 })).toBe(true)
+    // There, pods of the old revision stay for as long as their user likes.
+    expect(isRolling({ ...seen, updatedPods: 1 }, { updateStrategy: { type: 'OnDelete' } })).toBe(false)
+    expect(isRolling({ ...seen, updatedPods: 1 }, { checkpoint: {} })).toBe(false)
   })
 })
 

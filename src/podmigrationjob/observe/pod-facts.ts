@@ -1,4 +1,4 @@
-import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { type BackupPodSet, defaults } from '../../api/backuppodset.ts'
 import { readAnnotation } from '../../api/json-annotation.ts'
 import { deletionCostAnnotation } from '../../api/labels.ts'
 import { int32In } from '../../api/parse-pod-migration-job.ts'
@@ -9,7 +9,6 @@ import {
   roomGate,
   softEvictionAnnotation,
 } from '../../api/pod-migration-job.ts'
-import { reasons } from '../../api/reasons.ts'
 import { isSelected } from '../../kube/label-selector.ts'
 import { keyOfRef } from '../../kube/object.ts'
 import { controllerOf } from '../../kube/owner.ts'
@@ -228,10 +227,13 @@ const isUnseen = ({
 }): boolean => (status?.observedGeneration ?? -1) < generation
 
 function ofBackupPodSet(set: BackupPodSet): Wanted {
-  const { replicas = 1, hotBackups = 0 } = set.spec
-  const rolls: readonly (string | undefined)[] = [reasons.rollingOut, reasons.rollWaits]
-  const isRolled = set.status?.conditions?.some(({ reason }) => rolls.includes(reason)) === true
-  return { desired: replicas + hotBackups, isRolling: isUnseen(set) || isRolled }
+  const { replicas = 1, hotBackups = 0, checkpoint, updateStrategy } = set.spec
+  const { status = {} } = set
+  const usual = checkpoint === undefined ? defaults.updateStrategy : defaults.updateStrategyWithMemory
+  const isRolled = (updateStrategy?.type ?? usual) === 'RollingUpdate'
+  const all = (status.replicas ?? 0) + (status.hotbackups ?? 0) + (status.coldbackups ?? 0)
+  const isBehind = isRolled && status.updatedPods !== undefined && status.updatedPods < all
+  return { desired: replicas + hotBackups, isRolling: isUnseen(set) || isBehind }
 }
 
 function ofDeployment(deployment: Deployment | undefined): Wanted | undefined {

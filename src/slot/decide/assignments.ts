@@ -265,6 +265,8 @@ function grantOf(
   const { slot } = present.lease
   const isElsewhere =
     grantedElsewhere(memory, heir?.uid, slot).length > 0 ||
+    // It is about to take another slot.
+    (turn !== undefined && turn.successor?.uid === heir?.uid && turn.slot.lease.slot !== slot) ||
     [...memory.slots.values()].some(({ lease }) => lease.slot !== slot && lease.heir?.uid === heir?.uid)
   const isServed = primary.ready && primary.stage?.died !== true
   return nextGrant(

@@ -24,17 +24,19 @@ export const mayStandStill = ({ lease, source, sourceSeenAt }: SlotMemory): bool
   (lease.handover !== undefined || sourceSeenAt !== undefined)
 
 /**
- * True if this process has requested the handover so long ago that the time for it is over, and the primary is not stopped for
- * it: its agent is away, or cannot save it. A stop from now on would be without success (`standsUntil`).
+ * True if this process has requested the handover so long ago that no stop for it counts any more (`standsUntil`): the agent is away,
+ * began late, or the memory did not arrive. An agent that is silent withdraws no report, so it does not matter what the last one says.
  */
-export const isOverdue = (
-  { lease, source, handoverRequestedAt }: SlotMemory,
-  { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>,
-): boolean =>
-  handoverRequestedAt !== undefined &&
-  source?.standsForHandover === undefined &&
-  lease.handover !== undefined &&
-  monotonicNow >= handoverRequestedAt + handoverDeadlineMs(source?.bytes) + handoverSlackMs
+export const isOverdue = (slot: SlotMemory, { monotonicNow }: Pick<SlotSnapshot, 'monotonicNow'>): boolean =>
+  monotonicNow >= overdueAt(slot)
+
+/** Returns when that is, monotonic ms; infinity: this process has requested none. */
+export function overdueAt({ lease, source, handoverRequestedAt }: SlotMemory): number {
+  if (handoverRequestedAt === undefined || lease.handover === undefined) return Number.POSITIVE_INFINITY
+  const told = source?.standsForHandover === lease.handovers ? source?.standsForSeconds : undefined
+  const longestMs = Math.max(handoverDeadlineMs(source?.bytes), (told ?? 0) * 1000)
+  return handoverRequestedAt + longestMs + handoverSlackMs
+}
 
 /**
  * Returns the understudy on whose node the memory of the slot is. An understudy that the Lease already names stays the
