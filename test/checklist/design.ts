@@ -167,7 +167,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.swapped', 'a stop for a handover is not in vain because of something else', 'unit'),
       sentence('D7.asked-in-vain', 'no handover is asked of an agent that cannot give it', 'unit'),
       sentence('D7.same-generation', 'a handover loses nothing, whatever fails after it', 'unit'),
-      sentence('D7.kept', 'a stop on which an operator counts outlasts the sentinel', 'unit'),
+      sentence('D7.outlasts', 'a stop on which an operator counts outlasts the sentinel', 'unit'),
       sentence('D7.continue', 'whatever happens to the agent, the primary goes on', 'unit'),
       sentence(
         'D7.moment',

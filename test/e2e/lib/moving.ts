@@ -29,9 +29,13 @@ export async function scene(world: World) {
   const { set, lease, expected, primary } = await coveredCounter(world)
   const hot = await world.api.get(pods, { namespace: world.namespace, name: lease.heir?.name ?? '' })
   const taken = [primary.spec?.nodeName, hot.spec?.nodeName]
-  const free = (await world.api.list(nodes, {})).items.find(
-    ({ metadata, spec }) => !taken.includes(metadata.name) && !spec?.unschedulable && !spec?.taints?.length,
-  )
-  if (free === undefined) throw new Error('every node is taken')
+  // A node that an earlier test has cut off may still have a taint.
+  const free = await eventually(async () => {
+    const found = (await world.api.list(nodes, {})).items.find(
+      ({ metadata, spec }) => !taken.includes(metadata.name) && !spec?.unschedulable && !spec?.taints?.length,
+    )
+    if (found === undefined) throw new Error('every node is taken')
+    return found
+  })
   return { set, lease, expected, primary, hot, free }
 }
