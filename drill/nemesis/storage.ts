@@ -7,6 +7,7 @@ import { type Stage, targetNodes } from '../stage.ts'
 import { type Nemesis, nothing, plain } from './nemesis.ts'
 
 const memory = '/run/understudy/memory'
+const tries = 10
 const disk = '/var/lib/understudy/generations'
 
 const sizeIn = (mounts: string): string | undefined =>
@@ -31,8 +32,17 @@ export const fullMemory: Nemesis = {
       stopsSaving: true,
       holdMs: random.between(5_000, 15_000),
       strike: async () => {
-        const [, used = ''] = (await cluster.inNode(node, ['df', '--output=used', '-k', memory])).split('\n')
-        await resize(`${Number(used) + 16}k`)
+        for (let left = tries; ; left -= 1)
+          try {
+            const [, used = ''] = (await cluster.inNode(node, ['df', '--output=used', '-k', memory])).split(
+              '\n',
+            )
+            await resize(`${Number(used) + 16}k`)
+            return
+          } catch (error) {
+            // A generation has come since the look, and does not fit into that size.
+            if (left <= 1) throw error
+          }
       },
       heal: async () => {
         // After a reboot it is as large as always.
