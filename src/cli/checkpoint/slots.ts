@@ -1,16 +1,7 @@
 import { type BackupPodSet, defaults } from '../../api/backuppodset.ts'
+import { keptBy } from '../../api/kept-by.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import { CliError } from '../failure.ts'
-
-/**
- * Returns the kind of state that a set keeps of its primaries: the memory of processes (saved by agents), the state
- * that the application itself exports (fetched by the operator), or nothing.
- */
-export function keptBy({ spec }: BackupPodSet): 'memory' | 'state' | 'nothing' {
-  if (spec.checkpoint === undefined) return 'nothing'
-  if (spec.checkpoint.source === 'http') return 'state'
-  return (spec.hotBackup?.mode ?? defaults.hotBackupMode) === 'Warm' ? 'nothing' : 'memory'
-}
 
 /** Returns the slots to save: the given one, or all. @throws CliError when there is nothing to save. */
 export function slotsOf(set: BackupPodSet, wanted: number | undefined): readonly SlotStatus[] {

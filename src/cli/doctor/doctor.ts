@@ -1,5 +1,5 @@
+import { keptBy } from '../../api/kept-by.ts'
 import { podMigrationJobs } from '../../api/pod-migration-job.ts'
-import { keptBy } from '../checkpoint/slots.ts'
 import { exitCodes } from '../failure.ts'
 import { answer } from '../output/answer.ts'
 import type { Session } from '../session.ts'

@@ -1,7 +1,7 @@
 import type { BackupPodSet } from '../../api/backuppodset.ts'
+import { keptBy } from '../../api/kept-by.ts'
 import type { SlotStatus } from '../../api/slot-status.ts'
 import type { Pod } from '../../kube/resources.ts'
-import { keptBy } from '../checkpoint/slots.ts'
 import { podFacts } from './pods.ts'
 import type { SlotReports } from './report-index.ts'
 

@@ -108,6 +108,8 @@ describe('PJ15: a BackupPodSet', () => {
     // There, pods of the old revision stay for as long as their user likes.
     expect(isRolling({ ...seen, updatedPods: 1 }, { updateStrategy: { type: 'OnDelete' } })).toBe(false)
     expect(isRolling({ ...seen, updatedPods: 1 }, { checkpoint: {} })).toBe(false)
+    // Nothing is kept of these primaries, so they roll.
+    expect(isRolling({ ...seen, updatedPods: 1 }, { checkpoint: {}, hotBackup: { mode: 'Warm' } })).toBe(true)
   })
 })
 

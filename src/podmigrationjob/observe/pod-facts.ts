@@ -1,5 +1,6 @@
 import { type BackupPodSet, defaults } from '../../api/backuppodset.ts'
 import { readAnnotation } from '../../api/json-annotation.ts'
+import { keptBy } from '../../api/kept-by.ts'
 import { deletionCostAnnotation } from '../../api/labels.ts'
 import { int32In } from '../../api/parse-pod-migration-job.ts'
 import { kindLabelOf } from '../../api/pod-kind.ts'
@@ -227,9 +228,9 @@ const isUnseen = ({
 }): boolean => (status?.observedGeneration ?? -1) < generation
 
 function ofBackupPodSet(set: BackupPodSet): Wanted {
-  const { replicas = 1, hotBackups = 0, checkpoint, updateStrategy } = set.spec
+  const { replicas = 1, hotBackups = 0, updateStrategy } = set.spec
   const { status = {} } = set
-  const usual = checkpoint === undefined ? defaults.updateStrategy : defaults.updateStrategyWithMemory
+  const usual = keptBy(set) === 'nothing' ? defaults.updateStrategy : defaults.updateStrategyWithMemory
   const isRolled = (updateStrategy?.type ?? usual) === 'RollingUpdate'
   const all = (status.replicas ?? 0) + (status.hotbackups ?? 0) + (status.coldbackups ?? 0)
   const isBehind = isRolled && status.updatedPods !== undefined && status.updatedPods < all
