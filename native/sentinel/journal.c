@@ -47,28 +47,12 @@ static struct {
 
 static const char of_fence[] = " fence", of_kept[] = " kept ";
 
-static void settle(struct processes *set, size_t index)
-{
-	set->list[index] = set->list[--set->count];
-}
-
-static bool take_from(struct processes *set, struct process process)
-{
-	bool had = false;
-
-	for (size_t i = set->count; i-- > 0;)
-		if (set->list[i].pid == process.pid && set->list[i].start == process.start) {
-			settle(set, i);
-			had = true;
-		}
-	return had;
-}
-
 /* Reads ` kept UNTIL NAME` behind a process. False if the line has none, or there is no memory: then the process resumes. */
 static bool read_kept(const char *line, struct process process)
 {
 	const char *at = strstr(line, of_kept);
 	struct kept kept = { .process = process }, *list;
+	size_t left = journal.left.count;
 
 	if (!at || sscanf(at, " kept %" SCNd64 " %255s", &kept.until, kept.name) != 2)
 		return false;
@@ -77,6 +61,9 @@ static bool read_kept(const char *line, struct process process)
 		return false;
 	journal.kept = list;
 	list[journal.kept_count++] = kept;
+	/* The line before says the same to earlier versions. */
+	if (left > 0 && journal.left.list[left - 1].pid == process.pid && journal.left.list[left - 1].start == process.start)
+		journal.left.count--;
 	return true;
 }
 
@@ -98,9 +85,6 @@ static bool read_left(void)
 			break;
 	}
 	fclose(file);
-	/* Each process was recorded before its stop was kept. */
-	for (size_t i = 0; i < journal.kept_count; i++)
-		take_from(&journal.left, journal.kept[i].process);
 	return true;
 }
 
@@ -205,6 +189,23 @@ bool journal_end(void)
 		journal.fd = journal.earlier;
 	journal.earlier = -1;
 	return complete;
+}
+
+static void settle(struct processes *set, size_t index)
+{
+	set->list[index] = set->list[--set->count];
+}
+
+static bool take_from(struct processes *set, struct process process)
+{
+	bool had = false;
+
+	for (size_t i = set->count; i-- > 0;)
+		if (set->list[i].pid == process.pid && set->list[i].start == process.start) {
+			settle(set, i);
+			had = true;
+		}
+	return had;
 }
 
 void journal_hold(void)

@@ -364,13 +364,14 @@ void stop_state_verb(struct client *client, const struct request *request)
 		client_reply(client, request, "refused", "unknown-name");
 }
 
-static void end_each(struct sentinel *sentinel, bool (*ends)(const struct stop *, uint64_t), uint64_t serial)
+void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
 {
 	struct stop *next;
 
 	for (struct stop *stop = sentinel->stops; stop; stop = next) {
 		next = stop->next;
-		if (!ends(stop, serial))
+		/* A kept stop outlasts its connection, and before its end also the sentinel. */
+		if ((serial && stop->asker.serial != serial) || (stop->kept && (serial || !is_over(stop))))
 			continue;
 		let_go(stop);
 		if (!is_over(stop))
@@ -380,43 +381,16 @@ static void end_each(struct sentinel *sentinel, bool (*ends)(const struct stop *
 	}
 }
 
-/* A stop that is kept continues, also below the next sentinel. */
-static bool goes_on(const struct stop *stop)
-{
-	return stop->kept && !is_over(stop);
-}
-
-static bool ends_with(const struct stop *stop, uint64_t serial)
-{
-	return stop->asker.serial == serial && !stop->kept;
-}
-
-static bool ends_with_sentinel(const struct stop *stop, uint64_t serial)
-{
-	(void)serial;
-	return !goes_on(stop);
-}
-
-static bool ends(const struct stop *stop, uint64_t serial)
-{
-	(void)stop;
-	(void)serial;
-	return true;
-}
-
-void stops_continue_of(struct sentinel *sentinel, uint64_t serial)
-{
-	end_each(sentinel, ends_with, serial);
-}
-
 void stops_continue_all(struct sentinel *sentinel)
 {
-	end_each(sentinel, ends_with_sentinel, 0);
+	stops_continue_of(sentinel, 0);
 }
 
 void stops_end_all(struct sentinel *sentinel)
 {
-	end_each(sentinel, ends, 0);
+	for (struct stop *stop = sentinel->stops; stop; stop = stop->next)
+		stop->kept = false;
+	stops_continue_all(sentinel);
 }
 
 /* Returns the stop of this name, which an earlier sentinel has begun. NULL: there is no memory. */

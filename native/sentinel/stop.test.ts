@@ -186,7 +186,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
   })
 
   test.each(['SIGKILL', 'SIGTERM'] as const)(
-    'D7.outlasts: a stop that is kept goes on below the next sentinel after %s, with its name and its deadline',
+    'D7.outlasts: after %s the next sentinel continues a kept stop, with its name and its deadline',
     async signal => {
       using cgroup = createCgroup()
       const directory = mkdtempSync(join(tmpdir(), 'sentinel-'))
@@ -220,7 +220,7 @@ describe.skipIf(cannotCgroup !== undefined).each([
     },
   )
 
-  test('D7.outlasts: SIGINT ends a stop that is kept as well: the sentinel leaves the node', async () => {
+  test('D7.outlasts: SIGINT ends a kept stop as well, because no sentinel follows', async () => {
     using cgroup = createCgroup()
     await using a = await startIn(app, cgroup)
     await using last = await startSentinel(program)
