@@ -1,4 +1,5 @@
 /** Times of docs/failure-model.md, as sums of its parts, ms. What a busy machine adds is measured, and added later. */
+import { handoverDeadlineMs, handoverSlackMs } from '../src/slot/decide/deadlines.ts'
 
 /** *seen + moved*: watch, Lease, thaw, first probe, label. */
 const takenOverMs = 1_000
@@ -8,6 +9,10 @@ const routedMs = 1_000
 /** An app that ended, and whose understudy holds its memory. */
 export const deathMs = takenOverMs + routedMs
 export const nodeTimeoutMs = 3_000
+/** A primary with little memory that was stopped for a handover which something else prevents. */
+export const handoverMs = handoverDeadlineMs(0) + handoverSlackMs
+/** Longer than any fault keeps the API server away. */
+export const answeredWithinMs = 120_000
 /**
  * A node that is silent: its voters state it, and one second later a takeover follows. If the node comes back just then,
  * its agent has to write for one more time-out before the same pod gets a new term.

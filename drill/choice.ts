@@ -10,8 +10,8 @@ export type Choose = (random: Random, round: number) => readonly Nemesis[]
  * @throws Error if there is no such nemesis
  */
 export function choiceOf(what: readonly string[]): Choose {
-  if (what[0] === 'all') return several
-  if (what[0] === 'moves') return duringMove
+  const draw = draws.get(what[0] ?? '')
+  if (draw !== undefined) return draw
   const chosen = what.map(combination)
   return (_, round) => chosen[(round - 1) % chosen.length] ?? []
 }
@@ -40,3 +40,11 @@ const duringMove = (random: Random): readonly Nemesis[] => [
   random.of(moves),
   random.of([...nemeses, ...changes]),
 ]
+
+const draws: ReadonlyMap<string, Choose> = new Map([
+  ['all', several],
+  ['moves', duringMove],
+])
+
+/** True if a seed draws the nemeses of each round, so that nothing says how many rounds there are. */
+export const isDrawn = (what: readonly string[]): boolean => draws.has(what[0] ?? '')

@@ -143,9 +143,6 @@ export interface Resume {
   readonly fate: 'Runs' | 'Stopped' | 'Gone'
 }
 
-export const moveEnds = ['Succeeded', 'Failed', 'CalledOff', 'Unfinished'] as const
-export type MoveEnd = (typeof moveEnds)[number]
-
 /** A Migration, when it had ended, was deleted, or was not waited for any longer. */
 export interface Move {
   readonly type: 'move'
@@ -155,7 +152,7 @@ export interface Move {
   readonly source: string
   /** Uid of the pod that was to take the slot, as the status said at last. */
   readonly target?: string | undefined
-  readonly ended: MoveEnd
+  readonly ended: 'Succeeded' | 'Failed' | 'CalledOff' | 'Unfinished'
   /** The phase in which it was seen last before its end. */
   readonly phase?: MigrationPhase | undefined
   /** Of its condition, as it was seen last. */

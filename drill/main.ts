@@ -4,7 +4,7 @@ import { onInterrupt } from '../playground/interrupts.ts'
 import { createProgress } from '../src/terminal/progress.ts'
 import { check } from './check/check.ts'
 import { rules } from './check/violation.ts'
-import { choiceOf } from './choice.ts'
+import { choiceOf, isDrawn } from './choice.ts'
 import { readHistory } from './history.ts'
 import { impossible, nemeses, special } from './nemesis/nemeses.ts'
 import { mustBeNew, type Plan, readRecord, roundsOf } from './record.ts'
@@ -128,9 +128,7 @@ async function run(): Promise<number> {
 
 /** @throws Error if the numbers on the command line are none */
 function asked(): Plan {
-  const rounds = Number(
-    values.rounds ?? (positionals[0] === 'all' || positionals[0] === 'moves' ? 10 : positionals.length),
-  )
+  const rounds = Number(values.rounds ?? (isDrawn(positionals) ? 10 : positionals.length))
   const seed = Number(values.seed ?? Math.floor(Math.random() * 1_000_000))
   const from = Number(values.from)
   const isRound = (number: number) => Number.isSafeInteger(number) && number > 0

@@ -18,7 +18,8 @@ export const rules = {
   Abandoned: 'after a pause, the process of the primary runs, and that of a former primary is gone',
   Restarted: 'no container of a pod restarts that no fault has hit',
   Unprovoked: 'no slot changes hands that no fault has hit',
-  FalseVerdict: 'what a Migration says of its end is true, and one that was called off in time moves nothing',
+  FalseVerdict:
+    'the Leases confirm the end that a Migration tells, and a Migration that is deleted before the swap moves no slot',
   MoveUnfinished: 'every Migration ends',
   NoTraffic: 'every slot was asked and answered before, during and after the faults',
 } as const

@@ -1,4 +1,8 @@
 import { isKubeError } from '../../src/kube/errors.ts'
+import { answeredWithinMs } from '../bounds.ts'
+import { until } from '../until.ts'
+
+type IsFine = (error: unknown) => boolean
 
 /**
  * Returns false if the API server does not answer: another fault of the round keeps it away.
@@ -6,10 +10,7 @@ import { isKubeError } from '../../src/kube/errors.ts'
  * @param isFine errors that count as an answer, such as those to a request whose first answer was lost
  * @throws KubeError, all others
  */
-export async function answered(
-  ask: () => Promise<unknown>,
-  isFine: (error: unknown) => boolean = () => false,
-): Promise<boolean> {
+export async function answered(ask: () => Promise<unknown>, isFine: IsFine = () => false): Promise<boolean> {
   try {
     await ask()
     return true
@@ -19,3 +20,10 @@ export async function answered(
     throw error
   }
 }
+
+/** Asks until the API server answers. @throws Error after a time that no fault lasts; KubeError, as `answered`. */
+export const untilAnswered = (
+  ask: () => Promise<unknown>,
+  signal: AbortSignal,
+  isFine?: IsFine,
+): Promise<void> => until(() => answered(ask, isFine), answeredWithinMs, signal)

@@ -6,8 +6,7 @@ import { counter } from '../../zoo/slots.ts'
 import { deathMs, hangMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
 import { type Primary, primariesOf, type Stage, slotsOn } from '../stage.ts'
-import { until } from '../until.ts'
-import { answered } from './answered.ts'
+import { untilAnswered } from './answered.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
@@ -85,20 +84,6 @@ export const hangApp: Nemesis = {
   },
 }
 
-/** Longer than any fault of the round keeps the API server away. */
-const deletionMs = 120_000
-
-const isDeleted = (
-  { api, namespace }: Stage,
-  name: string,
-  options: { readonly uid: string; readonly gracePeriodSeconds: number | undefined },
-): Promise<boolean> =>
-  answered(
-    () => api.delete(pods, { namespace, name }, options),
-    // This request, of which the answer was lost, or an earlier fault of the round has led to its deletion.
-    error => isKubeError(error, 'NotFound', 'Conflict'),
-  )
-
 const deletion = (name: string, proves: string, gracePeriodSeconds: number | undefined): Nemesis => ({
   name,
   proves,
@@ -111,7 +96,12 @@ const deletion = (name: string, proves: string, gracePeriodSeconds: number | und
       ...against(victim),
       outageMs: deathMs,
       strike: () =>
-        until(() => isDeleted(stage, name, { uid, gracePeriodSeconds }), deletionMs, stage.signal),
+        untilAnswered(
+          () => stage.api.delete(pods, { namespace: stage.namespace, name }, { uid, gracePeriodSeconds }),
+          stage.signal,
+          // This request, of which the answer was lost, or an earlier fault of the round has led to its deletion.
+          error => isKubeError(error, 'NotFound', 'Conflict'),
+        ),
     }
   },
 })

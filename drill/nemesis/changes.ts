@@ -1,24 +1,18 @@
 /** Changes of the set by its user, while other things happen to it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { backupPodSets } from '../../src/api/backuppodset.ts'
-import { handoverDeadlineMs, handoverSlackMs } from '../../src/slot/decide/deadlines.ts'
+import { handoverMs } from '../bounds.ts'
 import { podsOn, type Stage, setName, slotCount, slotsOn } from '../stage.ts'
 import { until } from '../until.ts'
-import { answered } from './answered.ts'
+import { answered, untilAnswered } from './answered.ts'
 import { type Nemesis, plain } from './nemesis.ts'
 
-/** Longer than any fault of the round keeps the API server away. */
-const patchMs = 120_000
 /** New pods, their memory, a handover of each slot, and the other fault of the round. */
 const rollMs = 300_000
 
 const change = ({ api, namespace, signal }: Stage, spec: object): Promise<void> =>
-  until(
-    () =>
-      answered(() =>
-        api.patch(backupPodSets, { namespace, name: setName }, { type: 'merge', body: { spec } }),
-      ),
-    patchMs,
+  untilAnswered(
+    () => api.patch(backupPodSets, { namespace, name: setName }, { type: 'merge', body: { spec } }),
     signal,
   )
 
@@ -46,7 +40,7 @@ export const roll: Nemesis = {
       slots: slotsOn(stage, cluster.nodes),
       pods: podsOn(stage, cluster.nodes),
       mayPromote: true,
-      outageMs: slotCount * (handoverDeadlineMs(0) + handoverSlackMs),
+      outageMs: slotCount * handoverMs,
       fencedMs: 0,
       strike: async () => {
         await change(stage, {

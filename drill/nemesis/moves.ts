@@ -6,16 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { isFinished, type Migration, migrations, outcomeOf } from '../../src/api/migration.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
 import { apiVersionOf } from '../../src/kube/resources.ts'
-import { handoverDeadlineMs, handoverSlackMs } from '../../src/slot/decide/deadlines.ts'
+import { handoverMs } from '../bounds.ts'
 import { type Move, now } from '../history.ts'
 import type { Random } from '../random.ts'
 import { type Primary, primariesOf, type Stage, targetNodes } from '../stage.ts'
-import { until } from '../until.ts'
-import { answered } from './answered.ts'
+import { answered, untilAnswered } from './answered.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 
-/** Longer than any fault of the round keeps the API server away. */
-const askingMs = 120_000
 /** The Migration gives up before, unless its primary is stopped then. */
 const pendingTimeoutSeconds = 45
 /** Longer than that, than a handover may last, and than the API server may be away. */
@@ -35,7 +32,8 @@ interface Asked {
 const moving = (
   name: string,
   proves: string,
-  draw: (random: Random) => readonly { readonly callOffAfterMs: number | undefined }[],
+  /** For each Migration: when it is called off, ms after its creation; undefined: never. */
+  draw: (random: Random) => readonly (number | undefined)[],
 ): Nemesis => ({
   name,
   proves,
@@ -52,10 +50,11 @@ const moving = (
       ...plain,
       ...against(source, to),
       strike: async () => {
-        const moves = wanted.map(async ({ callOffAfterMs }, index) => {
-          const asked = await ask(stage, source, { name: `move-${number}-${index}`, to })
+        const moves = wanted.map(async (callOffAfterMs, index) => {
+          const name = `move-${number}-${index}`
+          await ask(stage, source, { name, to })
           const callOffAt = callOffAfterMs === undefined ? undefined : now() + callOffAfterMs
-          ended.push(await endOf(stage, source, { name: asked, callOffAt }))
+          ended.push(await endOf(stage, source, { name, callOffAt }))
         })
         await Promise.all(moves)
       },
@@ -73,16 +72,15 @@ const against = (
   pods: [pod.metadata.name],
   mayPromote: true,
   // Another fault may prevent the handover while the primary is stopped for it.
-  outageMs: handoverDeadlineMs(0) + handoverSlackMs,
+  outageMs: handoverMs,
   fencedMs: 0,
 })
 
-/** @returns the name of the Migration */
-async function ask(
+function ask(
   { api, namespace, signal }: Stage,
   { pod }: Primary,
   { name, to }: { readonly name: string; readonly to: string },
-): Promise<string> {
+): Promise<void> {
   const { name: source, uid } = pod.metadata
   const body = {
     apiVersion: apiVersionOf(migrations),
@@ -95,16 +93,11 @@ async function ask(
       unschedulableTimeoutSeconds: pendingTimeoutSeconds,
     },
   }
-  await until(
-    () =>
-      answered(
-        () => api.create(migrations, body, { namespace }),
-        error => isKubeError(error, 'AlreadyExists'),
-      ),
-    askingMs,
+  return untilAnswered(
+    () => api.create(migrations, body, { namespace }),
     signal,
+    error => isKubeError(error, 'AlreadyExists'),
   )
-  return name
 }
 
 /** Follows a Migration to its end, and calls it off when its time has come. */
@@ -113,7 +106,8 @@ async function endOf(stage: Stage, { slot, pod }: Primary, { name, callOffAt }: 
   const about = { type: 'move', slot, source: pod.metadata.uid } as const
   let last: Migration | undefined
   for (const until = now() + endsMs; now() < until; ) {
-    // Also if it is due: one that has ended cannot be called off any more. It is gone if the answer to its deletion was lost.
+    // The drill looks also when the time has come: a Migration that has ended cannot be called off any more. If the answer to an earlier
+    // deletion was lost, the Migration is gone.
     const isSeen = await answered(
       async () => {
         last = await api.get(migrations, { namespace, name })
@@ -146,17 +140,17 @@ const said = (migration: Migration | undefined): Pick<Move, 'target' | 'phase' |
 export const move = moving(
   'move',
   'a primary that moves loses nothing, whatever else happens, and its Migration ends and says the truth',
-  () => [{ callOffAfterMs: undefined }],
+  () => [undefined],
 )
 
 export const moveCalledOff = moving(
   'move-called-off',
   'a Migration that is deleted before the switch leaves its source running, with all its memory',
-  random => [{ callOffAfterMs: random.between(0, movesMs) }],
+  random => [random.between(0, movesMs)],
 )
 
 export const moveTwice = moving(
   'move-twice',
   'two Migrations of one pod move it once, and both say the truth',
-  () => [{ callOffAfterMs: undefined }, { callOffAfterMs: undefined }],
+  () => [undefined, undefined],
 )

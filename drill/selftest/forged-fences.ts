@@ -1,6 +1,6 @@
 /** Forged histories of fences and of nodes that were paused. */
 import type { Fault, History, Resume } from '../history.ts'
-import { answersOf, at, basis, byTime, type Forgery, leaseOf, swap } from './forging.ts'
+import { answersOf, at, basis, byTime, type Forgery, type Harmless, leaseOf, swap } from './forging.ts'
 
 /** The history, in which the first primary of slot 0 was on a node that was paused. */
 function paused(fate: Resume['fate'], epoch: number, resumedAt: number): History {
@@ -57,8 +57,7 @@ export const fences: readonly Forgery[] = [
   },
 ]
 
-/** Histories of which nothing may be said. */
-export const harmless: readonly { readonly title: string; readonly history: () => History }[] = [
+export const harmless: readonly Harmless[] = [
   { title: 'a fence until the next heartbeat', history: () => fenced(3, 250) },
   { title: 'the fence of a pod that a fault has hit', history: () => fenced(1, 2_000) },
   {

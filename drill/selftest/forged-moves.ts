@@ -1,6 +1,16 @@
 /** Forged histories of Migrations. */
 import type { History, Move } from '../history.ts'
-import { answersOf, at, basis, byTime, type Forgery, isAnswered, leaseOf, swap } from './forging.ts'
+import {
+  answersOf,
+  at,
+  basis,
+  byTime,
+  type Forgery,
+  type Harmless,
+  isAnswered,
+  leaseOf,
+  swap,
+} from './forging.ts'
 import { podOf } from './honest.ts'
 
 const move = (atMs: number, more: Partial<Move>): Move => ({
@@ -66,7 +76,7 @@ export const moves: readonly Forgery[] = [
   },
 ]
 
-export const harmlessMoves: readonly { readonly title: string; readonly history: () => History }[] = [
+export const harmlessMoves: readonly Harmless[] = [
   { title: 'a move', history: () => and(handedOver(), move(switchedAt() + 100, {})) },
   {
     title: 'the loss of a pod that was to move',

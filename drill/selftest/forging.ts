@@ -9,6 +9,9 @@ export interface Forgery {
   readonly history: () => History
 }
 
+/** A history of which no rule may say anything. */
+export type Harmless = Omit<Forgery, 'rule'>
+
 export interface Answered extends Call {
   readonly answer: Answer
 }
