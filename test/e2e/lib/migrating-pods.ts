@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { labels } from '../../../src/api/labels.ts'
 import { type MigratingPod, type MigratingPodSpec, migratingPods } from '../../../src/api/migrating-pod.ts'
-import { type MigrationSpec, migrations } from '../../../src/api/migration.ts'
 import { type Pod, pods } from '../../../src/kube/resources.ts'
 import { numberIn } from '../../../zoo/http-specimen.ts'
 import { counter } from '../../../zoo/slots.ts'
@@ -36,13 +35,6 @@ export const saved = (world: World, name: string, activePod: string): Promise<Mi
     )
     return now
   }, 180_000)
-
-export const move = ({ api, namespace }: World, name: string, spec: MigrationSpec) =>
-  api.create(
-    migrations,
-    { apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration', metadata: { namespace, name }, spec },
-    { namespace },
-  )
 
 /** Counts once, and returns the number that the app answers. */
 export async function countAt(ip: string, port = 8080): Promise<number> {

@@ -15,9 +15,8 @@ import {
 } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
+import { move, reached, selectorOf } from '../lib/moving.ts'
 import { alone, createWorld, type World } from '../lib/world.ts'
-
-const hostname = 'kubernetes.io/hostname'
 
 /** A client that counts on, whichever pod has the slot. */
 async function counting(set: CounterSet) {
@@ -85,26 +84,13 @@ async function counterSet(world: World, name: string): Promise<CounterSet> {
 }
 
 /** Moves the primary of a set to a node, unless it is there. */
-async function bring({ api, namespace }: World, set: CounterSet, node: string): Promise<void> {
+async function bring(world: World, set: CounterSet, node: string): Promise<void> {
   const [lease] = await slotsOf(set)
   if (lease === undefined || lease.node === node) return
-  const { metadata } = await api.get(nodes, { name: node })
-  await api.create(
-    migrations,
-    {
-      ...{ apiVersion: 'backup.example.com/v1alpha1', kind: 'Migration' },
-      metadata: { namespace, name: `bring-${set.name}` },
-      spec: {
-        source: { name: lease.holder.name },
-        addedNodeSelector: { [hostname]: metadata.labels?.[hostname] ?? '' },
-      },
-    },
-    { namespace },
-  )
-  await eventually(async () => {
-    const { status } = await api.get(migrations, { namespace, name: `bring-${set.name}` })
-    expect(status?.phase, JSON.stringify(status)).toBe('Succeeded')
-  })
+  const name = `bring-${set.name}`
+  const addedNodeSelector = selectorOf(await world.api.get(nodes, { name: node }))
+  await move(world, name, { source: { name: lease.holder.name }, addedNodeSelector })
+  await reached(world, name, 'Succeeded')
 }
 
 /** Returns the events, Migrations and slots of the namespace, for errors. */

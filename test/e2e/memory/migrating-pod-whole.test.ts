@@ -13,7 +13,8 @@ import { addressOf, counter, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
 import { discovery } from '../lib/endpoints.ts'
-import { countAt, create, move, podNamed, saved } from '../lib/migrating-pods.ts'
+import { countAt, create, podNamed, saved } from '../lib/migrating-pods.ts'
+import { move, reached } from '../lib/moving.ts'
 import { startTraffic } from '../lib/traffic.ts'
 import { createWorld, restartsOf, type World } from '../lib/world.ts'
 
@@ -177,10 +178,7 @@ describe.skipIf(needsNodes())('a MigratingPod with everything', () => {
 
     // MP-22: a move that is called off. MP-14: meanwhile the pod is saved, and runs on.
     await move(world, 'nowhere', { source: { name: 'whole-0' }, addedNodeSelector: { 'no.such/label': 'x' } })
-    await eventually(async () => {
-      const { status } = await api.get(migrations, { namespace, name: 'nowhere' })
-      expect(status?.phase).toBe('Reserving')
-    })
+    await reached(world, 'nowhere', 'Reserving')
     await api.delete(migrations, { namespace, name: 'nowhere' })
     await eventually(async () => {
       const now = await saved(world, 'whole', 'whole-0')

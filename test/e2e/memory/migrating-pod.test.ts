@@ -7,7 +7,8 @@ import { numberIn } from '../../../zoo/http-specimen.ts'
 import { addressOf, counter } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kubectl, needsNodes } from '../lib/cluster.ts'
-import { countOn, create, move, peek, podNamed, saved } from '../lib/migrating-pods.ts'
+import { countOn, create, peek, podNamed, saved } from '../lib/migrating-pods.ts'
+import { move } from '../lib/moving.ts'
 import { alone, createWorld, restartsOf } from '../lib/world.ts'
 
 describe.skipIf(needsNodes())('MigratingPods', () => {

@@ -2,13 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '../../../src/kube/object.ts'
 import { events, pods, type Resource } from '../../../src/kube/resources.ts'
-import { addressOf, counter, holderOf, restartsOf, slotsOf } from '../../../zoo/slots.ts'
+import { addressOf, counter, holderOf, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
-import { create, reached, read, reasonOf, scene } from '../lib/moving.ts'
+import { expectUnmoved, move, reached, read, reasonOf, scene, selectorOf } from '../lib/moving.ts'
 import { createWorld } from '../lib/world.ts'
-
-const hostname = 'kubernetes.io/hostname'
 
 const quotas: Resource<KubeObject> = {
   ...{ group: '', version: 'v1', plural: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
@@ -20,7 +18,7 @@ describe.skipIf(needsNodes())('Migrations that are disturbed', () => {
     const { api, namespace } = world
     const { set, expected, primary, free } = await scene(world)
     const source = { name: primary.metadata.name }
-    await create(world, 'nowhere', {
+    await move(world, 'nowhere', {
       source,
       addedNodeSelector: { 'example.com/no-such': 'label' },
       unschedulableTimeoutSeconds: 2,
@@ -38,17 +36,14 @@ describe.skipIf(needsNodes())('Migrations that are disturbed', () => {
         status: { used: { pods: '2' } },
       }),
     )
-    await create(world, 'refused', {
+    await move(world, 'refused', {
       source,
-      addedNodeSelector: { [hostname]: free.metadata.labels?.[hostname] ?? '' },
+      addedNodeSelector: selectorOf(free),
       pendingTimeoutSeconds: 4,
     })
     expect(reasonOf(await reached(world, 'refused', 'Failed'))).toBe('TargetComing')
     await api.delete(quotas, { namespace, name: 'full' })
-    const [now] = await slotsOf(set)
-    expect(now?.holder.uid).toBe(primary.metadata.uid)
-    expect(await counter.read(addressOf(primary))).toBe(expected)
-    expect(await restartsOf(set)).toEqual({})
+    await expectUnmoved({ set, primary, expected })
   })
 
   it('MP-23 D16.disturbed: a pod that is deleted while it gets the memory is made again, and two Migrations move a pod once', async () => {
@@ -57,10 +52,10 @@ describe.skipIf(needsNodes())('Migrations that are disturbed', () => {
     const { set, lease, expected, primary, free } = await scene(world)
     const wanted = {
       source: { name: primary.metadata.name, uid: primary.metadata.uid },
-      addedNodeSelector: { [hostname]: free.metadata.labels?.[hostname] ?? '' },
+      addedNodeSelector: selectorOf(free),
     }
-    await create(world, 'one', wanted)
-    await create(world, 'two', wanted)
+    await move(world, 'one', wanted)
+    await move(world, 'two', wanted)
     const first = await eventually(async () => {
       const all = await Promise.all(['one', 'two'].map(name => read(world, name)))
       const target = all.find(({ status }) => status?.target !== undefined)?.status?.target

@@ -8,7 +8,7 @@ import { patience } from '../../../src/migration/downtime.ts'
 import { addressOf, counter, holderOf, restartsOf, saved, slotsOf } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
 import { needsNodes } from '../lib/cluster.ts'
-import { create, reached, read, reasonOf, scene } from '../lib/moving.ts'
+import { expectUnmoved, move, reached, read, reasonOf, scene, selectorOf } from '../lib/moving.ts'
 import { scrapeAgent, scrapeOperator } from '../lib/scrape.ts'
 import { createWorld, type World } from '../lib/world.ts'
 
@@ -42,10 +42,9 @@ describe.skipIf(needsNodes())('Migrations', () => {
   it('D16.moves: a primary goes to a node of choice with its memory, and its hot backup covers it there', async () => {
     await using world = await createWorld()
     const { set, lease, expected, primary, hot, free } = await scene(world)
-    const label = 'kubernetes.io/hostname'
-    await create(world, 'there', {
+    await move(world, 'there', {
       source: { name: primary.metadata.name },
-      addedNodeSelector: { [label]: free.metadata.labels?.[label] ?? '' },
+      addedNodeSelector: selectorOf(free),
     })
     const ended = await reached(world, 'there', 'Succeeded')
     expect(ended.status).toMatchObject({
@@ -72,7 +71,7 @@ describe.skipIf(needsNodes())('Migrations', () => {
   it('D16.calls-off: one that is deleted leaves the primary as it is, and the pod that was made for it goes', async () => {
     await using world = await createWorld()
     const { set, expected, primary } = await scene(world)
-    await create(world, 'nowhere', {
+    await move(world, 'nowhere', {
       source: { name: primary.metadata.name },
       addedNodeSelector: { 'example.com/no-such': 'label' },
     })
@@ -85,10 +84,7 @@ describe.skipIf(needsNodes())('Migrations', () => {
       const { items } = await world.api.list(pods, { namespace: world.namespace })
       expect(items.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toHaveLength(2)
     })
-    const [lease] = await slotsOf(set)
-    expect(lease?.holder.uid).toBe(primary.metadata.uid)
-    expect(await counter.read(addressOf(primary))).toBe(expected)
-    expect(await restartsOf(set)).toEqual({})
+    await expectUnmoved({ set, primary, expected })
   })
 
   it('MP-34 what operator and agents export is what the Migration and the reports say', async () => {
@@ -96,14 +92,13 @@ describe.skipIf(needsNodes())('Migrations', () => {
     const dumpsBefore = await dumpsOfAll(world)
     const { expected, primary, free, set } = await scene(world)
     const from = primary.spec?.nodeName ?? ''
-    const label = 'kubernetes.io/hostname'
     const nowhere = { source: { name: free.metadata.name } }
     const [operator, source, target] = await scrapes(world, from, free.metadata.name)
-    await create(world, 'refused', nowhere)
+    await move(world, 'refused', nowhere)
     await reached(world, 'refused', 'Failed')
-    await create(world, 'counted', {
+    await move(world, 'counted', {
       source: { name: primary.metadata.name },
-      addedNodeSelector: { [label]: free.metadata.labels?.[label] ?? '' },
+      addedNodeSelector: selectorOf(free),
     })
     const { status = {} } = await reached(world, 'counted', 'Succeeded')
     const [operatorAfter, sourceAfter, targetAfter] = await scrapes(world, from, free.metadata.name)
@@ -142,13 +137,12 @@ describe.skipIf(needsNodes())('Migrations', () => {
   it('MP-32 a move that would be longer than asked for is made if a restart is longer still, and never with Live', async () => {
     await using world = await createWorld()
     const { set, expected, primary, free } = await scene(world)
-    const label = 'kubernetes.io/hostname'
     const asked = {
       source: { name: primary.metadata.name },
-      addedNodeSelector: { [label]: free.metadata.labels?.[label] ?? '' },
+      addedNodeSelector: selectorOf(free),
       maxDowntime: '10ms',
     }
-    await create(world, 'bounded', { ...asked, technique: 'Live' })
+    await move(world, 'bounded', { ...asked, technique: 'Live' })
     const waits = async () => {
       const now = await read(world, 'bounded')
       expect(reasonOf(now)).toBe('DowntimeTooLong')
@@ -162,7 +156,7 @@ describe.skipIf(needsNodes())('Migrations', () => {
     expect(refused?.acceptsDowntime).toBeUndefined()
     expect((await slotsOf(set))[0]?.holder.uid).toBe(primary.metadata.uid)
     await world.api.delete(migrations, { namespace: world.namespace, name: 'bounded' })
-    await create(world, 'compared', { ...asked, technique: 'LiveIfPossible' })
+    await move(world, 'compared', { ...asked, technique: 'LiveIfPossible' })
     const { status } = await reached(world, 'compared', 'Succeeded')
     expect(status?.acceptsDowntime).toBe(true)
     expect(status?.downtimeMilliseconds).toBeGreaterThan(10)
@@ -179,9 +173,9 @@ describe.skipIf(needsNodes())('Migrations', () => {
   it('D16.refused: one that names no primary fails, and tells why', async () => {
     await using world = await createWorld()
     const { primary, hot } = await scene(world)
-    await create(world, 'backup', { source: { name: hot.metadata.name } })
-    await create(world, 'unknown', { source: { name: 'nobody' } })
-    await create(world, 'another', { source: { name: primary.metadata.name, uid: hot.metadata.uid } })
+    await move(world, 'backup', { source: { name: hot.metadata.name } })
+    await move(world, 'unknown', { source: { name: 'nobody' } })
+    await move(world, 'another', { source: { name: primary.metadata.name, uid: hot.metadata.uid } })
     for (const [name, reason] of [
       ['backup', 'NotAPrimary'],
       ['unknown', 'SourceNotFound'],
