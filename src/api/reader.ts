@@ -19,6 +19,9 @@ export function reader(refused: Refusal[]) {
     refused.push(invalidValue(name, value, expected))
     return otherwise
   }
+  const invalid = (name: string, value: unknown, expected: string) => {
+    refused.push(invalidValue(name, value ?? null, expected))
+  }
   return {
     integer: (name: string, value: unknown, { min, max }: Bounds, otherwise: number) =>
       field(
@@ -73,19 +76,15 @@ export function reader(refused: Refusal[]) {
         `a name of at most 63 characters that matches ${form}`,
         '',
       ),
-    invalid: (name: string, value: unknown, expected: string) => {
-      refused.push(invalidValue(name, value ?? null, expected))
-    },
+    invalid,
     /** Refuses the first field that is not among these: a misspelt one would silently have no effect. */
     only: (name: string, given: Readonly<Record<string, unknown>>, names: readonly string[]) => {
       const strange = Object.keys(given).find(key => !names.includes(key))
       if (strange !== undefined)
-        refused.push(
-          invalidValue(
-            name === '' ? strange : `${name}.${strange}`,
-            given[strange] ?? null,
-            'nothing: there is no such field',
-          ),
+        invalid(
+          name === '' ? strange : `${name}.${strange}`,
+          given[strange],
+          'nothing: there is no such field',
         )
     },
     refuse: (code: keyof typeof refusals) => {

@@ -11,6 +11,7 @@ import { recordPhases } from '../phase-events/phase-events.ts'
 import { clonePodSaid } from '../phase-events/said.ts'
 import type { createCaches } from './caches.ts'
 import type { OperatorOptions } from './options.ts'
+import { phaseEventsOf } from './phase-events.ts'
 
 /** Adds the controller of ClonePods to the work of the leader, if the operator has been started with it. */
 export function leadClonePods(
@@ -23,8 +24,7 @@ export function leadClonePods(
   // The kind may be missing or forbidden.
   const objects = manager.cache(clonePodResource, { awaited: 'not', indexes: clonePodIndexes })
   createClonePodMetrics(manager.metrics.registry, () => (manager.election.isLeader() ? objects.list() : []))
-  const events = { recorder: manager.recorder(), leads: manager.election.isLeader }
-  recordPhases(events, clonePodResource, objects, clonePodSaid)
+  recordPhases(phaseEventsOf(manager), clonePodResource, objects, clonePodSaid)
   const deps = { objects, sets, pods, migratingPods, clock: manager.clock }
   manager.controller({
     name: 'clonepod',

@@ -26,7 +26,7 @@ import { createMigratingPodMetrics } from '../migratingpod/metrics.ts'
 import { byMovingSet, movingSetIndex } from '../migratingpod/observe.ts'
 import { createMigrationController } from '../migration/controller.ts'
 import { createMigrationMetrics } from '../migration/metrics.ts'
-import { type PhaseEventsOptions, recordPhases } from '../phase-events/phase-events.ts'
+import { recordPhases } from '../phase-events/phase-events.ts'
 import { migratingPodSaid, migrationSaid } from '../phase-events/said.ts'
 import { type WakeKeys, wakeKeyId } from '../slot/gate/token.ts'
 import { loadWakeKeys } from '../slot/gate/wake-key.ts'
@@ -41,6 +41,7 @@ import { createDiskHalves } from './disk-halves.ts'
 import { keepGenerationsKey } from './generations-key.ts'
 import { leadMigratingJobs } from './migrating-jobs.ts'
 import type { OperatorOptions } from './options.ts'
+import { phaseEventsOf } from './phase-events.ts'
 import { leadJobs } from './pod-migration-jobs.ts'
 import { createStageController } from './stage-label.ts'
 import { leadTraces } from './traces.ts'
@@ -149,11 +150,6 @@ function openUrgent(manager: Manager, options: OperatorOptions): Api {
 
 /** Only the leader exports numbers of objects: the sum over the replicas would count them twice. */
 const leads = ({ election }: Pick<Manager, 'election'>): boolean => election.isLeader()
-
-const phaseEventsOf = (manager: Manager): PhaseEventsOptions => ({
-  recorder: manager.recorder(),
-  leads: manager.election.isLeader,
-})
 
 /** Adds the controller of Migrations to the work of the leader. */
 function leadMigrations(

@@ -7,6 +7,7 @@ import { createJobController } from '../podmigrationjob/controller.ts'
 import { createJobMetrics } from '../podmigrationjob/report/metrics.ts'
 import type { createCaches } from './caches.ts'
 import type { OperatorOptions } from './options.ts'
+import { phaseEventsOf } from './phase-events.ts'
 
 /** Adds the controller of PodMigrationJobs to the work of the leader, if the operator has been started with it. */
 export function leadJobs(
@@ -20,7 +21,7 @@ export function leadJobs(
   const optional = { awaited: 'briefly', isNeeded: () => false } as const
   const ours = manager.cache(podMigrationJobs, optional)
   const theirs = manager.cache(koordinatorJobs, { awaited: 'not' })
-  const events = { recorder: manager.recorder(), leads: manager.election.isLeader }
+  const events = phaseEventsOf(manager)
   recordPhases(events, podMigrationJobs, ours, jobSaid)
   recordPhases(events, koordinatorJobs, theirs, jobSaid)
   const controller = createJobController({

@@ -8,7 +8,7 @@ const task: TaskOf<'handOver'> = {
   ...{ lease: lease(), pod: pod('p'), policy: policy({ maxFreezePercent: 2 }) },
 }
 
-it('a primary does not stand still once more for a request whose time is over, however long the Lease has it', () => {
+it('a primary is not stopped again for a request whose time is over, however long the Lease names it', () => {
   let now = 1_000
   const pauses = createHandoverPauses({ monotonic: () => now })
   const slot = lease({ handover: 'uid-h', handovers: 7 })

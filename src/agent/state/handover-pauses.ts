@@ -32,7 +32,7 @@ interface Pause {
   readonly wish: string | undefined
   /** Number of the handover that failed; undefined: its operator counts none. */
   readonly number: number | undefined
-  /** When its time is over. */
+  /** When its time is over, monotonic ms; infinity: without a number it is not known again. */
   readonly overAt: number
 }
 
@@ -45,11 +45,11 @@ export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverP
       const now = clock.monotonic()
       const before = pauses.get(slotName(lease))
       const number = lease.handovers
-      const isAgain = before !== undefined && number !== undefined && before.number === number
+      const overAt = number === undefined ? Number.POSITIVE_INFINITY : now - stoodMs + deadlineMs
       pauses.set(slotName(lease), {
         ...{ until: now + ms, wish: pod.handoverRequest, number },
         // By the first stop for it.
-        overAt: isAgain ? before.overAt : now - stoodMs + deadlineMs,
+        overAt: before !== undefined && before.number === number ? before.overAt : overAt,
       })
     },
     isOn(lease, pods) {
@@ -57,7 +57,7 @@ export function createHandoverPauses(clock: Pick<Clock, 'monotonic'>): HandoverP
       if (pause === undefined) return false
       const now = clock.monotonic()
       const isAsked = lease.handover !== undefined && lease.handovers === pause.number
-      if (isAsked && pause.number !== undefined && now >= pause.overAt) return true
+      if (isAsked && now >= pause.overAt) return true
       if (now >= pause.until) return false
       return pods.find(({ uid }) => uid === lease.holder.uid)?.handoverRequest === pause.wish
     },

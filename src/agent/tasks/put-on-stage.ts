@@ -71,34 +71,38 @@ export async function onStage(
     timeline.mark('thaw')
     return thawed
   }
+  /** Returns what has failed instead: the clone alone, or the generation. */
+  const attempt = async (stored: Stored): Promise<Clone | 'CloneFailed' | 'Failed'> => {
+    try {
+      return await resume(stored)
+    } catch (error) {
+      signal.throwIfAborted()
+      if (isAgentError(error, 'NotCalled')) throw error
+      failure ??= error
+      const { generation } = stored.manifest
+      log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
+      if (place.clone === undefined || !isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone'))
+        return 'Failed'
+      const lost = place.clone
+      const hasEnded = lost === resumed && isOfApp(work, pod.uid, error)
+      if (hasEnded) place.endedEarly(lost)
+      place.put(undefined)
+      await driver.discard(lost)
+      return hasEnded ? 'Failed' : 'CloneFailed'
+    }
+  }
   for await (const stored of candidates(work, lease, signal)) {
     if (stored.manifest.restoreHash !== pod.restoreHash) continue
-    const { generation } = stored.manifest
     const until = place.barredUntil(stored.manifest)
     if (until !== undefined) {
-      failure ??= endsApp(generation, until)
+      failure ??= endsApp(stored.manifest.generation, until)
       continue
     }
-    const { clone: frozen } = place
-    for (let mayTryAgain = isOf(frozen, lease) && isSameGeneration(frozen, stored); ; mayTryAgain = false)
-      try {
-        return await resume(stored)
-      } catch (error) {
-        signal.throwIfAborted()
-        if (isAgentError(error, 'NotCalled')) throw error
-        failure ??= error
-        log.warn({ err: error, pod: pod.name, generation }, 'cannot restore and resume a generation')
-        const isOfClone = isAgentError(error, 'CloneLost', 'ThawFailed', 'ProcessGone')
-        const lost = isOfClone ? place.clone : undefined
-        const hasEnded = lost !== undefined && lost === resumed && isOfApp(work, pod.uid, error)
-        if (lost !== undefined) {
-          if (hasEnded) place.endedEarly(lost)
-          place.put(undefined)
-          await driver.discard(lost)
-        }
-        // A clone that was frozen here is lost, and the generation is not: the one before would lack what the primary has answered since.
-        if (!mayTryAgain || lost === undefined || hasEnded) break
-      }
+    const wasFrozen = isOf(place.clone, lease) && isSameGeneration(place.clone, stored)
+    const first = await attempt(stored)
+    // The frozen clone is lost, and the generation is not. The one before would lack what the primary has answered since.
+    const outcome = first === 'CloneFailed' && wasFrozen ? await attempt(stored) : first
+    if (typeof outcome !== 'string') return outcome
   }
   throw failure ?? new AgentError('RestoreFailed', 'this node has no generation of the slot')
 }
