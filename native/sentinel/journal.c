@@ -40,7 +40,7 @@ static struct {
 	char path[4096], scratch[4096];
 	struct processes left, fenced;
 	struct kept *kept;
-	size_t kept_count;
+	size_t kept_count, kept_taken;
 	int64_t next;
 	bool empty, failed, held;
 } journal = { .fd = -1, .earlier = -1 };
@@ -137,17 +137,18 @@ void journal_note_kept(struct process process, int64_t until, const char *name)
 
 bool journal_take_kept(struct process *process, int64_t *until, char *name, size_t size)
 {
-	const struct kept *last;
+	const struct kept *next;
 
-	if (journal.kept_count == 0) {
+	if (journal.kept_taken == journal.kept_count) {
 		free(journal.kept);
 		journal.kept = NULL;
+		journal.kept_taken = journal.kept_count = 0;
 		return false;
 	}
-	last = &journal.kept[--journal.kept_count];
-	*process = last->process;
-	*until = last->until;
-	snprintf(name, size, "%s", last->name);
+	next = &journal.kept[journal.kept_taken++];
+	*process = next->process;
+	*until = next->until;
+	snprintf(name, size, "%s", next->name);
 	return true;
 }
 

@@ -26,7 +26,8 @@ void journal_note(struct process process, bool fence);
 void journal_note_kept(struct process process, int64_t until, const char *name);
 
 /*
- * Takes a process of a stop that an earlier sentinel has promised to keep. `name` has `size` bytes. False if there is none left.
+ * Takes a process of a stop that an earlier sentinel has promised to keep, in the order in which they were recorded: halt_release() needs
+ * it. `name` has `size` bytes. False if there is none left.
  */
 bool journal_take_kept(struct process *process, int64_t *until, char *name, size_t size);
 
