@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { heldEndAnnotation } from '../../api/pod-contract.ts'
 import type { Pod } from '../../kube/resources.ts'
@@ -117,6 +118,15 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     await died()
     // A dump of the interval may have ended just before. The last save would be one more.
     expect(saidBy('a')?.generation).toBeLessThan((before ?? 0) + 2)
+  })
+
+  it('is saved although its app may know of its end before the memory is hashed', async () => {
+    await begin()
+    a.beforeSeal = () => (a.stops.has('last-uid-p') ? sleep(1_200) : undefined)
+    // So the app does not know of its end for 0.8 s.
+    cluster.put('a', deleted(2_700))
+    await died()
+    await untilFrozen('two')
   })
 
   it('ends all the same if it cannot be stopped', async () => {

@@ -1,5 +1,6 @@
 import { slotName } from '../../checkpoint/manifest.ts'
 import { abortAfter } from '../../kube/abort.ts'
+import { dumpDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { handoverStop } from './hand-over.ts'
@@ -39,15 +40,18 @@ export async function saveLast(
   const leftMs = leftOf(pod, clock.now())
   if (lastSave === undefined || leftMs < leastMs || fencing.isFenced(pod.uid)) return false
   const slot = slotName(lease)
-  using over = abortAfter(clock, leftMs, () => new Error('the app may know of its end'))
-  const late = AbortSignal.any([signal, over.signal])
+  // After the dump, the agent hashes, compares and signs it. That does not use the pod, so a signal to end comes too late to be in it.
+  const stoodMs = leftMs + dumpDeadlineMs(work.store.latest(lease)?.manifest.bytes)
+  using unknowing = abortAfter(clock, leftMs, () => new Error('the app may know of its end'))
+  using over = abortAfter(clock, stoodMs, () => new Error(`not within ${Math.round(stoodMs)} ms`))
+  const late = AbortSignal.any([signal, unknowing.signal, over.signal])
   const startedAt = clock.monotonic()
   // A stopped primary fails its probes, which is no death.
   const resumeProbes = work.suspendProbes(pod.uid)
   try {
     const { located } = await understudies.enter(pod, late)
     // It has been well when it was stopped for its successor, and answers no probe until it resumes.
-    const isStanding = await sentinel.keep(handoverStop(pod), leftMs + endsMs, late)
+    const isStanding = await sentinel.keep(handoverStop(pod), stoodMs + endsMs, late)
     const latest = work.store.latest(lease)?.manifest
     // Nothing has changed since.
     if (isStanding && latest?.final && latest.source.podUid === pod.uid) return true
@@ -60,10 +64,11 @@ export async function saveLast(
     await work.lazyPages.whole(pod.uid, late)
     const cgroups = located.containers.flatMap(container => container.cgroups)
     // It outlasts the dump, whose own stop ends with the dump.
-    await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: leftMs + endsMs, cgroups }, late)
+    await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: stoodMs + endsMs, cgroups }, late)
     const stored = await saveOnce(work, { pod, lease, policy: lastSave }, late, {
       isLast: true,
       isValid: now => leftOf(now, clock.now()) > 0,
+      onDumped: () => unknowing[Symbol.dispose](),
     })
     const { generation } = stored.manifest
     const ms = Math.round(clock.monotonic() - startedAt)

@@ -78,6 +78,8 @@ export interface FakeMemory {
   beforeStop: () => void
   /** Called while a pod is stopped for its dump. */
   duringDump: (uid: string) => Promise<void> | void
+  /** Called when a dump has ended, before its generation is sealed. */
+  beforeSeal: () => Promise<void> | void
   readonly directory: string
 }
 
@@ -149,6 +151,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     frozenSeconds: 0.001,
     beforeStop: () => undefined,
     duringDump: () => undefined,
+    beforeSeal: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
 }

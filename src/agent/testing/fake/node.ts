@@ -34,7 +34,7 @@ export async function startFakeAgent(
   probe: Probe = async () => ({ outcome: 'success' }),
   clock: Clock = systemClock,
 ): Promise<FakeAgent> {
-  const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
+  const store = storeOf(memory, clock)
   await store.load()
   cluster.stores.set(node, store)
   const stop = new AbortController()
@@ -68,6 +68,21 @@ export async function startFakeAgent(
       await running
       // The sentinel resumes the processes that this connection had stopped, except those that the agent made it keep.
       for (const name of memory.stops) if (!memory.kept.has(name)) memory.stops.delete(name)
+    },
+  }
+}
+
+function storeOf(memory: FakeMemory, clock: Clock): GenerationStore {
+  const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
+  return {
+    ...store,
+    async begin(...what) {
+      const draft = await store.begin(...what)
+      const commit: typeof draft.commit = async (...how) => {
+        await memory.beforeSeal()
+        return draft.commit(...how)
+      }
+      return { ...draft, commit }
     },
   }
 }
