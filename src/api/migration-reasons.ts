@@ -13,6 +13,7 @@ export const migrationReasons = [
   'SetPaused',
   'SetSuspended',
   'NotSaved',
+  'AgentSilent',
   'MemoryComing',
   'DowntimeTooLong',
   'Stopping',

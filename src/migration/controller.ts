@@ -7,6 +7,7 @@ import type { Log } from '../kube/log.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcile.ts'
+import { createReports } from '../slot/observe/reports.ts'
 import { createSince } from '../slot/observe/since.ts'
 import type { MigrationMetrics } from './metrics.ts'
 import { decide } from './next.ts'
@@ -42,6 +43,7 @@ export function createMigrationController(options: MigrationControllerOptions): 
   const since = createSince(clock)
   const stops = createStops(clock)
   const patience = createPatience(clock)
+  const heard = createReports(reports, clock)
   const isAnyOpen = () => migrations.list().some(each => !isFinished(each))
   const look = () => {
     if (isAnyOpen()) queue.add(all)
@@ -51,13 +53,14 @@ export function createMigrationController(options: MigrationControllerOptions): 
   pods.subscribe(look)
   leases.subscribe(look)
   nodes.subscribe(look)
-  reports.subscribe(() => {
+  reports.subscribe(change => {
+    heard.note(change)
     if (isAnyOpen()) queue.add(all, { afterMs: reportsMs })
   })
   const reconcile = async (_: string, { signal, log }: ReconcileContext): Promise<Result> => {
     if (migrations.list().length === 0) return {}
     if (isMissing()) throw new RetryLater(500, 'a list that Migrations need is not complete yet')
-    const plan = decide(observe({ ...options, since, stops, patience }), clock.now())
+    const plan = decide(observe({ ...options, since, stops, patience, heard }), clock.now())
     const writes = [
       ...plan.statuses.map(({ view, status }) => writeStatus(options, view, status, signal)),
       ...plan.deletions.map(view => remove(options, view, signal)),

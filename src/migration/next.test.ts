@@ -3,6 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { MigrationPhase, MigrationSpec, MigrationStatus } from '../api/migration.ts'
 import { parseMigration } from '../api/parse-migration.ts'
+import { timelyMs } from '../slot/decide/deadlines.ts'
 import { budgets } from './budgets.ts'
 import { decide, mostWrites, settlesMs } from './next.ts'
 import { mostKept } from './retention.ts'
@@ -16,6 +17,7 @@ const held = (over: Partial<Held> = {}): Held => ({
   source: { uid: 'uid-p', node: 'n1', set: 'web', slot: 0 },
   ...{ isPaused: false, isStopping: false, target: undefined, nodes: 2, restartMs: 2_000 },
   saved: { generation: 7, bytes: 1_000, obstacle: undefined },
+  silentMs: 0,
   ...over,
 })
 
@@ -97,6 +99,12 @@ describe('D16.phases: a Migration', () => {
       'Reserving',
       'NotSaved',
     ],
+    [
+      'tells that nobody would stop its source',
+      view(held({ target: target(), silentMs: timelyMs + 1 }), 'Preparing'),
+      'Preparing',
+      'AgentSilent',
+    ],
     ['tells that its set is paused', view(held({ isPaused: true }), 'Preparing'), 'Reserving', 'SetPaused'],
     [
       'stops its source',
@@ -159,7 +167,7 @@ describe('D16.phases: a Migration', () => {
   it.each<[string, Facts, string]>([
     ['of no pod', { type: 'absent', seenForMs: settlesMs }, 'SourceNotFound'],
     ['of a pod of another uid', { type: 'another' }, 'SourceReplaced'],
-    ['of a backup', { type: 'backup' }, 'NotAPrimary'],
+    ['of a backup', { type: 'backup', seenForMs: settlesMs }, 'NotAPrimary'],
     ['of a pod without memory', { type: 'unkept', seenForMs: settlesMs }, 'NoMemory'],
   ])('%s fails', (_, facts, reason) => expect(outcomeOf(view(facts))).toEqual(['Failed', reason]))
 
@@ -169,6 +177,8 @@ describe('D16.phases: a Migration', () => {
       'SourceNotFound',
     ])
     expect(outcomeOf(view({ type: 'unkept', seenForMs: 0 }))).toEqual(['Pending', 'NoMemory'])
+    // A pod that has just taken over has the Lease before it has the label of a primary.
+    expect(outcomeOf(view({ type: 'backup', seenForMs: 0 }))).toEqual(['Pending', 'NotAPrimary'])
     expect(outcomeOf(view({ type: 'absent', seenForMs: 0 }, 'Preparing'))).toEqual([
       'Preparing',
       'SourceGone',
@@ -229,6 +239,7 @@ describe('D16.phases: a Migration', () => {
   it('looks again when a cache must have caught up, although nothing happens', () => {
     expect(decide([view({ type: 'absent', seenForMs: 4_000 })], now).againAfterMs).toBe(settlesMs - 4_000)
     expect(decide([view({ type: 'unkept', seenForMs: 0 })], now).againAfterMs).toBe(settlesMs)
+    expect(decide([view({ type: 'backup', seenForMs: 0 })], now).againAfterMs).toBe(settlesMs)
   })
 
   describe('MP-32 the prediction', () => {

@@ -4,6 +4,7 @@ import type { MigrationReason } from '../api/migration-reasons.ts'
 import { beganAt, finishedAt } from '../api/migration-times.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { isEqual } from '../kube/equal.ts'
+import { timelyMs } from '../slot/decide/deadlines.ts'
 import { Admissions } from './budgets.ts'
 import { judgeDowntime, patience, tooLong } from './downtime.ts'
 import { outlived } from './retention.ts'
@@ -84,7 +85,12 @@ function wordOf(view: MigrationView, admitted: Admissions, now: number): Word {
     case 'another':
       return failed('SourceReplaced', `another pod has the name ${source.name} now`)
     case 'backup':
-      return failed('NotAPrimary', `${source.name} is a backup: name the primary of a slot`)
+      return settling(
+        facts.seenForMs,
+        'NotAPrimary',
+        `${source.name} is a backup: name the primary of a slot`,
+        view,
+      )
     case 'unkept':
       return settling(
         facts.seenForMs,
@@ -176,6 +182,12 @@ function preparing(wish: ParsedMigration, target: Target, held: Held): Omit<Word
       reason: 'SetBusy',
       message: 'the pod was stopped and could not be handed over in time; it is stopped again after a pause',
     }
+  // Reports of other nodes bring the passes that notice this.
+  if (held.silentMs > timelyMs)
+    return {
+      reason: 'AgentSilent',
+      message: `the agent of node ${held.source.node} is silent, and would not stop the pod`,
+    }
   const predicted = predictedIn(held)
   const judgement = judgeDowntime(wish, predicted)
   switch (judgement) {
@@ -222,6 +234,7 @@ function deadlinesOf(view: MigrationView, now: number): readonly number[] {
   if (ended !== undefined) return ttlMs === undefined ? [] : [ended + ttlMs]
   switch (facts.type) {
     case 'absent':
+    case 'backup':
     case 'unkept':
       return [now + settlesMs - facts.seenForMs]
     case 'held':
@@ -232,7 +245,6 @@ function deadlinesOf(view: MigrationView, now: number): readonly number[] {
     case 'passed':
       return timesAfter(beganAt(status, 'Switching'), [pendingMs])
     case 'another':
-    case 'backup':
       return []
     default:
       return facts satisfies never

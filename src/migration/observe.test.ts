@@ -69,6 +69,7 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More 
   const [view] = observe({
     ...{ clock, leases, pods, migrations, since: createSince(clock), stops: createStops(clock) },
     patience: createPatience(clock),
+    heard: { silentFor: () => 0 },
     ...{ sets: createStore<BackupPodSet>(), reports, nodes },
   })
   return view?.facts

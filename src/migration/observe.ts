@@ -14,6 +14,7 @@ import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import { hasLabels, impliedDowntimeMs, takesMoves, targetOf } from '../slot/decide/move.ts'
 import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
+import type { Reports } from '../slot/observe/reports.ts'
 import type { Since } from '../slot/observe/since.ts'
 import { presentLeases } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
@@ -35,6 +36,7 @@ export interface FollowedStores {
 export interface ObserveDeps extends FollowedStores {
   readonly clock: Pick<Clock, 'monotonic'>
   readonly since: Pick<Since, 'pass'>
+  readonly heard: Pick<Reports, 'silentFor'>
   /** Measures for how long pods are stopped. */
   readonly stops: Stops
   /** Counts for how long Migrations have looked for a short stop. */
@@ -87,9 +89,9 @@ function factsOf(
   const found = migration.status?.source ?? findSource(deps, namespace, wish)
   if ('type' in found) {
     // The times are only for those that may still be shown by a cache.
-    return found.type === 'absent' || found.type === 'unkept'
-      ? { type: found.type, seenForMs: seenForMs(found.type) }
-      : { type: found.type }
+    return found.type === 'another'
+      ? { type: 'another' }
+      : { type: found.type, seenForMs: seenForMs(found.type) }
   }
   const leases = presentLeases(deps.leases.by(bySet, `${namespace}/${found.set}`)).map(({ lease }) => lease)
   const lease = leases.find(({ slot }) => slot === found.slot)
@@ -172,6 +174,7 @@ function heldBy(
     restartMs: shortestRestartMs(deps.pods.by(bySet, setKey)),
     nodes: nodes.size,
     saved: savedIn(said),
+    silentMs: deps.heard.silentFor(source.node),
   }
 }
 

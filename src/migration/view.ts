@@ -23,7 +23,8 @@ export type Facts =
   | { readonly type: 'absent'; readonly seenForMs: number }
   /** A pod has the name, and is another one. */
   | { readonly type: 'another' }
-  | { readonly type: 'backup' }
+  /** A pod of a set that is no primary, or has just become one. */
+  | { readonly type: 'backup'; readonly seenForMs: number }
   /** A primary without a slot whose memory is kept. */
   | { readonly type: 'unkept'; readonly seenForMs: number }
   | Held
@@ -46,6 +47,8 @@ export interface Held {
   readonly nodes: number
   /** The last generation of the source. */
   readonly saved: Saved | undefined
+  /** For how long its agent has written nothing, ms. */
+  readonly silentMs: number
 }
 
 export interface Saved {

@@ -31,6 +31,7 @@ const cures: Readonly<Record<MigrationReason, string | undefined>> = {
   SetPaused: 'set spec.paused of its BackupPodSet to false',
   SetSuspended: 'set spec.suspend of its BackupPodSet, or of its MigratingPod, to false',
   NotSaved: 'remove what the message names: a primary that cannot be saved cannot move with its memory',
+  AgentSilent: 'see the log of the agent on the node of the primary',
   MemoryComing: undefined,
   DowntimeTooLong: 'create another Migration with a larger maxDowntime, or without it',
   Stopping: undefined,
