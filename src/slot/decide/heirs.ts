@@ -112,7 +112,7 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
     const pod = leastLoaded(slot)
     if (pod !== undefined) give(slot, pod, 1)
   }
-  // Only moves that make the difference smaller, and never away from the frozen clone: that would have to be rebuilt.
+  // Only moves that make the difference smaller, and not away from the frozen clone: that would have to be rebuilt.
   const movable = [...slots].sort((a, b) => b.slot - a.slot)
   for (let moved = true; moved; ) {
     moved = false
@@ -127,6 +127,24 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
       moved = true
     }
   }
+  /** Moves one slot away from the understudy, to one that has none, or to another one that can be relieved itself. */
+  const relieve = (pod: Understudy, tried: Set<string>): boolean => {
+    const itsSlots = slots.filter(({ slot, targetUid }) => heirs.get(slot) === pod && targetUid !== pod.uid)
+    const ways = itsSlots
+      .flatMap(slot => pods.filter(to => to !== pod && mayInherit(to, slot)).map(to => ({ slot, to })))
+      .sort((a, b) => Number(a.slot.frozenIn === pod.uid) - Number(b.slot.frozenIn === pod.uid))
+    tried.add(pod.uid)
+    const way =
+      ways.find(({ to }) => load.get(to.uid) === 0) ??
+      ways.find(({ to }) => !tried.has(to.uid) && relieve(to, tried))
+    if (way === undefined) return false
+    give(way.slot, pod, -1)
+    give(way.slot, way.to, 1)
+    return true
+  }
+  // An understudy has one frozen clone, so the other slots of which it is the heir have none. It pays to build another one elsewhere for
+  // a slot that could go to an idle understudy, if the others cannot.
+  for (const pod of pods) while ((load.get(pod.uid) ?? 0) > 1 && relieve(pod, new Set()));
   return heirs
 }
 

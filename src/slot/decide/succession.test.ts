@@ -81,6 +81,27 @@ describe('heirs and holders', () => {
     expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'y', 'x'])
   })
 
+  it('a frozen clone is built anew elsewhere if another slot can be protected only by the understudy that has it', () => {
+    // Understudy `x` is the only one off the node of slot 1, and has the clone of slot 0, which `y` could have.
+    const shared = [
+      slot(0, { node: 'p', heirUid: 'uid-x', frozenIn: 'uid-x' }),
+      slot(1, { node: 'i', heirUid: 'uid-x' }),
+    ]
+    const pods = [pod('x', 'h'), pod('y', 'i')]
+    const heirs = (slots: readonly SlotToCover[], of = pods) =>
+      [...assign(slots, of, none).values()].map(({ heir }) => heir?.name)
+    expect(heirs(shared)).toEqual(['y', 'x'])
+    // The report about the old clone comes later than the new heir.
+    expect(heirs(shared.map(each => ({ ...each, heirUid: each.slot === 0 ? 'uid-y' : 'uid-x' })))).toEqual([
+      'y',
+      'x',
+    ])
+    // No slot moves if that would leave as many without a clone as before.
+    const busy = [...shared, slot(2, { node: 'p', heirUid: 'uid-y', frozenIn: 'uid-y' })]
+    expect(heirs(busy)).toEqual(['x', 'x', 'y'])
+    expect(heirs(busy, [...pods, pod('z', 'k')])).toEqual(['x', 'z', 'y'])
+  })
+
   it('D6.placement: an understudy on a machine that cannot go on with the memory is nobody’s heir', () => {
     const unfit = slot(0, { unfitNodes: new Set(['h']), heirUid: 'uid-x' })
     const covers = assign([unfit], [pod('x', 'h'), pod('y', 'i')], {
@@ -132,6 +153,26 @@ describe('heirs and holders', () => {
             if (heir !== undefined && other.node !== each.node)
               expect(load(heir.uid) - load(other.uid)).toBeLessThan(2)
         }
+        // As many understudies as possible have a slot, wherever the clones are.
+        const frozen = before.map((each, at) => ({
+          ...each,
+          frozenIn: at % 2 === 0 ? each.heirUid : undefined,
+        }))
+        const wishes = new Map(
+          frozen.map(({ slot: number, node }) => [
+            number,
+            understudies.filter(each => each.node !== node).map(({ uid }) => ({ uid, rank: 0 })),
+          ]),
+        )
+        const assigned = [...assign(frozen, understudies, options)]
+        const used = new Set(assigned.flatMap(([, { heir }]) => heir?.uid ?? []))
+        expect(used.size).toBe(match(wishes).size)
+        const again = frozen.map(each => ({
+          ...each,
+          heirUid: new Map(assigned).get(each.slot)?.heir?.uid,
+          holders: new Map(assigned).get(each.slot)?.holders ?? [],
+        }))
+        expect([...assign(again, understudies, options)]).toEqual(assigned)
         const after = before.map(each => ({
           ...each,
           heirUid: covers.get(each.slot)?.heir?.uid,
