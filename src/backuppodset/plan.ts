@@ -51,8 +51,8 @@ export type Action =
         readonly near: readonly string[]
         /** The node that it must not run on. */
         readonly notOn?: string | undefined
-        /** The node that it runs on only if no other takes it. */
-        readonly avoid?: string | undefined
+        /** The nodes that it runs on only if no other takes it. */
+        readonly avoid?: readonly string[] | undefined
         /** Labels that its node must have, beside those that the template asks for. */
         readonly nodeSelector?: Readonly<Record<string, string>>
         /** Uid of the Migration that it is made for. */

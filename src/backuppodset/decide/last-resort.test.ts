@@ -40,7 +40,7 @@ describe('a slot that no backup can take', () => {
     const slot = makeSlot(lease, [here, elsewhere])
     const set = { ...none, isNumbered: true } as const
     const [create] = ofType(makeMemorySnapshot(set, [p0], [slot]), 'create')
-    expect(create?.successorOf).toMatchObject({ slot: 0, avoid: p0.node })
+    expect(create?.successorOf).toMatchObject({ slot: 0, avoid: [p0.node] })
     expect(create?.successorOf?.near).not.toContain(p0.node)
     expect(create?.successorOf?.notOn).toBeUndefined()
   })

@@ -107,6 +107,23 @@ describe('a Migration moves the primary of a slot', () => {
     expect(end.memory?.slots.get(0)?.lease.heir?.name).toBe('h0')
   })
 
+  it('away from nodes on which an earlier move of it has failed, if others take the pod', () => {
+    const primary = makePrimary('p0', 0, {}, on)
+    const lease = makeLease(primary, { holders: ['bad', 'off'] })
+    const sizes = { replicas: 1, hotBackups: 0, updateStrategy: 'OnDelete' } as const
+    const nodes = ['bad', 'off']
+    const before = staged(
+      makeMemorySnapshot(sizes, [primary], [makeSlot(lease, [])], { restoreHash: 'a' }, nodes),
+    )
+    const placed = (avoid: readonly string[]) => {
+      const moves = [moveOf('p0', nodes, { avoid })]
+      const [create] = made(rest({ ...before, moves }, arrivedOn('off')).actions)
+      return create?.type === 'create' ? create.successorOf : undefined
+    }
+    expect(placed([])).toMatchObject({ near: ['bad', 'off'], avoid: [] })
+    expect(placed(['bad'])).toMatchObject({ near: ['off'], avoid: ['bad'] })
+  })
+
   it('D16.nowhere: a pod that no node takes does not keep a slot waiting whose primary is lost meanwhile', () => {
     const asked = { ...world(1, 0), moves: [moveOf('p0', ['off'])] }
     const [making] = actionsOf(decide(asked, random))

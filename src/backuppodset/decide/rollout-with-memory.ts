@@ -102,10 +102,15 @@ function makeTarget(s: Snapshot, random: Random): Action[] {
   const { restoreHash = '' } = moving.slot.lease
   const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
   if (restoreHash !== s.restoreHash && revision === undefined) return []
-  const { nodeSelector, uid: migration } = moving.move
+  const { nodeSelector, avoid = [], uid: migration } = moving.move
   const made = madeAway(s, random, moving.slot)
+  const near = made.successorOf.near.filter(node => !avoid.includes(node))
   return [
-    { ...made, successorOf: { ...made.successorOf, nodeSelector, migration }, ...(revision && { revision }) },
+    {
+      ...made,
+      successorOf: { ...made.successorOf, near, avoid, nodeSelector, migration },
+      ...(revision && { revision }),
+    },
   ]
 }
 

@@ -148,7 +148,11 @@ function madeFor(s: Snapshot, tools: Tools, slot: SlotMemory): Action {
     // A pod that was deleted had to leave its node.
     successorOf:
       s.set.isNumbered && !isCloning(slot.lease)
-        ? { slot: number, near: awayFrom(slot), avoid: slot.lease.node }
+        ? {
+            slot: number,
+            near: awayFrom(slot),
+            avoid: slot.lease.node === undefined ? [] : [slot.lease.node],
+          }
         : { slot: number, near: nodesWith(slot) },
   }
 }

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import type { Migration } from '../../api/migration.ts'
 import type { Node } from '../../kube/resources.ts'
-import { observeMoves } from './moves.ts'
+import { createStore } from '../../kube/store.ts'
+import { migrationIndexes, observeMoves } from './moves.ts'
 
 const node = (name: string, disk: string, taint?: string): Node => ({
   metadata: { name, uid: name, resourceVersion: '1', labels: { disk } },
@@ -14,18 +15,54 @@ const migration: Migration = {
   status: { phase: 'Reserving', source: { uid: 'uid-p', node: 'n1', set: 'web', slot: 0 } },
 }
 
+const only = (migration: Migration) => (index: string) => (index === 'set' ? [migration] : [])
+
 it('MP-32 the bound of a stop is that of the Migration until its controller accepts a longer one', () => {
   const bound = (acceptsDowntime?: boolean) => {
     const spec = { ...migration.spec, maxDowntime: '300ms' }
     const status = { ...migration.status, ...(acceptsDowntime !== undefined && { acceptsDowntime }) }
     const [move] = observeMoves('default/web', {
-      migrations: { by: () => [{ ...migration, spec, status }] },
+      migrations: { by: only({ ...migration, spec, status }) },
       nodeOf: () => undefined,
       nodes: () => [],
     })
     return move?.maxDowntimeMs
   }
   expect([bound(), bound(false), bound(true)]).toEqual([300, 300, undefined])
+})
+
+it('a pod that is made for a move avoids the nodes on which earlier moves of the primary could not give it the memory', () => {
+  const failed = (name: string, uid: string, reason: string, target?: string): Migration => ({
+    metadata: { namespace: 'default', name, uid: name, resourceVersion: '1' },
+    spec: migration.spec,
+    status: {
+      phase: 'Failed',
+      source: { uid, node: 'n1', set: 'web', slot: 0 },
+      ...(target !== undefined && { target: { name: 't', uid: 't', node: target } }),
+      conditions: [
+        {
+          type: 'Succeeded',
+          status: 'False',
+          reason,
+          message: '',
+          lastTransitionTime: '',
+          observedGeneration: 1,
+        },
+      ],
+    },
+  })
+  const migrations = createStore<Migration>({ indexes: migrationIndexes })
+  for (const each of [
+    migration,
+    failed('a', 'uid-p', 'TargetFailed', 'n2'),
+    failed('b', 'uid-p', 'TargetFailed', 'n2'),
+    failed('c', 'uid-p', 'Unschedulable', 'n3'),
+    failed('d', 'uid-former', 'TargetFailed', 'n4'),
+    failed('e', 'uid-p', 'TargetFailed'),
+  ])
+    migrations.upsert(each)
+  const moves = observeMoves('default/web', { migrations, nodeOf: () => undefined, nodes: () => [] })
+  expect(moves.map(({ avoid }) => avoid)).toEqual([['n2']])
 })
 
 it('a slot may move to nodes that have the labels and are not cordoned, even if its heir is on a cordoned one', () => {
@@ -36,7 +73,7 @@ it('a slot may move to nodes that have the labels and are not cordoned, even if 
     node('d', 'big', 'dedicated'),
   ]
   const [move] = observeMoves('default/web', {
-    migrations: { by: () => [migration] },
+    migrations: { by: only(migration) },
     nodeOf: name => nodes.find(({ metadata }) => metadata.name === name),
     nodes: () => ['a', 'b', 'c', 'd', 'unknown'],
   })

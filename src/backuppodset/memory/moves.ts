@@ -1,17 +1,29 @@
-import { isUnderWay, type Migration } from '../../api/migration.ts'
+import { isUnderWay, type Migration, migrationSucceeded } from '../../api/migration.ts'
+import type { MigrationReason } from '../../api/migration-reasons.ts'
 import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
+import type { Condition } from '../../kube/conditions.ts'
 import type { Node } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { type Move, takesMoves } from '../../slot/decide/move.ts'
 
-/** Migrations that are under way, by the set of the pod that moves. */
+/** Index of Migrations whose target could not be given the memory, by the uid of the pod that was to move. */
+const byFailedSource = 'failedSource'
+
+/** Migrations that are under way, by the set of the pod that moves, and those whose target has failed. */
 export const migrationIndexes: Readonly<Record<string, (migration: Migration) => readonly string[]>> = {
   [bySet]: migration =>
     isUnderWay(migration) && migration.status?.source !== undefined
       ? [`${migration.metadata.namespace}/${migration.status.source.set}`]
       : [],
+  [byFailedSource]: ({ status }) =>
+    status?.source !== undefined && hasFailedTarget(status.conditions) ? [status.source.uid] : [],
 }
+
+const targetFailed: MigrationReason = 'TargetFailed'
+
+const hasFailedTarget = (conditions: readonly Condition[] = []): boolean =>
+  conditions.some(({ type, reason }) => type === migrationSucceeded && reason === targetFailed)
 
 export interface MovesDeps {
   readonly migrations: Pick<Store<Migration>, 'by'>
@@ -40,10 +52,11 @@ export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: Move
       const uid = migration.status?.source?.uid
       if (!parsed.ok || uid === undefined) return []
       const { nodeSelector, maxDowntimeMs } = parsed.wish
+      const avoid = migrations.by(byFailedSource, uid).flatMap(({ status }) => status?.target?.node ?? [])
       return [
         {
           ...{ name: migration.metadata.name, uid: migration.metadata.uid },
-          ...{ source: uid, nodeSelector },
+          ...{ source: uid, nodeSelector, avoid: [...new Set(avoid)] },
           maxDowntimeMs: migration.status?.acceptsDowntime === true ? undefined : maxDowntimeMs,
           nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
         },

@@ -53,10 +53,11 @@ describe('the placement of a pod that is made to take over', () => {
   })
 
   it('that is only to be avoided forbids nothing', () => {
-    const affinity = withPlacement(undefined, { avoid: 'b' })
+    const affinity = withPlacement(undefined, { avoid: ['b', 'c'] })
     expect(terms(affinity)).toBeUndefined()
     expect(nodeAffinityOf(affinity)?.preferredDuringSchedulingIgnoredDuringExecution).toEqual([
       { weight: 100, preference: { matchFields: [named('NotIn', 'b')] } },
+      { weight: 100, preference: { matchFields: [named('NotIn', 'c')] } },
     ])
   })
 

@@ -20,8 +20,8 @@ export interface Placement {
   readonly on?: string | undefined
   /** The node that it must not run on. */
   readonly notOn?: string | undefined
-  /** The node that it runs on only if no other takes it. */
-  readonly avoid?: string | undefined
+  /** The nodes that it runs on only if no other takes it. */
+  readonly avoid?: readonly string[] | undefined
   /** Labels that its node must have. The template may ask for other values: then no node is right. */
   readonly nodeSelector?: Readonly<Record<string, string>> | undefined
 }
@@ -29,7 +29,7 @@ export interface Placement {
 /** Adds a placement to what the affinity already prefers and requires. */
 export function withPlacement(
   affinity: Affinity | undefined,
-  { near, on, notOn, avoid, nodeSelector = {} }: Placement,
+  { near, on, notOn, avoid = [], nodeSelector = {} }: Placement,
 ): Affinity | undefined {
   const labelled = Object.entries(nodeSelector).map(([key, value]) => ({
     key,
@@ -39,7 +39,12 @@ export function withPlacement(
   const selected = labelled.length === 0 ? affinity : require(affinity, { matchExpressions: labelled })
   const preferred = near === undefined ? selected : preferNodes(selected, near)
   const away =
-    avoid === undefined ? preferred : prefer(preferred, [{ weight: 100, preference: named('NotIn', avoid) }])
+    avoid.length === 0
+      ? preferred
+      : prefer(
+          preferred,
+          avoid.map(node => ({ weight: 100, preference: named('NotIn', node) })),
+        )
   const required = on === undefined ? away : require(away, named('In', on))
   return notOn === undefined ? required : require(required, named('NotIn', notOn))
 }

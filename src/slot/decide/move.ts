@@ -18,6 +18,8 @@ export interface Move {
   readonly nodeSelector: Readonly<Record<string, string>>
   /** Names of the nodes that have these labels and take pods. */
   readonly nodes: ReadonlySet<string>
+  /** Nodes on which earlier moves of this primary have failed. A pod for this move runs there only if no other node takes it. */
+  readonly avoid?: readonly string[]
   /** The primary is not stopped if that would last longer, ms. Undefined: however long that takes. */
   readonly maxDowntimeMs: number | undefined
 }
