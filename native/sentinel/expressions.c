@@ -1,5 +1,7 @@
 #include "expressions.h"
 
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter/nf_tables.h>
 
 struct expression expression(struct batch *batch, const char *name)
@@ -42,6 +44,58 @@ void compare(struct batch *batch, uint32_t reg, uint32_t operation, const void *
 	put_u32(batch, NFTA_CMP_SREG, reg);
 	put_u32(batch, NFTA_CMP_OP, operation);
 	put_data(batch, NFTA_CMP_DATA, value, length);
+	end_expression(batch, opened);
+}
+
+void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
+{
+	static const uint8_t zero[4];
+	struct expression opened = expression(batch, "bitwise");
+
+	put_u32(batch, NFTA_BITWISE_SREG, reg);
+	put_u32(batch, NFTA_BITWISE_DREG, reg);
+	put_u32(batch, NFTA_BITWISE_LEN, (uint32_t)length);
+	put_data(batch, NFTA_BITWISE_MASK, bits, length);
+	put_data(batch, NFTA_BITWISE_XOR, zero, length);
+	end_expression(batch, opened);
+}
+
+void protocol_is(struct batch *batch, uint8_t protocol)
+{
+	load(batch, "meta", NFT_META_L4PROTO);
+	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
+}
+
+void tcp_syn(struct batch *batch)
+{
+	static const uint8_t looked_at = 0x17, syn = 0x02; /* fin, syn, rst, ack */
+	struct expression opened = expression(batch, "payload");
+
+	put_u32(batch, NFTA_PAYLOAD_DREG, NFT_REG_2);
+	put_u32(batch, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
+	put_u32(batch, NFTA_PAYLOAD_OFFSET, 13);
+	put_u32(batch, NFTA_PAYLOAD_LEN, 1);
+	end_expression(batch, opened);
+	mask(batch, NFT_REG_2, &looked_at, 1);
+	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
+}
+
+void is_asked_here(struct batch *batch)
+{
+	static const uint8_t original = IP_CT_DIR_ORIGINAL;
+
+	load(batch, "ct", NFT_CT_DIRECTION);
+	compare(batch, NFT_REG_1, NFT_CMP_EQ, &original, 1);
+}
+
+void reject(struct batch *batch, uint8_t protocol)
+{
+	/* The kernels' numbers for an unreachable port: of ICMP and of ICMPv6. */
+	const uint8_t code = batch->family == NFPROTO_IPV4 ? 3 : 4;
+	struct expression opened = expression(batch, "reject");
+
+	put_u32(batch, NFTA_REJECT_TYPE, protocol == IPPROTO_TCP ? NFT_REJECT_TCP_RST : NFT_REJECT_ICMP_UNREACH);
+	put_bytes(batch, NFTA_REJECT_ICMP_CODE, &code, 1);
 	end_expression(batch, opened);
 }
 

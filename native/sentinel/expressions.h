@@ -21,6 +21,17 @@ void compare(struct batch *batch, uint32_t reg, uint32_t operation, const void *
 /* Ends the rule for packets of the loopback interface. `key`: NFT_META_IIF or NFT_META_OIF. */
 void interface_is_other(struct batch *batch, uint32_t key);
 
+/* Keeps the bits of a register that are set in `bits`. */
+void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length);
+/* Ends the rule for other protocols than this one, IPPROTO_*. Leaves the protocol in register 1. */
+void protocol_is(struct batch *batch, uint8_t protocol);
+/* Ends the rule unless the packet begins a TCP connection. Uses register 2. */
+void tcp_syn(struct batch *batch);
+/* Ends the rule for answers to what the pod has sent by UDP. */
+void is_asked_here(struct batch *batch);
+/* For tables of IPv4 or IPv6. */
+void reject(struct batch *batch, uint8_t protocol);
+
 void table_message(struct batch *batch, const char *table, uint16_t type, int flags);
 /* Replaces the table by an empty one. */
 void table_replace(struct batch *batch, const char *table);

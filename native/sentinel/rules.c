@@ -1,8 +1,9 @@
 #include "rules.h"
 
+#include <endian.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
-#include <linux/netfilter/nf_conntrack_tuple_common.h>
+#include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/rtnetlink.h>
 
@@ -17,19 +18,6 @@ enum { TYPE_IPV4 = 7, TYPE_IPV6 = 8, TYPE_PROTOCOL = 12, MAP_ID = 1, SET_ID = 2 
 static const char table[] = "understudy", map[] = "heir", set[] = "shut";
 static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 
-static void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
-{
-	static const uint8_t zero[4];
-	struct expression opened = expression(batch, "bitwise");
-
-	put_u32(batch, NFTA_BITWISE_SREG, reg);
-	put_u32(batch, NFTA_BITWISE_DREG, reg);
-	put_u32(batch, NFTA_BITWISE_LEN, (uint32_t)length);
-	put_data(batch, NFTA_BITWISE_MASK, bits, length);
-	put_data(batch, NFTA_BITWISE_XOR, zero, length);
-	end_expression(batch, opened);
-}
-
 static void address_is_local(struct batch *batch, uint32_t which, uint32_t operation)
 {
 	struct expression opened = expression(batch, "fib");
@@ -40,27 +28,6 @@ static void address_is_local(struct batch *batch, uint32_t which, uint32_t opera
 	put_u32(batch, NFTA_FIB_FLAGS, which);
 	end_expression(batch, opened);
 	compare(batch, NFT_REG_1, operation, &local, sizeof local);
-}
-
-static void tcp_syn(struct batch *batch)
-{
-	static const uint8_t looked_at = 0x17, syn = 0x02; /* fin, syn, rst, ack */
-	struct expression opened = expression(batch, "payload");
-
-	put_u32(batch, NFTA_PAYLOAD_DREG, NFT_REG_2);
-	put_u32(batch, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
-	put_u32(batch, NFTA_PAYLOAD_OFFSET, 13);
-	put_u32(batch, NFTA_PAYLOAD_LEN, 1);
-	end_expression(batch, opened);
-	mask(batch, NFT_REG_2, &looked_at, 1);
-	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
-}
-
-/* Leaves the protocol in register 1. */
-static void protocol_is(struct batch *batch, uint8_t protocol)
-{
-	load(batch, "meta", NFT_META_L4PROTO);
-	compare(batch, NFT_REG_1, NFT_CMP_EQ, &protocol, 1);
 }
 
 /* Expects the protocol in register 1. If the map is empty, the rule ends here. */
@@ -92,26 +59,6 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 	unnest(batch, opened);
 }
 
-/* Answers to what the pod has sent by UDP pass. */
-static void is_asked_here(struct batch *batch)
-{
-	static const uint8_t original = IP_CT_DIR_ORIGINAL;
-
-	load(batch, "ct", NFT_CT_DIRECTION);
-	compare(batch, NFT_REG_1, NFT_CMP_EQ, &original, 1);
-}
-
-static void reject(struct batch *batch, uint8_t protocol)
-{
-	/* The kernels' numbers for an unreachable port: of ICMP and of ICMPv6. */
-	const uint8_t code = batch->family == NFPROTO_IPV4 ? 3 : 4;
-	struct expression opened = expression(batch, "reject");
-
-	put_u32(batch, NFTA_REJECT_TYPE, protocol == IPPROTO_TCP ? NFT_REJECT_TCP_RST : NFT_REJECT_ICMP_UNREACH);
-	put_bytes(batch, NFTA_REJECT_ICMP_CODE, &code, 1);
-	end_expression(batch, opened);
-}
-
 static void shut_rule(struct batch *batch, uint8_t protocol)
 {
 	size_t opened = rule(batch, table, "input");
@@ -131,6 +78,29 @@ static void shut_rule(struct batch *batch, uint8_t protocol)
 	unnest(batch, opened);
 }
 
+static void put_port(struct batch *batch, uint32_t reg, uint16_t port)
+{
+	const uint16_t bytes = htobe16(port);
+	struct expression opened = expression(batch, "immediate");
+
+	put_u32(batch, NFTA_IMMEDIATE_DREG, reg);
+	put_data(batch, NFTA_IMMEDIATE_DATA, &bytes, sizeof bytes);
+	end_expression(batch, opened);
+}
+
+static void from_known_ports(struct batch *batch)
+{
+	struct expression opened;
+
+	put_port(batch, NFT_REG_1, REDIRECT_PORTS_FROM);
+	put_port(batch, NFT_REG_2, UINT16_MAX);
+	opened = expression(batch, "masq");
+	put_u32(batch, NFTA_MASQ_FLAGS, NF_NAT_RANGE_PROTO_SPECIFIED);
+	put_u32(batch, NFTA_MASQ_REG_PROTO_MIN, NFT_REG_1);
+	put_u32(batch, NFTA_MASQ_REG_PROTO_MAX, NFT_REG_2);
+	end_expression(batch, opened);
+}
+
 static void outbound_rule(struct batch *batch)
 {
 	static const uint32_t dnat = IPS_DST_NAT, none = 0;
@@ -140,7 +110,7 @@ static void outbound_rule(struct batch *batch)
 	mask(batch, NFT_REG_1, &dnat, sizeof dnat);
 	compare(batch, NFT_REG_1, NFT_CMP_NEQ, &none, sizeof none);
 	address_is_local(batch, NFTA_FIB_F_SADDR, NFT_CMP_NEQ);
-	end_expression(batch, expression(batch, "masq"));
+	from_known_ports(batch);
 	unnest(batch, opened);
 }
 

@@ -11,7 +11,7 @@
  *		}
  *		chain postrouting {
  *			type nat hook postrouting priority 90;
- *			ct status dnat fib saddr type != local masquerade
+ *			ct status dnat fib saddr type != local masquerade to :61000-65535
  *		}
  *		chain input {
  *			type filter hook input priority -10;
@@ -25,7 +25,8 @@
  *
  * The TCP rule matches only a SYN: a connection can be older than the connection tracking in this namespace, and its
  * packets must not count as a new connection. The pod's own traffic (which may match other DNAT rules, e.g. a mesh's)
- * is not masqueraded.
+ * is not masqueraded. By the ports the node of the heir tells redirected connections from those that the pod makes itself: see
+ * strangers.h.
  */
 #ifndef RULES_H
 #define RULES_H
@@ -37,6 +38,9 @@
 #include "nfnetlink.h"
 
 enum { RULES_BYTES = 8192, ELEMENTS_BYTES = 1024 };
+
+/* Redirected connections reach the heir from this port or a higher one. Linux gives a program no such port unless it, or its pod, asks for that. */
+enum { REDIRECT_PORTS_FROM = 61000 };
 
 /*
  * Replaces the tables in one transaction. With an heir they hold it from the beginning; with NULL their maps and sets are empty.

@@ -7,6 +7,7 @@
 #include "number.h"
 #include "spawn.h"
 #include "stop.h"
+#include "strangers.h"
 #include "voting.h"
 #include "watch.h"
 
@@ -39,6 +40,7 @@ static const struct verb {
 	{ "grave", "name! netns? start? heir! lasts?", grave_verb },
 	{ "bury", "name!", bury_verb },
 	{ "exhume", "name!", exhume_verb },
+	{ "strangers", "netns! start! from*", strangers_verb },
 	{ "tree-kill", "pid! start!", tree_kill_verb },
 	{ "tree-continue", "pid! start!", tree_continue_verb },
 	{ "heartbeats", "port!", heartbeats_verb },

@@ -24,6 +24,7 @@ import { createLazyPages } from './state/lazy-pages.ts'
 import { createPaces } from './state/paces.ts'
 import { createProbeSuspensions, type ProbeSuspensions } from './state/probe-suspensions.ts'
 import { createProgress } from './state/progress.ts'
+import { createStrangers } from './state/strangers.ts'
 import { createUnderstudies } from './state/understudies.ts'
 import { type Agree, createAgree } from './tasks/agree.ts'
 import { type ApiVoter, createApiVoter } from './tasks/api-voter.ts'
@@ -234,5 +235,5 @@ function createPodMemory(
     },
   })
   const grants = createGrants({ files: tools.grantFiles, changed, clock, log })
-  return { ...probes, lazyPages, deaths, understudies, fencing, grants }
+  return { ...probes, lazyPages, deaths, understudies, fencing, grants, strangers: createStrangers() }
 }

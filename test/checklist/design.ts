@@ -495,6 +495,11 @@ export const design: readonly FeatureGroup[] = [
       sentence('D8.pending', 'nobody is stopped for the time until the first answer', 'unit'),
       sentence('D8.alone', 'the API server is asked only when nodes do not answer', 'unit'),
       sentence('D8.flood', 'a flood from elsewhere takes no room of the voters', 'unit'),
+      sentence(
+        'D8.strangers',
+        'no client of a slot is answered by another one through an old redirect',
+        'unit',
+      ),
       sentence('D8.switch', 'the kernel drops the packets of a primary that may not serve', 'unit'),
       sentence(
         'D8.voters',

@@ -182,6 +182,12 @@ export interface SentinelClient {
   /** Puts the redirect into effect now, whether the process lives or not. */
   redirect(name: string, signal?: AbortSignal): Promise<{ readonly microseconds: number | undefined }>
   undoRedirect(name: string, signal?: AbortSignal): Promise<void>
+  /**
+   * Refuses the clients that redirects of these pods lead into the network of this process, until another list replaces this one. Programs
+   * in these pods may still connect to it.
+   * @param from addresses, 64 at most.
+   */
+  keepOut(netns: ProcessRef, from: readonly string[], signal?: AbortSignal): Promise<void>
   /** Resolves when no process of the tree is left, also if it was gone already. */
   treeKill(process: ProcessRef): Promise<{ readonly count: number }>
   treeContinue(process: ProcessRef): Promise<{ readonly count: number }>
@@ -403,6 +409,10 @@ export function createSentinelClient(options: SentinelClientOptions): SentinelCl
     },
     async undoRedirect(name, signal) {
       await ask('exhume', [['name', name]], ['ok'], signal)
+    },
+    async keepOut(netns, from, signal) {
+      const fields = [...processFields('netns', netns), ...from.map((address): Field => ['from', address])]
+      await ask('strangers', fields, ['ok'], signal)
     },
     async treeKill(process) {
       const line = await ask('tree-kill', processFields('pid', process), ['gone'], undefined, promptMs * 3)

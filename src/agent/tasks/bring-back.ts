@@ -3,12 +3,14 @@ import type { Stored } from '../../checkpoint/store.ts'
 import { restoreDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { Clone, RestoreOptions } from '../criu/memory-driver.ts'
 import { isOf, type Place } from '../state/understudies.ts'
+import { type KeepOutContext, keepStrangersOut } from './keep-out.ts'
 import type { TaskContext } from './task-context.ts'
 
 export type RestoreContext = Pick<
   TaskContext,
   'driver' | 'store' | 'restorableKinds' | 'clock' | 'metrics' | 'log'
->
+> &
+  KeepOutContext
 
 /**
  * Restores a generation in an understudy, in place of any earlier clone; the new clone stays frozen.
@@ -16,17 +18,19 @@ export type RestoreContext = Pick<
  * @throws AgentError, CheckpointError, the signal's reason; the understudy is empty then.
  */
 export async function bringBack(
-  { driver, store, restorableKinds, clock, metrics, log }: RestoreContext,
+  work: RestoreContext,
   place: Place,
   stored: Stored,
   signal: AbortSignal,
   how: Pick<RestoreOptions, 'lazily' | 'clients'> = {},
 ): Promise<Clone> {
+  const { driver, store, restorableKinds, clock, metrics, log } = work
   const { manifest } = stored
   const release = store.retain(manifest.slot, manifest.generation, manifest.epoch)
   const startedAt = clock.monotonic()
   const old = place.clone
   try {
+    await keepStrangersOut(work, place.located, manifest.slot, signal)
     if (old !== undefined) {
       const isSuccession = isOf(old, manifest.slot)
       if (isSuccession) place.replace()

@@ -134,6 +134,11 @@ export function createEngine(options: EngineOptions): Engine {
     if (ended === undefined || ended.aborted) return
     present.look()
     const { snapshot } = present
+    context.strangers.note(
+      snapshot.slots,
+      new Set(present.pods.keys()),
+      lease => lease.ip ?? store.latest(lease)?.manifest.source.ip,
+    )
     const here = snapshot.slots.filter(({ node }) => node === snapshot.node).map(({ holder }) => holder.uid)
     for (const uid of endedPrimaries) if (!here.includes(uid)) endedPrimaries.delete(uid)
     const known = [...deaths.known(), ...snapshot.fence.guarded.keys(), ...(isBeginning ? [] : here)]

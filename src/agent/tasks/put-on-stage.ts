@@ -11,6 +11,7 @@ import type { RestoreContext } from './bring-back.ts'
 import { bringBack, isSameGeneration } from './bring-back.ts'
 import type { FetchContext } from './fetch.ts'
 import { fetchNewest } from './fetch.ts'
+import { keepStrangersOut } from './keep-out.ts'
 import type { LeaseCheckContext } from './lease-check.ts'
 import { confirm, insist, intervalOf, isTooOld, newerElsewhere } from './lease-check.ts'
 import type { TaskContext } from './task-context.ts'
@@ -63,6 +64,8 @@ export async function onStage(
     // The operator may have heard of newer memory since this node read the Lease.
     if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
     timeline.mark('confirm')
+    // It may have become the heir of more slots since the restore.
+    await keepStrangersOut(work, place.located, lease, signal)
     await watchThaw(work, pod, clone, signal)
     resumed = clone
     const thawed = await driver.thaw(clone)

@@ -30,6 +30,7 @@ import type { LazyPages } from '../state/lazy-pages.ts'
 import type { Paces } from '../state/paces.ts'
 import type { Progress } from '../state/progress.ts'
 import type { RestorableKinds } from '../state/restorable-kinds.ts'
+import type { Strangers } from '../state/strangers.ts'
 import type { Understudies } from '../state/understudies.ts'
 import type { PeerClient } from '../transfer/client.ts'
 import type { HeartbeatKey } from '../transfer/heartbeat-key.ts'
@@ -48,6 +49,7 @@ export type TaskSentinel = Pick<
   | 'prepareRedirect'
   | 'redirect'
   | 'undoRedirect'
+  | 'keepOut'
   | 'treeKill'
   | 'watches'
   | 'stop'
@@ -143,6 +145,8 @@ export interface PodCapabilities {
   readonly deaths: Deaths
   readonly fencing: Fencing
   readonly grants: Grants
+  /** Redirects of other slots that may lead to pods of this node. */
+  readonly strangers: Strangers
   /** Shows the operator by a write that this agent lives, for a primary with this time-out. */
   readonly showLife: ApiVoter['alone']
   /** Writes a condition of a pod; false: the pod is gone. */

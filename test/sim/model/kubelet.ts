@@ -109,6 +109,7 @@ export function startKubelet(options: Options): Kubelet {
             },
       atGate: gate !== undefined && !opened,
       passesUntil: Number.POSITIVE_INFINITY,
+      keptOut: new Set(),
       frozen: undefined,
       grave: undefined,
       isTold: false,

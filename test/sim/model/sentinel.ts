@@ -185,6 +185,11 @@ export function createModelSentinel(
       await answer()
       return { heldMicroseconds: 1, expired: !go(name) }
     },
+    async keepOut({ pid }, from) {
+      await answer()
+      for (const pod of machine.pods.values())
+        if (pod.containers.some(({ up, id }) => up && pidOf(id) === pid)) pod.keptOut = new Set(from)
+    },
     async treeKill({ pid }) {
       await answer()
       for (const pod of machine.pods.values())

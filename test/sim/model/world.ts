@@ -59,6 +59,8 @@ export interface PodOnNode {
   frozen: Set<App> | undefined
   /** The redirect of the pod's connections: an address, or nowhere. Undefined: the pod answers itself. */
   grave: string | undefined
+  /** Addresses of pods whose redirected clients it refuses. */
+  keptOut: ReadonlySet<string>
   /** The kubelet ends it, and has sent its apps the signal, or waits for their hooks first. */
   isTold: boolean
   /** True time, ms, at which the kubelet kills it. */
@@ -244,6 +246,7 @@ export function answering(
     }
     by.push(pod)
     to = pod.grave
+    if (podAt(to)?.keptOut.has(pod.ip) === true) return undefined
   }
   return undefined
 }

@@ -1,6 +1,6 @@
 /** Remains of deleted pods: docs/adr/0116-findings-of-two-attacks.md, "Found by the simulation since". */
 import type { Mutant, Mutation } from './mutant.ts'
-import { atEach, bySeeds, endAgent, endApp, onEachNode, slow, wait } from './scenarios.ts'
+import { atEach, bySeeds, endAgent, endApp, onEachNode, slow, strangersGetIn, wait } from './scenarios.ts'
 
 /** Services lead to an app that the kubelet has started in place of another: that hides no error of agents. */
 const strangersServe: Mutation = {
@@ -86,6 +86,7 @@ export const ofEnds: readonly Mutant[] = [
         replace: 'begin(signal) {\n      if (clock.now() > 0) return',
       },
       strangersServe,
+      strangersGetIn,
     ],
     // Until its agent is back, the redirect of a dead primary leads to its former heir, which has another slot by now.
     scenarios: bySeeds([9], { nodes: 4, replicas: 2 }, [
@@ -175,6 +176,20 @@ export const ofEnds: readonly Mutant[] = [
       [0, { type: 'deletePod', pod: 3, force: false }],
       [2_923, { type: 'cutPrimarysNode', primary: 0, forMs: 11_007, apiOnly: true }],
       [9_781, endApp(2)],
+    ]),
+  },
+  {
+    finding: 'found 46',
+    name: 'strangers-served',
+    what: 'a pod that was the heir of two slots, and has one, answers clients of the other',
+    mutations: [strangersGetIn],
+    // The node of the other slot's primary does not hear of it.
+    scenarios: bySeeds([0], { replicas: 2, copies: 1, probes: false, unreadySeconds: 4, graves: true }, [
+      [0, { type: 'hangApp', primary: 3, forMs: 6_320, exitsMs: 0 }],
+      [10, { type: 'cutPrimarysNode', primary: 4, forMs: 8_133, apiOnly: true }],
+      [3, { type: 'endAgent', node: 0, how: 'kill', forMs: 2_001 }],
+      [1, { type: 'endApp', primary: 3, container: 'side' }],
+      [7_227, { type: 'endApp', primary: 2, container: 'app' }],
     ]),
   },
 ]

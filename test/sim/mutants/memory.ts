@@ -18,6 +18,7 @@ import {
   onEachNode,
   type Steps,
   slow,
+  strangersGetIn,
   takenBackUnasked,
   wait,
 } from './scenarios.ts'
@@ -159,6 +160,7 @@ export const ofMemory: readonly Mutant[] = [
         find: 'return [...ofDead(snapshot, slot, pod), ...ofGrant(snapshot, slot, pod)]',
         replace: 'return [...ofGrant(snapshot, slot, pod)]',
       },
+      strangersGetIn,
     ],
     scenarios: bySeeds([1, 2], { replicas: 2, nodes: 4, copies: 2 }, [
       [3_000, endApp(0)],
@@ -176,6 +178,7 @@ export const ofMemory: readonly Mutant[] = [
         find: '(slotOfPod(found.metadata) ?? slot) === slot',
         replace: '(slotOfPod(found.metadata) ?? slot) !== undefined',
       },
+      strangersGetIn,
     ],
     // Both primaries are deleted while the node of one of them is cut off. The heir of both gets the slot of the other one, loses it
     // with its own node, and redirects to its successor. The Lease of the first slot names it until the operator sees Leases again.

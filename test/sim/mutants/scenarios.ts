@@ -45,6 +45,13 @@ export const takenBackUnasked: Mutation = {
   replace: 'if (!isPromised || isStillIts !== undefined)',
 }
 
+/** A pod that was the heir of several slots refuses none of their clients. That hides errors of redirects. */
+export const strangersGetIn: Mutation = {
+  file: 'src/agent/tasks/keep-out.ts',
+  find: 'from.length === 0)) return',
+  replace: 'from.length < 999)) return',
+}
+
 /**
  * A late successor is not ended before another one is called. Disables a safeguard that would mask the mutation beside
  * it.

@@ -72,6 +72,7 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
     restore: ({ pod, containers }, from, { lazily }) =>
       alone(pod.uid, async () => {
         const word = await readFile(join(from.dir, 'word'), 'utf8')
+        memory.beforeRestore()
         memory.counts.restores += 1
         if (lazily !== undefined) memory.counts.lazyRestores += 1
         const broken = memory.broken.get(word)

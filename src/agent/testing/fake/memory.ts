@@ -22,6 +22,8 @@ export interface FakeMemory {
   readonly kills: number[]
   /** Names of watches whose redirects were closed by a command, in order. */
   readonly burials: string[]
+  /** Addresses whose redirected clients a pod refuses, by the pid of its first process. */
+  readonly keptOut: Map<number, readonly string[]>
   /** Pods whose connections by way of a predecessor are to be ended, with that predecessor. */
   readonly parted: { readonly pod: string; readonly from: Predecessor }[]
   /** Suspensions of probes that are in effect, by uid of the pod. */
@@ -74,6 +76,8 @@ export interface FakeMemory {
   memoryBytes: number
   /** Duration of a freeze that each dump reports. */
   frozenSeconds: number
+  /** Called right before a restore. */
+  beforeRestore: () => void
   /** Called right before a dump stops its pod. */
   beforeStop: () => void
   /** Called while a pod is stopped for its dump. */
@@ -114,6 +118,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     gates: new Map(),
     kills: [],
     burials: [],
+    keptOut: new Map(),
     parted: [],
     noGraves: false,
     refusesRedirects: false,
@@ -149,6 +154,7 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     volumeBytes: 0,
     memoryBytes: 0,
     frozenSeconds: 0.001,
+    beforeRestore: () => undefined,
     beforeStop: () => undefined,
     duringDump: () => undefined,
     beforeSeal: () => undefined,

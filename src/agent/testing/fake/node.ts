@@ -2,7 +2,7 @@
 import { Registry } from 'prom-client'
 import { AgentError } from '../../../api/agent-errors.ts'
 import { slotName } from '../../../checkpoint/manifest.ts'
-import type { GenerationStore } from '../../../checkpoint/store.ts'
+import type { Draft, GenerationStore } from '../../../checkpoint/store.ts'
 import { createGenerationStore } from '../../../checkpoint/store.ts'
 import { unlessAborted } from '../../../kube/abort.ts'
 import { type Clock, systemClock } from '../../../kube/clock.ts'
@@ -72,19 +72,19 @@ export async function startFakeAgent(
   }
 }
 
+/** The prototypes keep what is a getter there. */
 function storeOf(memory: FakeMemory, clock: Clock): GenerationStore {
   const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
-  return {
-    ...store,
-    async begin(...what) {
-      const draft = await store.begin(...what)
-      const commit: typeof draft.commit = async (...how) => {
-        await memory.beforeSeal()
-        return draft.commit(...how)
-      }
-      return { ...draft, commit }
-    },
+  const begin: GenerationStore['begin'] = async (...what) => {
+    const draft = await store.begin(...what)
+    const commit: Draft['commit'] = async (...how) => {
+      await memory.beforeSeal()
+      return draft.commit(...how)
+    }
+    return Object.create(draft, { commit: { value: commit } })
   }
+  // Tests spy on it.
+  return Object.create(store, { begin: { value: begin, writable: true, configurable: true } })
 }
 
 function toolsOf(

@@ -43,6 +43,10 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
       memory.burials.push(name)
       return { microseconds: 1 }
     },
+    keepOut: async ({ pid }, from) => {
+      if (memory.refusesRedirects) throw new AgentError('SentinelRefused', 'strangers: no nftables')
+      memory.keptOut.set(pid, from)
+    },
     undoRedirect: async name => void memory.watches.set(name, { ...watchNamed(name), isClosed: false }),
     stop: async ({ name }) => {
       if (memory.voters.refuseStops) throw new AgentError('Fenced')

@@ -36,7 +36,7 @@ function clusterOf(seed: number) {
   const pod: PodOnNode = {
     ...{ uid: 'p', namespace: 'default', name: 'web-a', ip: '10.0.0.1', set: 'web', containers: [container] },
     ...{ gate: undefined, atGate: false, grave: undefined, isTold: false, killAt: undefined, killed: false },
-    ...{ passesUntil: Number.POSITIVE_INFINITY, frozen: undefined },
+    ...{ passesUntil: Number.POSITIVE_INFINITY, frozen: undefined, keptOut: new Set<string>() },
   }
   primarys.pods.set(pod.uid, pod)
   const voters = () => machines.slice(1).map(({ name, voting }) => nodeVoter(name, voting.run))

@@ -31,12 +31,11 @@ export function wrongSlot({ cluster, bounds, violate, health }: Ground): (elapse
           continue
         const key = `${pod.uid} ${of}`
         seen.add(key)
-        // A node without an agent cannot lead its redirects elsewhere; the sentinel ends them after a while.
-        const isLed = nodes
-          .filter(({ machine }) => answer.by.some(pod => machine.pods.get(pod.uid) === pod))
+        // A node that is cut off or paused cannot lead its redirects elsewhere. The node of the pod that answers knows them.
+        const isKnown = nodes
+          .filter(({ machine }) => machine.pods.get(answer.pod.uid) === answer.pod)
           .every(health.isAtWork)
-        const ms =
-          isLed && health.isAtWork(node) && health.operatorWorks() ? (misled.get(key) ?? 0) + elapsed : 0
+        const ms = isKnown ? (misled.get(key) ?? 0) + elapsed : 0
         misled.set(key, ms)
         if (ms > bounds.wrongSlotMs)
           violate(
