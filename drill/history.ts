@@ -97,6 +97,11 @@ export interface Fault {
   readonly slots: readonly number[]
   /** Those slots may change hands. */
   readonly mayPromote: boolean
+  /**
+   * The voters that primaries may not hear: the API server, whose answers agents bring, or another node. A primary has the API server
+   * and two nodes, and needs two of the three. Absent: none.
+   */
+  readonly silences?: 'Api' | 'Node' | undefined
   /** Pods whose containers may restart. */
   readonly pods: readonly string[]
   /**

@@ -45,10 +45,15 @@ export function holders({ begin }: Facts, { slot, leases }: SlotFacts): Violatio
 }
 
 /** Takeovers have a cause. */
-export function unprovoked({ begin }: Facts, { slot, epochs, faults }: SlotFacts): Violation[] {
+export function unprovoked({ begin, outvotedAt }: Facts, { slot, epochs, faults }: SlotFacts): Violation[] {
   return epochs.slice(1).flatMap((epoch, index) => {
     // A former round has judged earlier ones.
-    if (epoch.at < begin || faults.some(({ at, mayPromote }) => mayPromote && at <= epoch.at)) return []
+    if (
+      epoch.at < begin ||
+      epoch.at >= outvotedAt ||
+      faults.some(({ at, mayPromote }) => mayPromote && at <= epoch.at)
+    )
+      return []
     const from = epochs[index]?.pod ?? 'no pod'
     return [
       {

@@ -47,6 +47,8 @@ export interface Facts {
   readonly struck: number | undefined
   readonly healed: number | undefined
   readonly faults: readonly Fault[]
+  /** From then on every primary may have too few voters, because two faults together silence two of the three. Infinity: never. */
+  readonly outvotedAt: number
   readonly pauses: readonly Pause[]
   readonly slots: readonly SlotFacts[]
   /** Longest delay of a client's timer between two times, ms. */
@@ -60,6 +62,9 @@ export const baseOf = (slot: number): number => (slot + 1) * stride
 
 export const isOfSlot = ({ base }: Birth, { count }: Answer): boolean =>
   count >= base && count < base + stride
+
+const silencedAt = (faults: readonly Fault[], voter: Fault['silences']): number =>
+  Math.min(...faults.filter(({ silences }) => silences === voter).map(({ at }) => at))
 
 export function factsOf(history: History): Facts {
   const of = <T extends History[number]['type']>(type: T) =>
@@ -83,6 +88,7 @@ export function factsOf(history: History): Facts {
     struck: faults.length === 0 ? undefined : least(faults.map(({ at }) => at)),
     healed: of('healed')[0]?.at,
     faults,
+    outvotedAt: Math.max(...(['Api', 'Node'] as const).map(voter => silencedAt(faults, voter))),
     pauses: of('pause'),
     slots: of('birth').map(birth => slotFacts(birth, all)),
     lateness: (from, to) =>

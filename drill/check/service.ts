@@ -105,10 +105,10 @@ export function unprotected(history: History): Violation[] {
   )
 }
 
-export function restarted({ faults, begin }: Facts, history: History): Violation[] {
+export function restarted({ faults, begin, outvotedAt }: Facts, history: History): Violation[] {
   const hit = new Set(faults.flatMap(({ pods }) => pods))
   return history.flatMap((entry): Violation[] =>
-    entry.type === 'restart' && !hit.has(entry.pod)
+    entry.type === 'restart' && !hit.has(entry.pod) && entry.at < outvotedAt
       ? [{ rule: 'Restarted', says: `${entry.pod}: ${entry.count} at ${seconds(entry.at - begin)}` }]
       : [],
   )

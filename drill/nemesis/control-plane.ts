@@ -15,6 +15,7 @@ const ending = (name: string, proves: string, programs: readonly string[]): Neme
       target: `${programs.join(' and ')}, ${signal}`,
       // No node can report a copy meanwhile.
       stopsSaving: true,
+      silences: 'Api',
       outageMs: apiStartMs,
       strike: async () => {
         for (const program of programs) signalAll(await processesOn(cluster, 'cp', program), signal)

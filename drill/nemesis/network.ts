@@ -91,7 +91,7 @@ export const cutPeers = ofLink({
   name: 'cut-peers',
   proves: 'a primary that one other node does not hear, or that does not hear it, serves on',
   far: (stage, random, node) => random.of(targetNodes(stage).filter(other => other !== node)),
-  effect: (_, __, holdMs) => ({ outageMs: holdMs + silenceMs }),
+  effect: (_, __, holdMs) => ({ silences: 'Node', outageMs: holdMs + silenceMs }),
 })
 
 export const cutApi = ofLink({
@@ -99,7 +99,7 @@ export const cutApi = ofLink({
   proves: 'a primary whose node cannot reach the API server serves on by the answers of its holders',
   far: () => 'cp',
   // The leading operator may be there.
-  effect: (_, __, holdMs) => ({ outageMs: holdMs + silenceMs + electionMs }),
+  effect: (_, __, holdMs) => ({ silences: 'Api', outageMs: holdMs + silenceMs + electionMs }),
 })
 
 export const cutClients = ofLink({

@@ -45,6 +45,7 @@ const killing = (name: string, proves: string, choose: (stage: Stage) => 'one' |
       ...plain,
       target: `agents of ${nodes.join(', ')}`,
       stopsSaving: true,
+      silences: 'Api',
       outageMs: unnoticedMs + agentStartMs,
       strike: async () => {
         for (const { metadata } of await agentsOn(stage, nodes))

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { check } from '../check/check.ts'
 import { rules } from '../check/violation.ts'
+import type { Entry, Fault } from '../history.ts'
 import { forgeries } from './forged.ts'
 import { harmless } from './forged-fences.ts'
 import { harmlessMoves } from './forged-moves.ts'
@@ -55,6 +56,18 @@ describe('the checker of drills', () => {
     }
     expect(found('direct')).toEqual([])
     expect(found('fresh')).toContain('EmptyAnswer')
+  })
+
+  it('explains a takeover by two faults that together silence two of three voters, and not by one of them', () => {
+    const history = forgeries.find(({ rule }) => rule === 'Unprovoked')?.history() ?? []
+    const found = (...voters: readonly Fault['silences'][]) => {
+      const silenced = history.flatMap((entry): Entry[] =>
+        entry.type === 'fault' ? voters.map(silences => ({ ...entry, silences })) : [entry],
+      )
+      return check(silenced).violations.map(({ rule }) => rule)
+    }
+    expect(found('Api', 'Node')).not.toContain('Unprovoked')
+    for (const one of ['Api', 'Node'] as const) expect(found(one, one)).toContain('Unprovoked')
   })
 
   it('measures the outage of slots that a fault has hit', () => {
