@@ -55,9 +55,9 @@ static void port_is_of_redirect(struct batch *batch)
 	compare(batch, NFT_REG_1, NFT_CMP_GTE, &from, sizeof from);
 }
 
-static void reject_rule(struct batch *batch, uint8_t protocol)
+static void reject_rule(struct batch *batch, const char *chain_name, uint8_t protocol)
 {
-	size_t opened = rule(batch, table, "input");
+	size_t opened = rule(batch, table, chain_name);
 
 	interface_is_other(batch, NFT_META_IIF);
 	if (protocol == IPPROTO_UDP)
@@ -69,6 +69,13 @@ static void reject_rule(struct batch *batch, uint8_t protocol)
 	port_is_of_redirect(batch);
 	reject(batch, protocol);
 	unnest(batch, opened);
+}
+
+static void reject_in(struct batch *batch, const char *name, uint32_t hook)
+{
+	chain(batch, table, name, "filter", hook, PRIORITY);
+	reject_rule(batch, name, IPPROTO_TCP);
+	reject_rule(batch, name, IPPROTO_UDP);
 }
 
 static void fill(struct batch *batch, const struct strangers *strangers)
@@ -100,9 +107,8 @@ static void prepare(struct batch *batch, const struct strangers *strangers)
 	put_u32(batch, NFTA_SET_KEY_TYPE, batch->family == NFPROTO_IPV4 ? TYPE_IPV4 : TYPE_IPV6);
 	put_u32(batch, NFTA_SET_KEY_LEN, batch->family == NFPROTO_IPV4 ? 4 : 16);
 	put_u32(batch, NFTA_SET_ID, 1);
-	chain(batch, table, "input", "filter", NF_INET_LOCAL_IN, PRIORITY);
-	reject_rule(batch, IPPROTO_TCP);
-	reject_rule(batch, IPPROTO_UDP);
+	reject_in(batch, "input", NF_INET_LOCAL_IN);
+	reject_in(batch, "forward", NF_INET_FORWARD);
 	fill(batch, strangers);
 }
 

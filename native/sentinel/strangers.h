@@ -9,6 +9,7 @@
  *			iif != lo ip saddr @from tcp sport >= 61000 tcp flags & (fin|syn|rst|ack) == syn reject with tcp reset
  *			iif != lo ct direction original ip saddr @from udp sport >= 61000 reject
  *		}
+ *		chain forward { ... }                               # the same: once this pod is dead, its own redirect leads to its successor
  *	}
  *
  * The ports are those of redirected connections, see rules.h: the program in such a pod may be a client itself. The rules stay until

@@ -60,6 +60,28 @@ describe.skipIf(cannotNetwork !== undefined).each([
     expect(network.ask('tcp', 8080, heir.address6)).toBe('heir fd00::1')
   })
 
+  test('D8.strangers: nor does a dead one lead them to its successor', async () => {
+    await using sentinel = await startSentinel(program)
+    await using network = await createNetwork(app)
+    const { pod, heir, client: third } = network
+    const client = await sentinel.connect()
+    const dead = await pod.serve('dead')
+    const next = await heir.serve('heir')
+    await third.serve('successor')
+    await dig(client, network, 'p', dead.pid)
+    expect((await client.ask('watch', { name: 'h', ...processOf(next.pid) })).word).toBe('watching')
+    const { pid, start } = processOf(heir.sandbox.pid)
+    await askGrave(client, { name: 'h', netns: pid, start, heir: third.address })
+    for (const one of [dead, next]) {
+      process.kill(one.pid, 'SIGKILL')
+      await client.line(line => line.word === 'died')
+    }
+    expect(network.ask('tcp')).toBe('successor 10.0.0.3')
+    expect((await client.ask('strangers', heirOf(network, pod.address))).word).toBe('ok')
+    expect(network.ask('tcp')).toBe(refused)
+    expect(network.ask('tcp', 8080, heir.address)).toBe('successor 10.0.0.3')
+  })
+
   test('D8.strangers: a list that is none, or too long, is refused', async () => {
     await using sentinel = await startSentinel(program)
     await using network = await createNetwork(app)

@@ -95,7 +95,7 @@ function heldEndOf({ metadata }: Pod, saved: readonly App[]): Pick<PodView, 'hel
   if (!saved.every(({ lifecycle }) => (lifecycle?.preStop?.sleep?.seconds ?? 0) >= seconds)) return {}
   // A hook ends with the grace period of the deletion, which may be shorter than that of the pod.
   const forMs = Math.min(seconds, grace) * 1000
-  return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs } }
+  return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs, killedAt: endsAt } }
 }
 
 /**

@@ -51,6 +51,8 @@ export interface PodView {
     readonly forMs: number
     /** By the clock of the API server, ms since the epoch. */
     readonly until: number
+    /** When the kubelet kills them, by the same clock. */
+    readonly killedAt: number
   }
   /**
    * The condition `serving`, as last seen. A dead pod has the status False here.

@@ -18,10 +18,10 @@ export interface Strangers {
   ): void
   /** Returns the addresses of the primaries whose heir the pod is or was, except for primaries of this slot; the latest last. */
   of(uid: string, slot: SlotName): readonly string[]
-  /** Returns what `noteTold` has noted last for the pod. */
+  /** Returns what `noteTold` has noted last for the pod; undefined: not known. */
   told(uid: string): string | undefined
   /** Notes what the agent has told the sentinel about the pod. */
-  noteTold(uid: string, what: string): void
+  noteTold(uid: string, what: string | undefined): void
 }
 
 type SlotName = Pick<SlotLease, 'namespace' | 'name'>
@@ -55,7 +55,10 @@ export function createStrangers(): Strangers {
     of: (uid, slot) =>
       [...(byHeir.get(uid) ?? [])].flatMap(([address, name]) => (name === nameOf(slot) ? [] : [address])),
     told: uid => told.get(uid),
-    noteTold: (uid, what) => void told.set(uid, what),
+    noteTold(uid, what) {
+      if (what === undefined) told.delete(uid)
+      else told.set(uid, what)
+    },
   }
 }
 

@@ -23,8 +23,9 @@ export async function keepStrangersOut(
   const from = strangers.of(pod.uid, slot)
   // Another first process may have another network, without the rules of before.
   const what = [first.init.pid, first.init.start, ...from].join()
-  const before = strangers.told(pod.uid)
-  if (before === what || (before === undefined && from.length === 0)) return
+  if (strangers.told(pod.uid) === what) return
+  // An earlier agent may have told another list, and one that is not answered may be in effect all the same.
+  strangers.noteTold(pod.uid, undefined)
   try {
     await sentinel.keepOut(first.init, from, signal)
     strangers.noteTold(pod.uid, what)

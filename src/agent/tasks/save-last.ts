@@ -41,7 +41,10 @@ export async function saveLast(
   if (lastSave === undefined || leftMs < leastMs || fencing.isFenced(pod.uid)) return false
   const slot = slotName(lease)
   // After the dump, the agent hashes, compares and signs it. That does not use the pod, so a signal to end comes too late to be in it.
-  const stoodMs = leftMs + dumpDeadlineMs(work.store.latest(lease)?.manifest.bytes)
+  const stoodMs = Math.min(
+    leftMs + dumpDeadlineMs(work.store.latest(lease)?.manifest.bytes),
+    (pod.heldEnd?.killedAt ?? 0) - clock.now() - skewMs,
+  )
   using unknowing = abortAfter(clock, leftMs, () => new Error('the app may know of its end'))
   using over = abortAfter(clock, stoodMs, () => new Error(`not within ${Math.round(stoodMs)} ms`))
   const late = AbortSignal.any([signal, unknowing.signal, over.signal])

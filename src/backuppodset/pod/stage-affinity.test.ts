@@ -56,8 +56,7 @@ describe('the placement of a pod that is made to take over', () => {
     const affinity = withPlacement(undefined, { avoid: ['b', 'c'] })
     expect(terms(affinity)).toBeUndefined()
     expect(nodeAffinityOf(affinity)?.preferredDuringSchedulingIgnoredDuringExecution).toEqual([
-      { weight: 100, preference: { matchFields: [named('NotIn', 'b')] } },
-      { weight: 100, preference: { matchFields: [named('NotIn', 'c')] } },
+      { weight: 100, preference: { matchFields: [named('NotIn', 'b'), named('NotIn', 'c')] } },
     ])
   })
 

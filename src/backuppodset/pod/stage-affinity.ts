@@ -41,16 +41,19 @@ export function withPlacement(
   const away =
     avoid.length === 0
       ? preferred
-      : prefer(
-          preferred,
-          avoid.map(node => ({ weight: 100, preference: named('NotIn', node) })),
-        )
+      : prefer(preferred, [
+          // One term: several would let a node that is in only some of them win by other scores.
+          {
+            weight: 100,
+            preference: { matchFields: avoid.flatMap(node => named('NotIn', node).matchFields) },
+          },
+        ])
   const required = on === undefined ? away : require(away, named('In', on))
   return notOn === undefined ? required : require(required, named('NotIn', notOn))
 }
 
 /** By field, since the hostname label may differ from the node's name. */
-const named = (operator: 'In' | 'NotIn', node: string): Term => ({
+const named = (operator: 'In' | 'NotIn', node: string) => ({
   matchFields: [{ key: 'metadata.name', operator, values: [node] }],
 })
 

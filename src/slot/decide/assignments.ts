@@ -70,7 +70,8 @@ export function assignments(
         slot: pod.slot ?? -1,
         node: pod.node,
         heirUid: slot?.lease.heir?.uid,
-        targetUid: players.targets?.get(pod.slot ?? -1)?.uid,
+        // A handover in progress continues: the pod has the last generation, or is about to get it.
+        targetUid: slot?.lease.handover ?? players.targets?.get(pod.slot ?? -1)?.uid,
         frozenIn: slot?.copies.find(({ report }) => report.usable === 'Frozen')?.report.understudyUid,
         holders: slot?.lease.holders ?? [],
         newestOn: newestOn(slot),
@@ -84,6 +85,7 @@ export function assignments(
     }),
     understudies.map(pod => ({
       ...{ name: pod.name, uid: pod.uid, node: pod.node ?? '' },
+      isComing: pod.stage?.containers === undefined,
       onlyFor: players.relays.includes(pod) ? pod.stage?.successorOf : undefined,
       restoreHash: pod.stage?.restoreHash,
     })),

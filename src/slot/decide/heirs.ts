@@ -12,6 +12,8 @@ export interface Understudy {
   readonly node: string
   /** The only slot that it may take; undefined: any. */
   readonly onlyFor?: number | undefined
+  /** Its containers do not run yet. */
+  readonly isComing?: boolean
   /** The pod's restore hash: which memory it can be given. */
   readonly restoreHash?: string | undefined
 }
@@ -131,7 +133,11 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
   const relieve = (pod: Understudy, tried: Set<string>): boolean => {
     const itsSlots = slots.filter(({ slot, targetUid }) => heirs.get(slot) === pod && targetUid !== pod.uid)
     const ways = itsSlots
-      .flatMap(slot => pods.filter(to => to !== pod && mayInherit(to, slot)).map(to => ({ slot, to })))
+      .flatMap(slot =>
+        pods
+          .filter(to => to !== pod && to.isComing !== true && mayInherit(to, slot))
+          .map(to => ({ slot, to })),
+      )
       .sort((a, b) => Number(a.slot.frozenIn === pod.uid) - Number(b.slot.frozenIn === pod.uid))
     tried.add(pod.uid)
     const way =

@@ -100,6 +100,11 @@ describe('heirs and holders', () => {
     const busy = [...shared, slot(2, { node: 'p', heirUid: 'uid-y', frozenIn: 'uid-y' })]
     expect(heirs(busy)).toEqual(['x', 'x', 'y'])
     expect(heirs(busy, [...pods, pod('z', 'k')])).toEqual(['x', 'z', 'y'])
+    // One that may never run takes no clone from another, and a handover stays where it goes.
+    const [x, y] = [pod('x', 'h'), pod('y', 'i')]
+    expect(heirs(shared, [x, { ...y, isComing: true }])).toEqual(['x', 'x'])
+    const handedOver = shared.map(each => (each.slot === 0 ? { ...each, targetUid: 'uid-x' } : each))
+    expect(heirs(handedOver)).toEqual(['x', 'x'])
   })
 
   it('D6.placement: an understudy on a machine that cannot go on with the memory is nobody’s heir', () => {

@@ -48,8 +48,8 @@ export const takenBackUnasked: Mutation = {
 /** A pod that was the heir of several slots refuses none of their clients. That hides errors of redirects. */
 export const strangersGetIn: Mutation = {
   file: 'src/agent/tasks/keep-out.ts',
-  find: 'from.length === 0)) return',
-  replace: 'from.length < 999)) return',
+  find: 'if (strangers.told(pod.uid) === what) return',
+  replace: 'if (strangers.told(pod.uid) !== null) return',
 }
 
 /**
