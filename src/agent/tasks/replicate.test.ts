@@ -138,4 +138,25 @@ describe('a holder', () => {
     over.abort(new Error('over'))
     await expect(ended).rejects.toThrow('over')
   })
+
+  it('tells nothing of the slot once its primary is here: why that is not saved is told only once', async () => {
+    const over = new AbortController()
+    const well: string[] = []
+    const work = {
+      store: { list: () => [], prune: async () => undefined },
+      peers: {
+        pull: async () => {
+          over.abort(new Error('over'))
+          return stored({ generation: 3 })
+        },
+      } satisfies FetchContext['peers'],
+      ...unused,
+      progress: { succeeded: (slot: string) => void well.push(slot) },
+      clock: createFakeClock(),
+      log: silentLog,
+    }
+    const task = taskWhere(saying('b', { role: 'source', generation: 5 }))
+    await expect(replicate(work, task, over.signal, () => undefined)).rejects.toThrow('over')
+    expect(well).toEqual([])
+  })
 })

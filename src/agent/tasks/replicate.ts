@@ -23,6 +23,8 @@ export async function replicate(
   const { namespace, name, incarnation } = lease
   const key = { namespace, name, incarnation }
   const keep = async () => {
+    // The slot's primary may be on this node by now. From then on its own tasks tell why nothing newer is saved, and they tell it once.
+    signal.throwIfAborted()
     work.progress.succeeded(slotName(key))
     await work.store.prune(key, policy.keep)
     succeeded()
