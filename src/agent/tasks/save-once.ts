@@ -52,9 +52,9 @@ interface SaveOptions {
 
 /**
  * How long the API server may take to say whether the pod is being deleted, ms. A primary that stands for its successor waits for
- * the answer, and any other runs again.
+ * the answer. Any other runs again, but no node has its new generation before that: while the API server is away, copies are older by this.
  */
-const answersMs = { standing: 500, running: 2_000 } as const
+const answersMs = 500
 
 /**
  * A successor may lack one generation, which may be in transit (`stepsBehind`). By a gap the one before counts as too old: clients have
@@ -185,7 +185,7 @@ async function isKnownToEnd(
   try {
     // An aborted request would cost the connection.
     const asked = (isFinal ? inquiry : unhurried).isThere(pod, signal).then(isThere => !isThere)
-    const waits = clock.sleep(isFinal ? answersMs.standing : answersMs.running, late).then(() => false)
+    const waits = clock.sleep(answersMs, late).then(() => false)
     return await Promise.race([asked, waits])
   } catch {
     return false

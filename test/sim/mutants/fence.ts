@@ -240,7 +240,7 @@ export const ofFence: readonly Mutant[] = [
     ],
     // Its successor can be called only after the same disturbance.
     scenarios: bySeeds(
-      [15],
+      [12],
       { ...voted, replicas: 2, containers: 'sidecar', probes: false, unreadySeconds: 4, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 3, forMs: 22_030, apiOnly: true }],
