@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "netlink.h"
 
 /* Workers that wait for the kernel are bounded, because each of them has a stack. */
 enum { WORKERS_MAX = 256, STACK_BYTES = 256 * 1024 };
@@ -133,6 +134,20 @@ struct committer *committer_open(int netlink)
 	}
 	committer->netlink = netlink;
 	return committer;
+}
+
+static int open_in(void *context, const struct network *network)
+{
+	(void)context;
+	(void)network;
+	return netlink_open(NETLINK_NETFILTER);
+}
+
+struct committer *committer_enter(struct process process)
+{
+	int netlink = network_enter(process, open_in, NULL);
+
+	return netlink < 0 ? NULL : committer_open(netlink);
 }
 
 static struct timespec in(int64_t ns)

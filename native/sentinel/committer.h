@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "clock.h"
+#include "network.h"
 #include "nfnetlink.h"
 
 /*
@@ -24,6 +25,9 @@ struct committer;
  * committer_free(). Call nothing of this inside the namespace: a thread that begins there would keep it alive as well.
  */
 struct committer *committer_open(int netlink);
+
+/* Opens one in the network namespace of a process. NULL with errno; see network_enter(). */
+struct committer *committer_enter(struct process process);
 
 /*
  * Waits for that long at most. Returns 0 or an errno. EINPROGRESS: it takes longer, and the kernel will do it unless it is refused. EBUSY: an earlier batch of

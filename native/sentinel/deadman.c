@@ -9,7 +9,6 @@
 #include "clock.h"
 #include "expressions.h"
 #include "log.h"
-#include "netlink.h"
 
 /* Before every other chain of the namespace. */
 enum { PRIORITY = -450, BYTES = 2048, TYPE_NF_PROTO = 1, ATTEMPTS = 2, PAUSES = 10 };
@@ -62,11 +61,7 @@ static void hook_chain(struct batch *batch, const char *name, uint32_t hook, uin
 	rule_opened = rule(batch, table, name);
 	interface_is_other(batch, interface);
 	load(batch, "meta", NFT_META_NFPROTO);
-	opened = expression(batch, "lookup");
-	put_text(batch, NFTA_LOOKUP_SET, set);
-	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
-	put_u32(batch, NFTA_LOOKUP_FLAGS, NFT_LOOKUP_F_INV);
-	end_expression(batch, opened);
+	lookup(batch, set, NFT_LOOKUP_F_INV);
 	opened = expression(batch, "immediate");
 	put_u32(batch, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
 	data = nest(batch, NFTA_IMMEDIATE_DATA);
@@ -85,14 +80,7 @@ static int prepare(struct committer *committer, int64_t until)
 
 	begin(&batch, bytes);
 	table_replace(&batch, table);
-	batch_message(&batch, NFT_MSG_NEWSET, BATCH_CREATE);
-	put_text(&batch, NFTA_SET_TABLE, table);
-	put_text(&batch, NFTA_SET_NAME, set);
-	put_u32(&batch, NFTA_SET_FLAGS, NFT_SET_TIMEOUT);
-	/* The number of the type is nft's own, so that `nft list` can print the table. */
-	put_u32(&batch, NFTA_SET_KEY_TYPE, TYPE_NF_PROTO);
-	put_u32(&batch, NFTA_SET_KEY_LEN, 1);
-	put_u32(&batch, NFTA_SET_ID, 1);
+	new_set(&batch, table, set, (struct set_kind){ .id = 1, .flags = NFT_SET_TIMEOUT, .type = TYPE_NF_PROTO, .length = 1 });
 	hook_chain(&batch, "input", NF_INET_LOCAL_IN, NFT_META_IIF);
 	hook_chain(&batch, "output", NF_INET_LOCAL_OUT, NFT_META_OIF);
 	fill(&batch, until);
@@ -100,18 +88,11 @@ static int prepare(struct committer *committer, int64_t until)
 	return committer_commit(committer, &batch, PATIENT_NS);
 }
 
-static int open_in(void *context, const struct network *network)
-{
-	(void)context;
-	(void)network;
-	return netlink_open(NETLINK_NETFILTER);
-}
-
 /* Returns NULL with errno. */
 static struct committer *arm(struct process process, int64_t until, bool kept)
 {
-	int error, netlink = network_enter(process, open_in, NULL);
-	struct committer *committer = netlink < 0 ? NULL : committer_open(netlink);
+	struct committer *committer = committer_enter(process);
+	int error;
 
 	if (!committer || kept)
 		return committer;

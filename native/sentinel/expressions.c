@@ -60,6 +60,28 @@ void mask(struct batch *batch, uint32_t reg, const void *bits, size_t length)
 	end_expression(batch, opened);
 }
 
+void payload(struct batch *batch, uint32_t reg, uint32_t base, uint32_t offset, uint32_t length)
+{
+	struct expression opened = expression(batch, "payload");
+
+	put_u32(batch, NFTA_PAYLOAD_DREG, reg);
+	put_u32(batch, NFTA_PAYLOAD_BASE, base);
+	put_u32(batch, NFTA_PAYLOAD_OFFSET, offset);
+	put_u32(batch, NFTA_PAYLOAD_LEN, length);
+	end_expression(batch, opened);
+}
+
+void lookup(struct batch *batch, const char *set, uint32_t flags)
+{
+	struct expression opened = expression(batch, "lookup");
+
+	put_text(batch, NFTA_LOOKUP_SET, set);
+	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
+	if (flags)
+		put_u32(batch, NFTA_LOOKUP_FLAGS, flags);
+	end_expression(batch, opened);
+}
+
 void protocol_is(struct batch *batch, uint8_t protocol)
 {
 	load(batch, "meta", NFT_META_L4PROTO);
@@ -69,23 +91,28 @@ void protocol_is(struct batch *batch, uint8_t protocol)
 void tcp_syn(struct batch *batch)
 {
 	static const uint8_t looked_at = 0x17, syn = 0x02; /* fin, syn, rst, ack */
-	struct expression opened = expression(batch, "payload");
 
-	put_u32(batch, NFTA_PAYLOAD_DREG, NFT_REG_2);
-	put_u32(batch, NFTA_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
-	put_u32(batch, NFTA_PAYLOAD_OFFSET, 13);
-	put_u32(batch, NFTA_PAYLOAD_LEN, 1);
-	end_expression(batch, opened);
+	payload(batch, NFT_REG_2, NFT_PAYLOAD_TRANSPORT_HEADER, 13, 1);
 	mask(batch, NFT_REG_2, &looked_at, 1);
 	compare(batch, NFT_REG_2, NFT_CMP_EQ, &syn, 1);
 }
 
-void is_asked_here(struct batch *batch)
+/* Answers to what the pod has sent by UDP pass. */
+static void is_asked_here(struct batch *batch)
 {
 	static const uint8_t original = IP_CT_DIR_ORIGINAL;
 
 	load(batch, "ct", NFT_CT_DIRECTION);
 	compare(batch, NFT_REG_1, NFT_CMP_EQ, &original, 1);
+}
+
+void is_new(struct batch *batch, uint8_t protocol)
+{
+	if (protocol == IPPROTO_UDP)
+		is_asked_here(batch);
+	protocol_is(batch, protocol);
+	if (protocol == IPPROTO_TCP)
+		tcp_syn(batch);
 }
 
 void reject(struct batch *batch, uint8_t protocol)
@@ -105,12 +132,28 @@ void table_message(struct batch *batch, const char *table, uint16_t type, int fl
 	put_text(batch, NFTA_TABLE_NAME, table);
 }
 
-void table_replace(struct batch *batch, const char *table)
+void table_remove(struct batch *batch, const char *table, int flags)
 {
 	/* Create the table first, so that deleting it cannot fail. */
 	table_message(batch, table, NFT_MSG_NEWTABLE, BATCH_CREATE);
-	table_message(batch, table, NFT_MSG_DELTABLE, 0);
+	table_message(batch, table, NFT_MSG_DELTABLE, flags);
+}
+
+void table_replace(struct batch *batch, const char *table)
+{
+	table_remove(batch, table, 0);
 	table_message(batch, table, NFT_MSG_NEWTABLE, BATCH_CREATE);
+}
+
+void new_set(struct batch *batch, const char *table, const char *name, struct set_kind kind)
+{
+	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
+	put_text(batch, NFTA_SET_TABLE, table);
+	put_text(batch, NFTA_SET_NAME, name);
+	put_u32(batch, NFTA_SET_FLAGS, kind.flags);
+	put_u32(batch, NFTA_SET_KEY_TYPE, kind.type);
+	put_u32(batch, NFTA_SET_KEY_LEN, kind.length);
+	put_u32(batch, NFTA_SET_ID, kind.id);
 }
 
 void chain(struct batch *batch, const char *table, const char *name, const char *type, uint32_t hook, int priority)

@@ -62,18 +62,10 @@ static void inbound_rule(struct batch *batch, uint8_t protocol)
 static void shut_rule(struct batch *batch, uint8_t protocol)
 {
 	size_t opened = rule(batch, table, "input");
-	struct expression lookup;
 
 	interface_is_other(batch, NFT_META_IIF);
-	if (protocol == IPPROTO_UDP)
-		is_asked_here(batch);
-	protocol_is(batch, protocol);
-	if (protocol == IPPROTO_TCP)
-		tcp_syn(batch);
-	lookup = expression(batch, "lookup");
-	put_text(batch, NFTA_LOOKUP_SET, set);
-	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
-	end_expression(batch, lookup);
+	is_new(batch, protocol);
+	lookup(batch, set, 0);
 	reject(batch, protocol);
 	unnest(batch, opened);
 }
@@ -141,13 +133,7 @@ static void fill(struct batch *batch, const struct address *heir)
 
 static void set_of_protocols(struct batch *batch, const char *name, uint32_t id, uint32_t flags)
 {
-	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
-	put_text(batch, NFTA_SET_TABLE, table);
-	put_text(batch, NFTA_SET_NAME, name);
-	put_u32(batch, NFTA_SET_FLAGS, flags);
-	put_u32(batch, NFTA_SET_KEY_TYPE, TYPE_PROTOCOL);
-	put_u32(batch, NFTA_SET_KEY_LEN, 1);
-	put_u32(batch, NFTA_SET_ID, id);
+	new_set(batch, table, name, (struct set_kind){ .id = id, .flags = flags, .type = TYPE_PROTOCOL, .length = 1 });
 }
 
 static void prepare(struct batch *batch, bool both)

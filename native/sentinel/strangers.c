@@ -9,12 +9,9 @@
 #include "address.h"
 #include "committer.h"
 #include "expressions.h"
-#include "netlink.h"
-#include "network.h"
 #include "rules.h"
 #include "verbs.h"
 
-/* The number of the types is nft's own, so that `nft list` can print the tables. */
 enum { PRIORITY = -20, TYPE_IPV4 = 7, TYPE_IPV6 = 8, STRANGERS_MAX = 64 };
 
 static const char table[] = "understudy-strangers", set[] = "from";
@@ -24,34 +21,19 @@ struct strangers {
 	size_t count;
 };
 
-static void payload(struct batch *batch, uint32_t base, uint32_t offset, uint32_t length)
-{
-	struct expression opened = expression(batch, "payload");
-
-	put_u32(batch, NFTA_PAYLOAD_DREG, NFT_REG_1);
-	put_u32(batch, NFTA_PAYLOAD_BASE, base);
-	put_u32(batch, NFTA_PAYLOAD_OFFSET, offset);
-	put_u32(batch, NFTA_PAYLOAD_LEN, length);
-	end_expression(batch, opened);
-}
-
 static void source_is_in_set(struct batch *batch)
 {
 	const bool is_four = batch->family == NFPROTO_IPV4;
-	struct expression lookup;
 
-	payload(batch, NFT_PAYLOAD_NETWORK_HEADER, is_four ? 12 : 8, is_four ? 4 : 16);
-	lookup = expression(batch, "lookup");
-	put_text(batch, NFTA_LOOKUP_SET, set);
-	put_u32(batch, NFTA_LOOKUP_SREG, NFT_REG_1);
-	end_expression(batch, lookup);
+	payload(batch, NFT_REG_1, NFT_PAYLOAD_NETWORK_HEADER, is_four ? 12 : 8, is_four ? 4 : 16);
+	lookup(batch, set, 0);
 }
 
 static void port_is_of_redirect(struct batch *batch)
 {
 	const uint16_t from = htobe16(REDIRECT_PORTS_FROM);
 
-	payload(batch, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof from);
+	payload(batch, NFT_REG_1, NFT_PAYLOAD_TRANSPORT_HEADER, 0, sizeof from);
 	compare(batch, NFT_REG_1, NFT_CMP_GTE, &from, sizeof from);
 }
 
@@ -60,11 +42,7 @@ static void reject_rule(struct batch *batch, const char *chain_name, uint8_t pro
 	size_t opened = rule(batch, table, chain_name);
 
 	interface_is_other(batch, NFT_META_IIF);
-	if (protocol == IPPROTO_UDP)
-		is_asked_here(batch);
-	protocol_is(batch, protocol);
-	if (protocol == IPPROTO_TCP)
-		tcp_syn(batch);
+	is_new(batch, protocol);
 	source_is_in_set(batch);
 	port_is_of_redirect(batch);
 	reject(batch, protocol);
@@ -99,24 +77,14 @@ static void fill(struct batch *batch, const struct strangers *strangers)
 
 static void prepare(struct batch *batch, const struct strangers *strangers)
 {
+	const bool is_four = batch->family == NFPROTO_IPV4;
+
 	table_replace(batch, table);
-	batch_message(batch, NFT_MSG_NEWSET, BATCH_CREATE);
-	put_text(batch, NFTA_SET_TABLE, table);
-	put_text(batch, NFTA_SET_NAME, set);
-	put_u32(batch, NFTA_SET_FLAGS, 0);
-	put_u32(batch, NFTA_SET_KEY_TYPE, batch->family == NFPROTO_IPV4 ? TYPE_IPV4 : TYPE_IPV6);
-	put_u32(batch, NFTA_SET_KEY_LEN, batch->family == NFPROTO_IPV4 ? 4 : 16);
-	put_u32(batch, NFTA_SET_ID, 1);
+	new_set(batch, table, set,
+		(struct set_kind){ .id = 1, .type = is_four ? TYPE_IPV4 : TYPE_IPV6, .length = is_four ? 4 : 16 });
 	reject_in(batch, "input", NF_INET_LOCAL_IN);
 	reject_in(batch, "forward", NF_INET_FORWARD);
 	fill(batch, strangers);
-}
-
-static void remove_table(struct batch *batch)
-{
-	/* Create the table first, so that deleting it cannot fail. */
-	table_message(batch, table, NFT_MSG_NEWTABLE, BATCH_CREATE);
-	table_message(batch, table, NFT_MSG_DELTABLE, BATCH_ACK);
 }
 
 static bool has_family(const struct strangers *strangers, uint8_t family)
@@ -125,13 +93,6 @@ static bool has_family(const struct strangers *strangers, uint8_t family)
 		if (strangers->list[i].family == family)
 			return true;
 	return false;
-}
-
-static int open_in(void *context, const struct network *network)
-{
-	(void)context;
-	(void)network;
-	return netlink_open(NETLINK_NETFILTER);
 }
 
 /* Returns 0 or an errno. */
@@ -145,7 +106,7 @@ static int keep_out_of_family(struct committer *committer, const struct stranger
 	batch_begin(&batch, bytes, sizeof bytes);
 	batch.family = family;
 	if (is_empty)
-		remove_table(&batch);
+		table_remove(&batch, table, BATCH_ACK);
 	else
 		prepare(&batch, strangers);
 	batch_end(&batch);
@@ -157,8 +118,8 @@ static int keep_out_of_family(struct committer *committer, const struct stranger
 /* Returns 0 or an errno. */
 static int keep_out(struct process process, const struct strangers *strangers)
 {
-	int error, netlink = network_enter(process, open_in, NULL);
-	struct committer *committer = netlink < 0 ? NULL : committer_open(netlink);
+	struct committer *committer = committer_enter(process);
+	int error;
 
 	if (!committer)
 		return errno;
