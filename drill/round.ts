@@ -98,8 +98,8 @@ async function strike(
 const faultOf = (nemesis: Nemesis, blow: Blow) => {
   const { target, slots, pods, mayPromote, silences, mayAnswerEmpty, stopsSaving, outageMs, fencedMs } = blow
   const fault = {
-    ...{ target, slots, pods, mayPromote, mayAnswerEmpty, stopsSaving, outageMs, fencedMs },
-    ...(silences && { silences }),
+    ...{ target, slots, pods, mayPromote, silences },
+    ...{ mayAnswerEmpty, stopsSaving, outageMs, fencedMs },
   }
   return { type: 'fault', at: now(), nemesis: nemesis.name, ...fault } as const
 }

@@ -64,7 +64,7 @@ export const isOfSlot = ({ base }: Birth, { count }: Answer): boolean =>
   count >= base && count < base + stride
 
 const silencedAt = (faults: readonly Fault[], voter: Fault['silences']): number =>
-  Math.min(...faults.filter(({ silences }) => silences === voter).map(({ at }) => at))
+  least(faults.filter(({ silences }) => silences === voter).map(({ at }) => at))
 
 export function factsOf(history: History): Facts {
   const of = <T extends History[number]['type']>(type: T) =>
@@ -88,7 +88,7 @@ export function factsOf(history: History): Facts {
     struck: faults.length === 0 ? undefined : least(faults.map(({ at }) => at)),
     healed: of('healed')[0]?.at,
     faults,
-    outvotedAt: Math.max(...(['Api', 'Node'] as const).map(voter => silencedAt(faults, voter))),
+    outvotedAt: Math.max(silencedAt(faults, 'Api'), silencedAt(faults, 'Node')),
     pauses: of('pause'),
     slots: of('birth').map(birth => slotFacts(birth, all)),
     lateness: (from, to) =>

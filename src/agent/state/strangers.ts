@@ -8,12 +8,12 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 export interface Strangers {
   /**
    * Notes whose heirs the pods of this node are. To be called for each snapshot, before its tasks begin.
-   * @param pods uids of the pods; others are forgotten.
+   * @param pods has the uids of the pods; others are forgotten.
    * @param addressOf address of the primary of a slot, as far as it is known.
    */
   note(
     slots: readonly SlotLease[],
-    pods: ReadonlySet<string>,
+    pods: Pick<ReadonlySet<string>, 'has'>,
     addressOf: (lease: SlotLease) => string | undefined,
   ): void
   /** Returns the addresses of the primaries whose heir the pod is or was, except for primaries of this slot; the latest last. */
@@ -32,15 +32,16 @@ const mostAddresses = 64
 export function createStrangers(): Strangers {
   /** By uid of the heir: by address, the name of its slot. */
   const byHeir = new Map<string, Map<string, string>>()
-  const told = new Map<string, string>()
+  const told = new Map<string, string | undefined>()
   return {
     note(slots, pods, addressOf) {
       for (const known of [byHeir, told])
         for (const uid of known.keys()) if (!pods.has(uid)) known.delete(uid)
       for (const lease of slots) {
         const { heir } = lease
+        if (heir === undefined || !pods.has(heir.uid)) continue
         const address = addressOf(lease)
-        if (heir === undefined || !pods.has(heir.uid) || address === undefined) continue
+        if (address === undefined) continue
         const noted = byHeir.get(heir.uid) ?? new Map<string, string>()
         // The latest ones are last.
         noted.delete(address)
@@ -55,10 +56,7 @@ export function createStrangers(): Strangers {
     of: (uid, slot) =>
       [...(byHeir.get(uid) ?? [])].flatMap(([address, name]) => (name === nameOf(slot) ? [] : [address])),
     told: uid => told.get(uid),
-    noteTold(uid, what) {
-      if (what === undefined) told.delete(uid)
-      else told.set(uid, what)
-    },
+    noteTold: (uid, what) => void told.set(uid, what),
   }
 }
 

@@ -136,7 +136,7 @@ export function createEngine(options: EngineOptions): Engine {
     const { snapshot } = present
     context.strangers.note(
       snapshot.slots,
-      new Set(present.pods.keys()),
+      present.pods,
       lease => lease.ip ?? store.latest(lease)?.manifest.source.ip,
     )
     const here = snapshot.slots.filter(({ node }) => node === snapshot.node).map(({ holder }) => holder.uid)

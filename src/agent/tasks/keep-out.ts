@@ -24,7 +24,7 @@ export async function keepStrangersOut(
   // Another first process may have another network, without the rules of before.
   const what = [first.init.pid, first.init.start, ...from].join()
   if (strangers.told(pod.uid) === what) return
-  // An earlier agent may have told another list, and one that is not answered may be in effect all the same.
+  // Until the sentinel answers, this agent does not know which list it has: this one, the one before, or that of an earlier agent.
   strangers.noteTold(pod.uid, undefined)
   try {
     await sentinel.keepOut(first.init, from, signal)

@@ -139,7 +139,7 @@ describe('a holder', () => {
     await expect(ended).rejects.toThrow('over')
   })
 
-  it('tells nothing of the slot once its primary is here: why that is not saved is told only once', async () => {
+  it('reports no success once the slot has its primary on this node, whose own task has reported why nothing is saved', async () => {
     const over = new AbortController()
     const well: string[] = []
     const work = {

@@ -23,7 +23,7 @@ export async function replicate(
   const { namespace, name, incarnation } = lease
   const key = { namespace, name, incarnation }
   const keep = async () => {
-    // The slot's primary may be on this node by now. From then on its own tasks tell why nothing newer is saved, and they tell it once.
+    // The slot's primary may be on this node by now. Its task reports once why nothing is saved, and a success would hide that.
     signal.throwIfAborted()
     work.progress.succeeded(slotName(key))
     await work.store.prune(key, policy.keep)

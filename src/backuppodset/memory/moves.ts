@@ -1,8 +1,7 @@
-import { isUnderWay, type Migration, migrationSucceeded } from '../../api/migration.ts'
+import { isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
 import type { MigrationReason } from '../../api/migration-reasons.ts'
 import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
-import type { Condition } from '../../kube/conditions.ts'
 import type { Node } from '../../kube/resources.ts'
 import type { Store } from '../../kube/store.ts'
 import { type Move, takesMoves } from '../../slot/decide/move.ts'
@@ -16,14 +15,13 @@ export const migrationIndexes: Readonly<Record<string, (migration: Migration) =>
     isUnderWay(migration) && migration.status?.source !== undefined
       ? [`${migration.metadata.namespace}/${migration.status.source.set}`]
       : [],
-  [byFailedSource]: ({ status }) =>
-    status?.source !== undefined && hasFailedTarget(status.conditions) ? [status.source.uid] : [],
+  [byFailedSource]: migration =>
+    migration.status?.source !== undefined && outcomeOf(migration)?.reason === targetFailed
+      ? [migration.status.source.uid]
+      : [],
 }
 
 const targetFailed: MigrationReason = 'TargetFailed'
-
-const hasFailedTarget = (conditions: readonly Condition[] = []): boolean =>
-  conditions.some(({ type, reason }) => type === migrationSucceeded && reason === targetFailed)
 
 export interface MovesDeps {
   readonly migrations: Pick<Store<Migration>, 'by'>

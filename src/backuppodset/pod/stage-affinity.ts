@@ -43,18 +43,15 @@ export function withPlacement(
       ? preferred
       : prefer(preferred, [
           // One term: several would let a node that is in only some of them win by other scores.
-          {
-            weight: 100,
-            preference: { matchFields: avoid.flatMap(node => named('NotIn', node).matchFields) },
-          },
+          { weight: 100, preference: named('NotIn', ...avoid) },
         ])
   const required = on === undefined ? away : require(away, named('In', on))
   return notOn === undefined ? required : require(required, named('NotIn', notOn))
 }
 
 /** By field, since the hostname label may differ from the node's name. */
-const named = (operator: 'In' | 'NotIn', node: string) => ({
-  matchFields: [{ key: 'metadata.name', operator, values: [node] }],
+const named = (operator: 'In' | 'NotIn', ...nodes: readonly string[]): Term => ({
+  matchFields: nodes.map(node => ({ key: 'metadata.name', operator, values: [node] })),
 })
 
 function require(affinity: Affinity | undefined, also: Term): Affinity {

@@ -129,14 +129,15 @@ function heirsOf(slots: readonly SlotToCover[], pods: readonly Understudy[]): Ma
       moved = true
     }
   }
-  /** Moves one slot away from the understudy, to one that has none, or to another one that can be relieved itself. */
+  /**
+   * Takes one slot from the understudy. The slot goes to an idle understudy, or to a busy one that can give one of its own slots away.
+   * False: none of its slots can go.
+   */
   const relieve = (pod: Understudy, tried: Set<string>): boolean => {
     const itsSlots = slots.filter(({ slot, targetUid }) => heirs.get(slot) === pod && targetUid !== pod.uid)
     const ways = itsSlots
       .flatMap(slot =>
-        pods
-          .filter(to => to !== pod && to.isComing !== true && mayInherit(to, slot))
-          .map(to => ({ slot, to })),
+        pods.filter(to => to.isComing !== true && mayInherit(to, slot)).map(to => ({ slot, to })),
       )
       .sort((a, b) => Number(a.slot.frozenIn === pod.uid) - Number(b.slot.frozenIn === pod.uid))
     tried.add(pod.uid)

@@ -81,7 +81,7 @@ describe('heirs and holders', () => {
     expect([...covers.values()].map(({ heir }) => heir?.name)).toEqual(['x', 'y', 'x'])
   })
 
-  it('a frozen clone is built anew elsewhere if another slot can be protected only by the understudy that has it', () => {
+  it('an understudy gives up its frozen clone for a slot that no other understudy can have, if an idle one can have the clone', () => {
     // Understudy `x` is the only one off the node of slot 1, and has the clone of slot 0, which `y` could have.
     const shared = [
       slot(0, { node: 'p', heirUid: 'uid-x', frozenIn: 'uid-x' }),

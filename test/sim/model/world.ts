@@ -224,27 +224,25 @@ export function servingApp({ up, kernel, pods }: Machine, uid: string, now: numb
   return app?.runsSince === undefined ? undefined : app
 }
 
-/** Returns the app that answers a connection to this address, and the dead pods whose redirects lead there. */
+/** Returns the app that answers a connection to this address, directly or by way of redirects. */
 export function answering(
   machines: Iterable<Machine>,
   ip: string,
   now: number,
-): { pod: PodOnNode; app: App; by: readonly PodOnNode[] } | undefined {
+): { pod: PodOnNode; app: App } | undefined {
   const podAt = (address: string): PodOnNode | undefined => {
     for (const { up, pods } of machines)
       if (up) for (const pod of pods.values()) if (pod.ip === address && !pod.killed) return pod
     return undefined
   }
-  const by: PodOnNode[] = []
   let to = ip
   for (let hops = 0; hops < 3; hops += 1) {
     const pod = podAt(to)
     if (pod === undefined) return undefined
     if (pod.grave === undefined) {
       const app = pod.containers.find(({ name, up }) => up && name === 'app')?.app
-      return app !== undefined && answers(app, now) && now < pod.passesUntil ? { pod, app, by } : undefined
+      return app !== undefined && answers(app, now) && now < pod.passesUntil ? { pod, app } : undefined
     }
-    by.push(pod)
     to = pod.grave
     if (podAt(to)?.keptOut.has(pod.ip) === true) return undefined
   }

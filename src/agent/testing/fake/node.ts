@@ -72,7 +72,7 @@ export async function startFakeAgent(
   }
 }
 
-/** The prototypes keep what is a getter there. */
+/** A store with hooks. Its prototype is the real store, because a copy would keep the values of getters. */
 function storeOf(memory: FakeMemory, clock: Clock): GenerationStore {
   const store = createGenerationStore({ dir: memory.directory, budget: 1e9, clock, random })
   const begin: GenerationStore['begin'] = async (...what) => {
