@@ -109,8 +109,8 @@ export interface Fault {
    * the pod's own address, but through no Service (docs/failure-model.md).
    */
   readonly mayAnswerEmpty: boolean
-  /** No newer memory is saved while it lasts. */
-  readonly stopsSaving: boolean
+  /** Slots of which no newer memory may reach their heirs while it lasts. */
+  readonly unsaved: readonly number[]
   /** Its part in the outage of a slot that a fault has hit, by the failure model. */
   readonly outageMs: number
   /** Its part in the longest time for which a fence may keep a primary stopped; undefined: as long as it likes. */

@@ -96,10 +96,10 @@ async function strike(
 }
 
 const faultOf = (nemesis: Nemesis, blow: Blow) => {
-  const { target, slots, pods, mayPromote, silences, mayAnswerEmpty, stopsSaving, outageMs, fencedMs } = blow
+  const { target, slots, pods, mayPromote, silences, mayAnswerEmpty, unsaved, outageMs, fencedMs } = blow
   const fault = {
     ...{ target, slots, pods, mayPromote, silences },
-    ...{ mayAnswerEmpty, stopsSaving, outageMs, fencedMs },
+    ...{ mayAnswerEmpty, unsaved, outageMs, fencedMs },
   }
   return { type: 'fault', at: now(), nemesis: nemesis.name, ...fault } as const
 }

@@ -14,6 +14,7 @@ import type { Recorder } from './recorder.ts'
 
 export const setName = 'drilled'
 export const slotCount = 2
+export const allSlots: readonly number[] = [...Array(slotCount).keys()]
 export const port = 8080
 
 export interface Stage {
@@ -46,6 +47,15 @@ export const primariesOf = ({ recorder }: Pick<Stage, 'recorder'>): Primary[] =>
 export const slotsOn = (stage: Pick<Stage, 'recorder'>, nodes: readonly string[]): number[] =>
   primariesOf(stage)
     .filter(({ node }) => nodes.includes(node))
+    .map(({ slot }) => slot)
+
+/** Returns the slots of which no memory is saved without one of these nodes: it has their primary or their heir. */
+export const savedThrough = (stage: Pick<Stage, 'recorder'>, nodes: readonly string[]): number[] =>
+  primariesOf(stage)
+    .filter(({ node, lease: { heir, holders } }) => {
+      const heirs = heir === undefined ? undefined : holders[0]
+      return heirs === undefined || nodes.includes(node) || nodes.includes(heirs)
+    })
     .map(({ slot }) => slot)
 
 /** Returns the names of the set's pods on one of these nodes. */

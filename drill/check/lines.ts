@@ -104,9 +104,10 @@ export function statedAge({ lateness }: Facts, { paces }: SlotFacts, at: number)
 }
 
 /** When the memory could last be saved: the first fault that prevents it, or the latest fault before the takeover. */
-function lastSaving({ faults }: SlotFacts, first: Served): number | undefined {
+function lastSaving({ faults }: Facts, { slot }: SlotFacts, first: Served): number | undefined {
   const before = faults.filter(({ at }) => at <= first.end)
-  return (before.find(({ stopsSaving }) => stopsSaving) ?? before.at(-1))?.at
+  const last = before.filter(({ slots }) => slots.includes(slot)).at(-1)
+  return (before.find(({ unsaved }) => unsaved.includes(slot)) ?? last)?.at
 }
 
 const isHandedOver = ({ epochs }: SlotFacts, number: number): boolean =>
@@ -128,7 +129,7 @@ function byMove({ begin }: Facts, { slot }: SlotFacts, lost: readonly Served[], 
 }
 
 function beyondAge(facts: Facts, of: SlotFacts, lost: readonly Served[], first: Served): Violation[] {
-  const at = lastSaving(of, first) ?? lost.at(-1)?.end
+  const at = lastSaving(facts, of, first) ?? lost.at(-1)?.end
   if (at === undefined) return []
   const age = statedAge(facts, of, at)
   const tooOld = lost.filter(({ end }) => end < at - age)

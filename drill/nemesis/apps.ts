@@ -5,7 +5,7 @@ import { pods } from '../../src/kube/resources.ts'
 import { counter } from '../../zoo/slots.ts'
 import { deathMs, hangMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
-import { type Primary, primariesOf, type Stage, slotsOn } from '../stage.ts'
+import { type Primary, primariesOf, type Stage, savedThrough, slotsOn } from '../stage.ts'
 import { untilAnswered } from './answered.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
@@ -53,7 +53,7 @@ export const killUnwatched: Nemesis = {
       ...against(victim),
       target: `${victim.pod.metadata.name} of slot ${victim.slot}, and the sentinel of ${node}`,
       slots: slotsOn(stage, [node]),
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       mayAnswerEmpty: true,
       outageMs: deathMs + sentinelStartMs + unnoticedMs,
       strike: async () => {
@@ -77,7 +77,7 @@ export const hangApp: Nemesis = {
       ...against(victim),
       outageMs: hangMs,
       // A stopped process is not saved.
-      stopsSaving: true,
+      unsaved: [victim.slot],
       holdMs: hangMs,
       strike: () => signalApp(victim, 'SIGSTOP'),
     }

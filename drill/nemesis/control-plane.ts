@@ -1,6 +1,7 @@
 /** Faults of the control plane. Its processes start again by themselves, a second after they have ended. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { apiStartMs, grantMs } from '../bounds.ts'
+import { allSlots } from '../stage.ts'
 import { type Nemesis, nothing, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
@@ -14,7 +15,7 @@ const ending = (name: string, proves: string, programs: readonly string[]): Neme
       ...plain,
       target: `${programs.join(' and ')}, ${signal}`,
       // No node can report a copy meanwhile.
-      stopsSaving: true,
+      unsaved: allSlots,
       silences: 'Api',
       outageMs: apiStartMs,
       strike: async () => {
@@ -65,7 +66,7 @@ export const apiAway: Nemesis = {
     return {
       ...plain,
       target: how === 'SIGKILL' ? 'it refuses connections' : 'it does not answer',
-      stopsSaving: true,
+      unsaved: allSlots,
       outageMs: hasGrants ? grantMs : awayMs + apiStartMs,
       fencedMs: 0,
       holdMs: awayMs,

@@ -6,7 +6,7 @@ import type { Impossible, Nemesis } from './nemesis.ts'
 import { cutApi, cutClients, cutPeers, lossy, slow } from './network.ts'
 import { cutNode, pauseNode, powerCut, reboot } from './nodes.ts'
 import { killAgent, killAllAgents, killOperator, killSentinel } from './parts.ts'
-import { pauseLong, pauseShort } from './pauses.ts'
+import { pauseAll, pauseLong, pauseShort } from './pauses.ts'
 import { fullDisk, fullMemory } from './storage.ts'
 
 export const nemeses: readonly Nemesis[] = [
@@ -25,7 +25,7 @@ export const moves: readonly Nemesis[] = [move, moveCalledOff, moveTwice]
 export const changes: readonly Nemesis[] = [roll, scale]
 
 /** Those that last for long, that another one has in small, or that are no faults: `all` leaves them out. */
-export const special: readonly Nemesis[] = [pauseShort, pauseLong, apiAway, ...moves, ...changes]
+export const special: readonly Nemesis[] = [pauseShort, pauseLong, pauseAll, apiAway, ...moves, ...changes]
 
 export const impossible: readonly Impossible[] = [
   {

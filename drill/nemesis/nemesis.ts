@@ -48,7 +48,7 @@ export const plain = {
   ...{
     slots: [],
     pods: [],
-    stopsSaving: false,
+    unsaved: [],
     mayPromote: false,
     mayAnswerEmpty: false,
     outageMs: 0,

@@ -2,7 +2,7 @@
 import { run } from '../../playground/exec.ts'
 import { electionMs, silenceMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
-import { primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
+import { primariesOf, type Stage, savedThrough, slotsOn, targetNodes } from '../stage.ts'
 import { type Blow, type Nemesis, nothing, plain } from './nemesis.ts'
 
 const directions = ['both', 'in', 'out'] as const
@@ -79,7 +79,7 @@ const ofLink = ({ name, proves, far: farOf, effect }: Link): Nemesis => ({
       ...plain,
       target: `${node} and ${far}, ${direction === 'both' ? 'both ways' : `only ${direction}`}`,
       holdMs,
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       ...effect(stage, node, holdMs),
       strike: () => drop(stage, node, networksOf(stage, far), direction),
       heal: () => undrop(stage, node),
@@ -131,7 +131,7 @@ export const lossy: Nemesis = {
       ...plain,
       ...degraded(stage, node),
       target: `${node} loses ${percent} %`,
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       holdMs: random.between(5_000, 20_000),
       strike: async () => {
         await stage.cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
@@ -152,7 +152,7 @@ export const slow: Nemesis = {
       ...plain,
       ...degraded(stage, node),
       target: `${node} sends ${kilobits} kbit/s`,
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       holdMs: random.between(5_000, 20_000),
       strike: async () => {
         const shape = ['tbf', 'rate', `${kilobits}kbit`, 'burst', '10kb', 'latency', '400ms']

@@ -1,7 +1,7 @@
 /** Faults of a whole node, which always has a primary. */
 import { electionMs, silenceMs } from '../bounds.ts'
 import type { Random } from '../random.ts'
-import { podsOn, primariesOf, type Stage, slotsOn } from '../stage.ts'
+import { podsOn, primariesOf, type Stage, savedThrough, slotsOn } from '../stage.ts'
 import { type Blow, type Nemesis, plain } from './nemesis.ts'
 
 const against = (stage: Stage, random: Random) => againstNode(stage, random.of(primariesOf(stage)).node)
@@ -13,7 +13,7 @@ export const againstNode = (stage: Stage, node: string): Omit<Blow, 'strike' | '
   slots: slotsOn(stage, [node]),
   pods: podsOn(stage, [node]),
   mayPromote: true,
-  stopsSaving: true,
+  unsaved: savedThrough(stage, [node]),
   // The leading operator may be there.
   outageMs: silenceMs + electionMs,
 })

@@ -5,7 +5,7 @@ import { leases, type Pod, pods } from '../../src/kube/resources.ts'
 import { agentPods } from '../../zoo/slots.ts'
 import { agentStartMs, electionMs, sentinelStartMs, unnoticedMs } from '../bounds.ts'
 import { restartsOf } from '../recorder.ts'
-import { primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
+import { primariesOf, type Stage, savedThrough, slotsOn, targetNodes } from '../stage.ts'
 import { type Nemesis, plain } from './nemesis.ts'
 import { processesOn, signalAll } from './processes.ts'
 
@@ -44,7 +44,7 @@ const killing = (name: string, proves: string, choose: (stage: Stage) => 'one' |
     return {
       ...plain,
       target: `agents of ${nodes.join(', ')}`,
-      stopsSaving: true,
+      unsaved: savedThrough(stage, nodes),
       silences: 'Api',
       outageMs: unnoticedMs + agentStartMs,
       strike: async () => {
@@ -74,7 +74,7 @@ export const killSentinel: Nemesis = {
       target: `sentinel of ${node}`,
       slots: slotsOn(stage, [node]),
       // A dump during which it dies does not count.
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       outageMs: sentinelStartMs,
       strike: async () => signalAll(await processesOn(stage.cluster, node, 'sentinel'), 'SIGKILL'),
     }

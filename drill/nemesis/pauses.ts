@@ -10,7 +10,7 @@ import { identify, isGone, type ProcessIdentity, startTimeOf, stateOf } from '..
 import { counter } from '../../zoo/slots.ts'
 import { electionMs, fencedMs, nodeTimeoutMs, silenceMs } from '../bounds.ts'
 import { type Fault, now, type Pause, type Resume } from '../history.ts'
-import { podsOn, primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
+import { allSlots, podsOn, primariesOf, type Stage, slotsOn, targetNodes } from '../stage.ts'
 import { type Nemesis, plain } from './nemesis.ts'
 import { againstNode } from './nodes.ts'
 
@@ -33,7 +33,7 @@ export const pauseShort: Nemesis = {
       ...plain,
       target: `${shortPauses} pauses of nodes with primaries`,
       slots: slotsOn(stage, targetNodes(stage)),
-      stopsSaving: true,
+      unsaved: allSlots,
       outageMs: shortMs[1] + fencedMs,
       fencedMs,
       async strike() {
@@ -61,14 +61,17 @@ export const pauseShort: Nemesis = {
 function tooLong(stage: Stage, { at, node, ms }: Pause): Fault[] {
   if (ms <= shortMs[1] + betweenBeatsMs) return []
   const target = `${node}, for ${(ms / 1000).toFixed(1)} s instead of ${shortMs[1] / 1000} s at most`
+  return [mayFailOver(stage, { at, nemesis: pauseShort.name, target })]
+}
+
+/** The pause of a busy machine that may cost any primary its slot. */
+function mayFailOver(stage: Stage, about: Pick<Fault, 'at' | 'nemesis' | 'target'>): Fault {
   const nodes = targetNodes(stage)
-  return [
-    {
-      ...{ type: 'fault', at, nemesis: pauseShort.name, target, mayAnswerEmpty: false, stopsSaving: true },
-      ...{ slots: slotsOn(stage, nodes), pods: podsOn(stage, nodes), mayPromote: true },
-      outageMs: silenceMs + electionMs,
-    },
-  ]
+  return {
+    ...{ type: 'fault', ...about, mayAnswerEmpty: false, unsaved: allSlots },
+    ...{ slots: slotsOn(stage, nodes), pods: podsOn(stage, nodes), mayPromote: true },
+    outageMs: silenceMs + electionMs,
+  }
 }
 
 export const pauseLong: Nemesis = {
@@ -99,6 +102,41 @@ export const pauseLong: Nemesis = {
         setPriority(0)
       },
       after: async () => [...pauses, ...(await Promise.all(resumed.map(resumeOf)))],
+    }
+  },
+}
+
+/** As the host under all of them does, for a snapshot or a move of their machines. */
+export const pauseAll: Nemesis = {
+  name: 'pause-all',
+  proves:
+    'all nodes that were paused together for 1.2 times nodeTimeout to 15 s: no process ends, no slot changes hands',
+  family: 'node',
+  aim: async (stage, random) => {
+    const nodes = targetNodes(stage)
+    // The order is up to the host.
+    const last = random.of(nodes)
+    const faults: Fault[] = []
+    return {
+      ...plain,
+      target: `all nodes, and ${last} resumes last`,
+      slots: slotsOn(stage, nodes),
+      unsaved: allSlots,
+      outageMs: longMs[1] + fencedMs,
+      holdMs: random.between(...longMs),
+      strike: async () => {
+        for (const node of nodes) await stage.cluster.pauseNode(node)
+      },
+      async heal() {
+        const at = now()
+        for (const node of [...nodes.filter(it => it !== last), last]) await stage.cluster.resumeNode(node)
+        // As if the last one had been cut off: voters listen for another sixth of the time-out.
+        if (now() - at > nodeTimeoutMs / 6 - betweenBeatsMs)
+          faults.push(
+            mayFailOver(stage, { at, nemesis: pauseAll.name, target: `${last}, which resumed late` }),
+          )
+      },
+      after: async () => faults,
     }
   },
 }

@@ -3,7 +3,7 @@
 import { pods } from '../../src/kube/resources.ts'
 import { agentPods, agentsNamespace } from '../../zoo/slots.ts'
 import { agentStartMs, unnoticedMs } from '../bounds.ts'
-import { type Stage, targetNodes } from '../stage.ts'
+import { type Stage, savedThrough, targetNodes } from '../stage.ts'
 import { type Nemesis, nothing, plain } from './nemesis.ts'
 
 const memory = '/run/understudy/memory'
@@ -29,7 +29,7 @@ export const fullMemory: Nemesis = {
     return {
       ...plain,
       target: node,
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       holdMs: random.between(5_000, 15_000),
       strike: async () => {
         for (let left = tries; ; left -= 1)
@@ -68,7 +68,7 @@ export const fullDisk: Nemesis = {
       ...plain,
       target: node,
       // An agent sees another disk only from its start on.
-      stopsSaving: true,
+      unsaved: savedThrough(stage, [node]),
       outageMs: unnoticedMs + agentStartMs,
       holdMs: random.between(10_000, 20_000),
       strike: async () => {

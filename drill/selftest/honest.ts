@@ -88,7 +88,7 @@ function slotHistory(slot: number, shape: Shape, random: Random, endAt: number):
         pods: [podOf(slot, epoch)],
         mayPromote: true,
         mayAnswerEmpty: false,
-        stopsSaving: false,
+        unsaved: [],
         outageMs: shape.outageMs,
       },
     })

@@ -32,7 +32,7 @@ export const live = (
           mayPromote: true,
           mayAnswerEmpty: false,
         },
-        ...{ stopsSaving: true, outageMs: patienceMs },
+        ...{ unsaved: [slot], outageMs: patienceMs },
       })
       await cluster.cutNode(node)
       say(`${node} is cut off, and nothing stops its primary`)

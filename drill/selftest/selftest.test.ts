@@ -70,6 +70,20 @@ describe('the checker of drills', () => {
     for (const one of ['Api', 'Node'] as const) expect(found(one, one)).toContain('Unprovoked')
   })
 
+  it('counts the age of a copy from the first fault that keeps newer memory from the heir of the slot', () => {
+    const history = forgeries.find(({ rule }) => rule === 'LostBeyondAge')?.history() ?? []
+    const found = (slot: number) => {
+      const full = history.flatMap((entry): Entry[] =>
+        entry.type === 'fault'
+          ? [{ ...entry, at: entry.at - 4_000, slots: [], mayPromote: false, unsaved: [slot] }, entry]
+          : [entry],
+      )
+      return check(full).violations.map(({ rule }) => rule)
+    }
+    expect(found(0)).not.toContain('LostBeyondAge')
+    expect(found(1)).toContain('LostBeyondAge')
+  })
+
   it('measures the outage of slots that a fault has hit', () => {
     const { outages } = check(honest({ ...plain, slots: 1, takeovers: 1, outageMs: 2_000 }))
     expect(outages).toHaveLength(1)

@@ -3,6 +3,7 @@ import { createSocket } from 'node:dgram'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../test/support/eventually.ts'
 import { introduce, key, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
@@ -59,6 +60,8 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     await b.event('suspect', { slot: 'ns/web-0', epoch: 1 })
     process.kill(a.sentinel.pid, 'SIGCONT')
     await b.event('trust', { slot: 'ns/web-0', epoch: 1 })
+    // So that a reader of its log knows why.
+    await eventually(() => expect(a.sentinel.stderr()).toContain('"msg":"the loop woke late"'))
     process.kill(a.sentinel.pid, 'SIGSTOP')
     await b.event('suspect', { epoch: 1 })
     const late = await b.sentinel.connect()
@@ -68,6 +71,51 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     const after = await b.sentinel.connect()
     await after.ask('votes')
     expect(after.lines.map(({ word }) => word)).toEqual(['silent'])
+    process.kill(a.sentinel.pid, 'SIGCONT')
+  })
+
+  test.each(['before', 'after'])(
+    'D8.all-paused: a voter that was paused together with the node of the primary waits for its next heartbeat: %s the suspicion',
+    async when => {
+      await using a = await startNode('a')
+      await using b = await startNode('b')
+      await introduce(a, b)
+      const longer = { timeout: 2 * timeout }
+      await b.ask('vote', vote(a, longer))
+      expect(await a.ask('primary', primary([voter(b)], longer))).toBe('ok')
+      process.kill(a.sentinel.pid, 'SIGSTOP')
+      if (when === 'after') await b.event('suspect', { epoch: 1 })
+      process.kill(b.sentinel.pid, 'SIGSTOP')
+      await sleep(longer.timeout + timeout)
+      process.kill(b.sentinel.pid, 'SIGCONT')
+      await sleep(20)
+      process.kill(a.sentinel.pid, 'SIGCONT')
+      const next = await b.client.line(({ word }) => word === 'trust' || word === 'silent')
+      expect(next.word).toBe('trust')
+      // Its silence counts as ever.
+      process.kill(a.sentinel.pid, 'SIGSTOP')
+      await b.event('silent', { slot: 'ns/web-0', epoch: 1 })
+      process.kill(a.sentinel.pid, 'SIGCONT')
+    },
+  )
+
+  test('D8.overslept: a voter that is late time and again states the silence at last', async () => {
+    await using a = await startNode('a')
+    await using b = await startNode('b')
+    await introduce(a, b)
+    await b.ask('vote', vote(a))
+    expect(await a.ask('primary', primary([voter(b)]))).toBe('ok')
+    process.kill(a.sentinel.pid, 'SIGSTOP')
+    await b.event('suspect', { epoch: 1 })
+    // It runs for too short a time to warn again.
+    const states = () => b.client.lines.some(({ word }) => word === 'silent')
+    for (let i = 0; i < 6 && !states(); i += 1) {
+      process.kill(b.sentinel.pid, 'SIGSTOP')
+      await sleep(timeout)
+      process.kill(b.sentinel.pid, 'SIGCONT')
+      await sleep(20)
+    }
+    expect(states()).toBe(true)
     process.kill(a.sentinel.pid, 'SIGCONT')
   })
 

@@ -1,6 +1,7 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -8,8 +9,13 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "log.h"
 
-enum { EVENTS = 64 };
+enum {
+	EVENTS = 64,
+	/* A third of the shortest time that answers of voters count. */
+	LATE_MS = 200,
+};
 
 bool loop_open(struct loop *loop)
 {
@@ -91,20 +97,34 @@ static void serve(struct loop *loop, const struct epoll_event *event, bool urgen
 	}
 }
 
+/* Tells why heartbeats of this node come late: this process had no processor, or a handler took long. */
+static void tell_if_late(const char *what, int64_t since, int64_t now)
+{
+	int64_t ms = (now - since) / NS_PER_MS;
+
+	if (ms >= LATE_MS)
+		log_line("warn", what, ",\"ms\":%" PRId64, ms);
+}
+
 int loop_run(struct loop *loop, int64_t (*due)(void *context, int64_t now), void *context)
 {
 	struct epoll_event events[EVENTS];
+	int64_t began = monotonic_ns();
 
 	while (!loop->ended) {
 		int count;
 
 		arm(loop, due(context, monotonic_ns()));
 		free_forgotten(loop);
+		tell_if_late("the loop was busy", began, monotonic_ns());
 		if (loop->ended)
 			break;
 		count = epoll_wait(loop->epoll, events, EVENTS, -1);
 		if (count < 0 && errno != EINTR)
 			return -1;
+		began = monotonic_ns();
+		if (loop->armed)
+			tell_if_late("the loop woke late", loop->armed, began);
 		for (int i = 0; i < count; i++)
 			serve(loop, &events[i], true);
 		for (int i = 0; i < count; i++)

@@ -40,9 +40,19 @@ static void tell(struct voting *voting, const struct vote *vote, const char *wor
 	clients_tell(voting->sentinel, &message);
 }
 
+/* How long before a statement its suspicion comes: two beats. */
+static int64_t warning_ns(const struct vote *vote)
+{
+	return vote->timeout_ns / 6;
+}
+
 static int64_t statement_due(const struct vote *vote)
 {
-	return vote->timeout_ns != 0 && vote->refused < vote->epoch ? vote->heard + vote->timeout_ns : INT64_MAX;
+	int64_t silent = vote->heard + vote->timeout_ns, warned = vote->suspected + warning_ns(vote);
+
+	if (vote->timeout_ns == 0 || vote->refused >= vote->epoch)
+		return INT64_MAX;
+	return vote->suspect && warned > silent ? warned : silent;
 }
 
 void votes_tell(const struct voting *voting, struct client *client)
@@ -93,7 +103,7 @@ static void trust(struct voting *voting, struct vote *vote)
 {
 	if (vote->suspect)
 		tell(voting, vote, "trust");
-	vote->suspect = false;
+	vote->suspect = vote->overslept = false;
 }
 
 void votes_heard(struct voting *voting, const struct peer *peer, int64_t now, struct frame *frame)
@@ -123,15 +133,32 @@ static int64_t due(const struct vote *vote)
 {
 	int64_t statement = statement_due(vote);
 
-	return vote->suspect || statement == INT64_MAX ? statement : statement - vote->timeout_ns / 6;
+	return vote->suspect || statement == INT64_MAX ? statement : statement - warning_ns(vote);
 }
 
+/*
+ * True if a statement is late by as long as its warning, for the first time in this silence. This process was paused, perhaps by the host together
+ * with all nodes, or it could not write the statement down. It states the silence when it is late again: it might never be in time.
+ */
+static bool oversleeps(const struct vote *vote, int64_t now)
+{
+	return vote->suspect && !vote->overslept && statement_due(vote) != INT64_MAX && statement_due(vote) + warning_ns(vote) <= now;
+}
+
+/*
+ * Begins each warning when this process runs: while it was paused it has not listened, and a node that was paused as well sends its next beat
+ * once it runs again.
+ */
 static void suspect_all(struct voting *voting, int64_t now)
 {
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
 		if (!vote->suspect && due(vote) <= now) {
 			vote->suspect = true;
+			vote->suspected = now;
 			tell(voting, vote, "suspect");
+		} else if (oversleeps(vote, now)) {
+			vote->overslept = true;
+			vote->suspected = now;
 		}
 }
 
@@ -154,7 +181,7 @@ static int64_t state_all(struct voting *voting, int64_t now)
 	for (struct vote *vote = voting->votes; vote; vote = vote->next)
 		if (vote->stating) {
 			log_line("warn", "a primary is silent", ",\"slot\":\"%s\",\"epoch\":%" PRId64, log_safe(vote->slot), vote->epoch);
-			vote->suspect = false;
+			vote->suspect = vote->overslept = false;
 			tell(voting, vote, "silent");
 		}
 	return INT64_MAX;
@@ -279,6 +306,8 @@ void vote_verb(struct client *client, const struct request *request)
 		if (known->epoch == told->epoch && known->timeout_ns != 0) {
 			told->heard = known->heard;
 			told->suspect = known->suspect;
+			told->suspected = known->suspected;
+			told->overslept = known->overslept;
 		}
 		unlink_vote(voting, known);
 	}

@@ -86,6 +86,8 @@ struct vote {
 	uint64_t run; /* that of the sentinel on the primary's node */
 	int64_t heard; /* when the latest beat with this claim came; before the first one, from when on its silence counts */
 	bool suspect; /* a statement will follow unless a beat comes, and clients know it */
+	int64_t suspected; /* this process listens for a beat since that time */
+	bool overslept; /* the time above was set again, because this process was paused */
 	bool stating; /* a statement is being written down; `before` is what counts if that fails */
 	int64_t before;
 };
