@@ -116,6 +116,7 @@ describe.skipIf(!root)('the images run (needs root: chroot and namespaces)', () 
       'inspect',
       'keep-listening',
       'nsrun',
+      'pages',
       'rootfs',
       'sentinel',
       'sever',

@@ -12,6 +12,7 @@ export const programNames = [
   'inspect',
   'keep-listening',
   'nsrun',
+  'pages',
   'rootfs',
   'sentinel',
   'sever',
@@ -37,7 +38,7 @@ export function buildProgram(
 
 /** Everything native that an agent installs on its node. */
 export interface NodeTools {
-  /** In the cache: `test-container`, `nsrun`, `rootfs`, `inspect`, `keep-listening`, `sentinel`, `sever`, `waker` and `criu/`. */
+  /** In the cache: the programs of `programNames`, `waker` and `criu/`. */
   readonly directory: string
   readonly criu: Bundle
 }

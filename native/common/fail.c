@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "usage.h"
 
 int fail(const char *format, ...)
 {
@@ -18,4 +21,10 @@ int fail(const char *format, ...)
 		fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, line, (size_t)length < sizeof line ? "" : "...");
 	errno = saved;
 	return EXIT_OWN;
+}
+
+int failed(const char *what)
+{
+	fprintf(stderr, "%s: %s: %s\n", program_invocation_short_name, what, strerror(errno));
+	return EXIT_FAILED;
 }

@@ -22,11 +22,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-static int failed(const char *what)
-{
-	fprintf(stderr, "inspect: %s: %s\n", what, strerror(errno));
-	return 1;
-}
+#include "fail.h"
 
 static bool is_number(const char *text)
 {

@@ -31,6 +31,7 @@
 #include <unistd.h>
 
 #include "addresses.h"
+#include "fail.h"
 #include "number.h"
 #include "process_stat.h"
 #include "queues.h"
@@ -47,12 +48,6 @@ static const char migrate[] = "/proc/sys/net/ipv4/tcp_migrate_req";
 static int looked_at;
 /* The kernel's number of the network whose sockets are kept. */
 static uint64_t network;
-
-static int failed(const char *what)
-{
-	fprintf(stderr, "keep-listening: %s: %s\n", what, strerror(errno));
-	return 1;
-}
 
 static bool is_number(const char *text)
 {

@@ -20,18 +20,13 @@
 #include <unistd.h>
 
 #include "connections.h"
+#include "fail.h"
 #include "netlink.h"
 
 enum { MOST = 65536, CANNOT = 3, MOMENT_US = 100000 };
 
 static struct inet_diag_sockid found[MOST];
 static int count;
-
-static int failed(const char *what)
-{
-	fprintf(stderr, "sever: %s: %s\n", what, strerror(errno));
-	return 1;
-}
 
 /* An IPv6 socket has an IPv4 peer as an address of this form. */
 static bool read_address(const char *text, struct in6_addr *address)

@@ -65,6 +65,11 @@ export interface GenerationStore {
 
 export interface BeginOptions {
   readonly expectedBytes?: number
+  /**
+   * Where there is no room otherwise, the draft may count on that of the generation that `takeSpare` returns, if that is enough. The caller takes
+   * it before it writes, and moves or removes all its files with digests by page.
+   */
+  readonly overSpare?: boolean
 }
 
 export interface Draft {
@@ -90,6 +95,8 @@ export interface Draft {
    * Undefined: there is none, or it is being read.
    */
   takeSpare(): Stored | undefined
+  /** True if the draft counts on the room of the spare generation (`overSpare`). */
+  readonly needsSpare: boolean
   /**
    * Makes the draft a generation. If it fails, the draft is discarded.
    * @throws CheckpointError StoreFull, BadDraft, Superseded, BadManifest; the signal's reason

@@ -1,18 +1,22 @@
+/** Long because all cases are about the same stores and memories. */
 import { createHash } from 'node:crypto'
 import { mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { zstdCompressSync } from 'node:zlib'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { buildProgram } from '../../native/build.ts'
 import { systemClock } from '../kube/clock.ts'
+import { silentLog } from '../kube/log.ts'
 import { seededRandom, systemRandom } from '../kube/random.ts'
 import { contentDigest, formatHeader, kinds } from './delta/records.ts'
 import { applyDelta, encodeDelta } from './delta.ts'
 import type { GenerationFile } from './manifest.ts'
 import { createPageDigester } from './page-digests.ts'
-import { createGenerationStore, type GenerationStore, type Stored } from './store.ts'
+import { type ComparePages, createPageProgram } from './page-program.ts'
+import { createGenerationStore, type GenerationStore, type Stored, type StoreOptions } from './store.ts'
 import { manifestOf, putFiles, slotKey } from './testing/generation.ts'
 import { changedMemory, type Memory, memoryImages } from './testing/memory.ts'
 
@@ -23,7 +27,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true }))
 
-function newStore(options: { digestByPage?: () => boolean } = {}): GenerationStore {
+function newStore(options: Pick<StoreOptions, 'digestByPage' | 'comparePages'> = {}): GenerationStore {
   stores += 1
   const dir = join(root, `store-${stores}`)
   return createGenerationStore({ dir, budget: 1 << 30, clock: systemClock, random: systemRandom, ...options })
@@ -86,6 +90,79 @@ describe('D7.digests: a generation with digests by page', () => {
           sha256: digestOf(await readFile(join(stored.dir, 'pages-1.img'))),
         })
     }
+  })
+
+  it('has the same digests, whichever program compares its pages', async () => {
+    const program = createPageProgram(dirname(await buildProgram('pages')), silentLog, 0)
+    const answers: (Buffer | undefined)[] = []
+    const comparePages: ComparePages = async (...given) => {
+      const same = await program.comparePages(...given)
+      answers.push(same)
+      return same
+    }
+    for (const share of [0, 0.01, 0.3, 1]) {
+      const before = memoryOf(900)
+      const after = changed(before, share)
+      const [told, fresh] = [newStore({ comparePages }), newStore()]
+      await add(told, 1, before)
+      const second = await add(told, 2, after)
+      expect(second.manifest.files).toEqual((await add(fresh, 2, after)).manifest.files)
+      // The store has asked the program.
+      const pages = [...after.keys()].filter(address => before.has(address))
+      const same = pages.filter(address => before.get(address) === after.get(address))
+      expect(answers.at(-1)?.length).toBe(pages.length)
+      expect(answers.at(-1)?.filter(byte => byte === 1)).toHaveLength(same.length)
+    }
+  })
+
+  const programOf = async (script: string) => {
+    await writeFile(join(root, 'pages'), `#!/bin/sh\n${script}\n`, { mode: 0o755 })
+    return root
+  }
+
+  it.each([
+    ['is missing', undefined, 1],
+    ['fails', 'echo why >&2; exit 1', 2],
+    ['answers too little', 'printf x', 2],
+    ['answers too much', 'head -c 100000 /dev/zero', 2],
+  ])('is made if the program that compares pages %s', async (_, script, expected) => {
+    const programs = script === undefined ? '/nowhere' : await programOf(script)
+    const warnings: unknown[] = []
+    const log = { warn: (...told: unknown[]) => void warnings.push(told) }
+    const [told, fresh] = [
+      newStore({ comparePages: createPageProgram(programs, log, 0).comparePages }),
+      newStore(),
+    ]
+    let memory = memoryOf(300)
+    await add(told, 1, memory)
+    for (const generation of [2, 3]) {
+      memory = changed(memory, 0.1)
+      const { manifest } = await add(told, generation, memory)
+      expect(manifest.files).toEqual((await add(fresh, generation, memory)).manifest.files)
+    }
+    expect(warnings).toHaveLength(expected)
+  })
+
+  it('is not made if its maker gives up while pages are compared, and the program ends', async () => {
+    const end = new AbortController()
+    const pidFile = join(root, 'pid')
+    const programs = await programOf(`echo $$ > ${pidFile}; exec sleep 600`)
+    const store = newStore({ comparePages: createPageProgram(programs, silentLog, 0).comparePages })
+    const before = memoryOf(300)
+    await add(store, 1, before)
+    const draft = await store.begin(slotKey, 2)
+    await putFiles(draft.dir, memoryImages(1, 1, changed(before, 0.1)))
+    const committed = draft.commit(manifestOf(2), { signal: end.signal })
+    committed.catch(() => undefined)
+    const pid = await vi.waitFor(async () => {
+      const text = await readFile(pidFile, 'utf8')
+      expect(text).toMatch(/^\d+\n$/)
+      return Number(text)
+    })
+    end.abort(new Error('given up'))
+    await expect(committed).rejects.toThrow('given up')
+    expect(store.latest(slotKey)?.manifest.generation).toBe(1)
+    await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow('ESRCH'))
   })
 
   it('is made where the digests of the one before are missing, cut off or wrong', async () => {

@@ -3,6 +3,7 @@ import { type FileHandle, lstat, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isPages, type Part, planPages, smallestCompared } from './delta/plan.ts'
 import { createWindowReader, type WindowReader } from './delta/window-reader.ts'
+import { digestCompared, rangesOf } from './digest-compared.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { chunksOf, hashAndSync, privateTree, syncDirectory } from './files.ts'
 import { type GenerationFile, isGenerationPath, pageDigestsName } from './manifest.ts'
@@ -14,6 +15,7 @@ import {
   readPageDigests,
   writePageDigests,
 } from './page-digests.ts'
+import type { ComparePages } from './page-program.ts'
 import { bytesOnDisk, digestBytesOf, pageBytes, type Stored } from './stored.ts'
 
 export interface SealOptions {
@@ -27,6 +29,8 @@ export interface SealOptions {
   readonly byPage: boolean
   /** A generation in which most pages are the same; it must stay in place. */
   readonly base: Stored | undefined
+  /** Default: this process compares pages. */
+  readonly comparePages?: ComparePages | undefined
   readonly signal: AbortSignal | undefined
 }
 
@@ -102,7 +106,7 @@ async function createPagesDigester(
   dir: string,
   found: readonly Sized[],
   pages: readonly Sized[],
-  { base, pageDigests = new Map() }: Pick<SealOptions, 'base' | 'pageDigests'>,
+  { base, pageDigests = new Map(), comparePages }: Pick<SealOptions, 'base' | 'pageDigests' | 'comparePages'>,
 ) {
   const known = ({ path, size }: Sized) => {
     const ofPages = pageDigests.get(path)
@@ -125,7 +129,8 @@ async function createPagesDigester(
           ofPages !== undefined
             ? size
             : parts !== undefined && before !== undefined
-              ? await digestChanges(file, parts, before, digester, signal)
+              ? ((await digestTold(file, parts, { ...before, comparePages }, digester, signal)) ??
+                (await digestChanges(file, parts, before, digester, signal)))
               : await digestAll(file, digester, signal)
         if (read !== size) throw new CheckpointError('BadDraft', `${path} changes while it is read`)
         await file.sync()
@@ -171,6 +176,24 @@ async function digestAll(
 }
 
 /**
+ * The same as `digestChanges`, with pages that a program of the node has compared.
+ * @returns undefined, and has digested nothing, if it cannot compare them.
+ */
+async function digestTold(
+  file: FileHandle,
+  parts: readonly Part[],
+  { reader, digests, comparePages }: Before & Pick<SealOptions, 'comparePages'>,
+  digester: PageDigester,
+  signal: AbortSignal | undefined,
+): Promise<number | undefined> {
+  const ranged = comparePages && rangesOf(parts, digests)
+  if (ranged === undefined) return undefined
+  const before = await orNothing(() => reader.handle(ranged.file))
+  const same = before && (await comparePages?.(file, before, ranged.ranges, signal))
+  return same && (await digestCompared(file, ranged, same, digester, signal))
+}
+
+/**
  * Compares the pages with those of the generation before, and digests those that differ.
  * @returns the number of bytes.
  */
@@ -193,7 +216,8 @@ async function digestChanges(
       const bytes = chunk.subarray(from, from + length - done)
       const known = like && digests.get(like.file)
       const offset = (like?.offset ?? 0) + done
-      const there = like && known && (await readOrNothing(reader, like.file, offset, bytes.length))
+      const there =
+        like && known && (await orNothing(() => readPart(reader, like.file, offset, bytes.length)))
       const isWhole = digester.isAtPage && offset % pageBytes === 0 && bytes.length % pageBytes === 0
       if (there === undefined || known === undefined || !isWhole) digester.update(bytes)
       else addPages(bytes, there, digestsAt(known, offset, bytes.length), digester)
@@ -208,15 +232,17 @@ async function digestChanges(
   return size
 }
 
-/** The generation before may be damaged: then its pages count as changed. */
-async function readOrNothing(
+const readPart = async (
   reader: WindowReader,
   file: number,
   offset: number,
   length: number,
-): Promise<Buffer | undefined> {
+): Promise<Buffer> => reader.peek(file, offset, length) ?? (await reader.read(file, offset, length))
+
+/** The generation before may be damaged: then its pages count as changed. */
+async function orNothing<T>(ask: () => Promise<T>): Promise<T | undefined> {
   try {
-    return reader.peek(file, offset, length) ?? (await reader.read(file, offset, length))
+    return await ask()
   } catch (error) {
     if (isCheckpointError(error, 'Corrupt', 'NoSuchGeneration')) return undefined
     throw error

@@ -14,7 +14,8 @@ import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
 import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
 import { formatManifest, type Manifest, newestFirst, parseManifest, slotName } from './manifest.ts'
-import { assertShare, mostFor, type NamespaceUse } from './namespace-share.ts'
+import type { ComparePages } from './page-program.ts'
+import { createRoom } from './room.ts'
 import { sealFiles } from './seal-files.ts'
 import { bytesOnDisk, isSystemError, noSpace, readStored, type Stored, writeManifest } from './stored.ts'
 
@@ -37,6 +38,8 @@ export interface StoreOptions {
   readonly uptime?: () => number
   /** Whether large images of memory get digests by page. Default: always. */
   readonly digestByPage?: () => boolean
+  /** Default: this process compares pages. */
+  readonly comparePages?: ComparePages | undefined
   /**
    * Called to free this many bytes when there is no room for another generation of this namespace. The store then tries once
    * more.
@@ -49,6 +52,8 @@ interface Entry {
   /** On disk. */
   readonly bytes: number
   readers: number
+  /** A draft may write over its files. It is no generation meanwhile. */
+  lent: boolean
   /** Remove it as soon as it has no readers. */
   doomed: boolean
   removal: Promise<void> | undefined
@@ -60,6 +65,14 @@ const draftPrefix = '.draft-'
 const doomedPrefix = '.doomed-'
 
 const same = (manifest: Manifest): Manifest => manifest
+
+/** Returns the bytes of all generations of a namespace. */
+function bytesIn(slots: ReadonlyMap<string, readonly Entry[]>, namespace: string): number {
+  let sum = 0
+  for (const [slot, entries] of slots)
+    if (parseSlotKey(slot)?.namespace === namespace) for (const { bytes } of entries) sum += bytes
+  return sum
+}
 
 /** Ignores failures with these codes, which mean that the wanted state already holds. */
 const unless =
@@ -126,22 +139,25 @@ function createReaders(isRead: (slot: string) => boolean) {
 
 export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
-  const { digestByPage = () => true } = options
+  const { digestByPage = () => true, comparePages } = options
   const slots = new Map<string, readonly Entry[]>()
-  /** By the directories of drafts; for lent room, by names that no draft has. */
-  const reserved = new Map<string, { readonly namespace: string; readonly bytes: number }>()
   /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
   /** How many generations the last `prune` of a slot kept, by slot name. */
   const keeps = new Map<string, number>()
   const readers = createReaders(slot => (slots.get(slot) ?? []).some(entry => entry.readers > 0))
   let bytes = 0
+  const room = createRoom({
+    budget,
+    share,
+    bytesOf: namespace => (namespace === undefined ? bytes : bytesIn(slots, namespace)),
+  })
 
-  const live = (slot: SlotKey) => (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed)
+  const live = (slot: SlotKey) =>
+    (slots.get(slotName(slot)) ?? []).filter(entry => !entry.doomed && !entry.lent)
   const find = (slot: SlotKey, generation: number, epoch?: number) =>
     live(slot).find(
-      ({ stored: { manifest: it } }) =>
-        it.generation === generation && (epoch === undefined || it.epoch === epoch),
+      ({ stored: { manifest: it } }) => it.generation === generation && it.epoch === (epoch ?? it.epoch),
     )
   const uniqueName = (prefix: string) => `${prefix}${Buffer.from(random.bytes(8)).toString('hex')}`
 
@@ -150,6 +166,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       stored,
       bytes: bytesOnDisk(stored.manifest.files),
       readers: 0,
+      lent: false,
       doomed: false,
       removal: undefined,
     }
@@ -159,45 +176,6 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       entries.sort((a, b) => newestFirst(a.stored.manifest, b.stored.manifest)),
     )
     bytes += entry.bytes
-  }
-
-  /** Bytes of all generations, and of all reservations but this draft's. */
-  function takenBeside(draft?: string): number {
-    let taken = bytes
-    for (const [dir, { bytes }] of reserved) if (dir !== draft) taken += bytes
-    return taken
-  }
-
-  /** The same for one namespace. */
-  function takenIn(namespace: string, draft?: string): number {
-    let taken = 0
-    for (const [slot, entries] of slots)
-      if (parseSlotKey(slot)?.namespace === namespace) for (const { bytes } of entries) taken += bytes
-    for (const [dir, draftOf] of reserved)
-      if (dir !== draft && draftOf.namespace === namespace) taken += draftOf.bytes
-    return taken
-  }
-
-  function useBeside(namespace: string, draft?: string): NamespaceUse {
-    const own = takenIn(namespace, draft)
-    return { namespace, own, others: takenBeside(draft) - own }
-  }
-
-  /** Bytes that a namespace could have in addition, beside those of this draft. */
-  function roomFor(namespace: string, draft?: string): number {
-    const use = useBeside(namespace, draft)
-    return Math.max(0, Math.min(budget - takenBeside(draft), mostFor(use, { budget, share }) - use.own))
-  }
-
-  function setAside(draft: string, { namespace }: Pick<SlotKey, 'namespace'>, wanted: number) {
-    const taken = takenBeside(draft)
-    if (taken + wanted > budget || taken >= budget)
-      throw new CheckpointError(
-        'StoreFull',
-        `${wanted} more bytes do not fit: ${taken} of ${budget} are in use or reserved`,
-      )
-    assertShare(wanted, useBeside(namespace, draft), { budget, share }, 'StoreFull')
-    reserved.set(draft, { namespace, bytes: wanted })
   }
 
   /** Renames first: a directory that is half deleted when the process dies must not look like a generation. */
@@ -248,6 +226,30 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     }
   }
 
+  /** Takes the generation out of the store that the next one makes superfluous. Undefined: there is none, or it is being read. */
+  function lendSpare(slot: SlotKey) {
+    // The newest one is the base, and stays whatever happens to the draft.
+    const spare = live(slot)[Math.max((keeps.get(slotName(slot)) ?? Number.POSITIVE_INFINITY) - 1, 1)]
+    if (spare === undefined || spare.readers > 0) return undefined
+    const letGo = hold(spare)
+    spare.lent = true
+    return {
+      stored: spare.stored,
+      /** Of files that another generation may be written over. */
+      bytes: spare.stored.manifest.files.reduce((sum, { size, byPage }) => sum + (byPage ? size : 0), 0),
+      /** Removes the files that no draft has taken, and with them the generation. */
+      remove() {
+        spare.doomed = true
+        letGo()
+      },
+      /** It is a generation again, unless it was removed meanwhile. */
+      giveBack() {
+        spare.lent = false
+        letGo()
+      },
+    }
+  }
+
   /** Removes the generations beyond the newest `keep`, and those whose earlier removal failed. */
   async function removeOld(slot: string, keep: number) {
     const entries = slots.get(slot) ?? []
@@ -259,29 +261,46 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     const startedAt = clock.monotonic()
     const name = slotName(slot)
     const dir = join(root, name, uniqueName(draftPrefix))
+    const wanted = options.expectedBytes ?? live(slot)[0]?.bytes ?? 0
+    // An earlier draft found out how much it needs only when it was half written, and failed. Make that room first.
+    const missing = refused.get(name) ?? 0
+    refused.delete(name)
     let finished = false
-    let letGoOfSpare: (() => void) | undefined
+    const least = Math.max(wanted, missing)
+    let spare = options.overSpare === true && least > room.of(slot.namespace) ? lendSpare(slot) : undefined
+    // If its room is not enough, it stays a generation, and may be removed for another one.
+    if (spare !== undefined && least - spare.bytes > room.of(slot.namespace)) {
+      spare.giveBack()
+      spare = undefined
+    }
+    let taken: typeof spare
+    /** Bytes of the spare generation that this one is written over. They count as those of the spare one. */
+    const lent = spare?.bytes ?? 0
+    const beyond = (size: number) => Math.max(size - lent, 0)
 
     async function discard() {
       if (finished) return
       finished = true
-      letGoOfSpare?.()
-      await rm(dir, { recursive: true, force: true })
-      reserved.delete(dir)
+      spare?.giveBack()
+      try {
+        await rm(dir, { recursive: true, force: true })
+      } finally {
+        // Only now: files of the spare one may be in the draft.
+        taken?.remove()
+        room.release(dir)
+      }
     }
 
     function takeSpare(): Stored | undefined {
-      // The newest one is the base, and stays whatever happens to the draft.
-      const spare = live(slot)[Math.max((keeps.get(name) ?? Number.POSITIVE_INFINITY) - 1, 1)]
-      if (finished || letGoOfSpare !== undefined || spare === undefined || spare.readers > 0) return undefined
-      letGoOfSpare = hold(spare)
-      spare.doomed = true
-      return spare.stored
+      if (finished || taken !== undefined) return undefined
+      taken = spare ?? lendSpare(slot)
+      spare = undefined
+      return taken?.stored
     }
 
     function setAsideLate(size: number) {
       try {
-        setAside(dir, slot, size)
+        room.reserve(dir, slot.namespace, beyond(size))
       } catch (error) {
         refused.set(name, size)
         throw error
@@ -296,7 +315,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       const release = before && hold(before)
       const sealed = await sealFiles(dir, {
         ...{ known: files, pageDigests, reserve: setAsideLate, byPage: digestByPage() },
-        ...{ base: before?.stored, signal },
+        ...{ base: before?.stored, comparePages, signal },
       }).finally(() => release?.())
       const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
       const completedAt = clock.monotonic()
@@ -306,22 +325,20 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
       return { dir: await settle(dir, name, full), manifest: full, completedAt, pipelineMs }
     }
 
-    const wanted = options.expectedBytes ?? live(slot)[0]?.bytes ?? 0
-    // An earlier draft found out how much it needs only when it was half written, and failed. Make that room first.
-    const missing = refused.get(name) ?? 0
-    refused.delete(name)
-    if (relieve !== undefined && missing > roomFor(slot.namespace)) await relieve(missing, slot.namespace)
     try {
-      setAside(dir, slot, wanted)
-    } catch (error) {
-      if (relieve === undefined || !isCheckpointError(error, 'StoreFull')) throw error
-      await relieve(wanted, slot.namespace)
-      setAside(dir, slot, wanted)
-    }
-    try {
+      if (relieve !== undefined && beyond(missing) > room.of(slot.namespace))
+        await relieve(beyond(missing), slot.namespace)
+      try {
+        room.reserve(dir, slot.namespace, beyond(wanted))
+      } catch (error) {
+        if (relieve === undefined || !isCheckpointError(error, 'StoreFull')) throw error
+        await relieve(beyond(wanted), slot.namespace)
+        room.reserve(dir, slot.namespace, beyond(wanted))
+      }
       await mkdir(dir, { recursive: true, mode: 0o700 })
     } catch (error) {
-      reserved.delete(dir)
+      room.release(dir)
+      spare?.giveBack()
       throw noSpace(error)
     }
     return {
@@ -332,18 +349,20 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         if (!finished) setAsideLate(wanted)
       },
       grow(written) {
-        if (!finished && written > (reserved.get(dir)?.bytes ?? 0)) setAsideLate(written)
+        if (!finished && beyond(written) > room.reservedBy(dir)) setAsideLate(written)
       },
-      room: () => roomFor(slot.namespace, dir),
+      room: () => room.of(slot.namespace, dir) + lent,
       takeSpare,
+      needsSpare: lent > 0,
       async commit(manifest, options = {}) {
         if (finished)
           throw new CheckpointError('Superseded', `the draft of generation ${generation} is finished`)
         try {
           const stored = Object.freeze(await seal(manifest, options))
           finished = true
-          letGoOfSpare?.()
-          reserved.delete(dir)
+          spare?.giveBack()
+          taken?.remove()
+          room.release(dir)
           add(name, stored)
           await syncDirectory(join(root, name))
           return stored
@@ -402,7 +421,10 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   return {
     begin,
     latest: slot => live(slot)[0]?.stored,
-    list: () => [...slots.values()].flatMap(entries => entries.filter(it => !it.doomed).map(it => it.stored)),
+    list: () =>
+      [...slots.values()].flatMap(entries =>
+        entries.filter(it => !it.doomed && !it.lent).map(it => it.stored),
+      ),
     open: (slot, generation, epoch) => find(slot, generation, epoch)?.stored,
     async prune(slot, keep) {
       const name = slotName(slot)
@@ -419,17 +441,15 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
     },
     budget,
     get room() {
-      return budget - takenBeside()
+      return room.left()
     },
-    roomFor,
-    async removed() {
-      const entries = [...slots.values()].flat()
-      await Promise.allSettled(entries.map(({ removal }) => removal))
-    },
+    roomFor: namespace => room.of(namespace),
+    removed: async () =>
+      void (await Promise.allSettled([...slots.values()].flat().map(({ removal }) => removal))),
     lend(namespace, wanted) {
       const name = uniqueName('lent-')
-      setAside(name, { namespace }, wanted)
-      return () => void reserved.delete(name)
+      room.reserve(name, namespace, wanted)
+      return () => void room.release(name)
     },
     retain(slot, generation, epoch) {
       const entry = find(slot, generation, epoch)

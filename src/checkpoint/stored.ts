@@ -18,7 +18,7 @@ export interface Stored {
   readonly manifest: Manifest
   /** Monotonic ms of this process. */
   readonly completedAt: number
-  /** Ms from the stop of the pod until the generation was complete here. Its state's age: now - completedAt + this. */
+  /** Ms from the stop of the pod, or earlier, until the generation was complete here. Its state's age is at most now - completedAt + this. */
   readonly pipelineMs: number
 }
 

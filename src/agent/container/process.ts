@@ -148,7 +148,7 @@ export async function childrenOf(fs: ProcFs, pid: number): Promise<number[]> {
 export async function stdioOf(fs: ProcFs, pid: number): Promise<Partial<Record<'0' | '1' | '2', string>>> {
   const found: Partial<Record<'0' | '1' | '2', string>> = {}
   for (const fd of ['0', '1', '2'] as const) {
-    const link = await unlessGone(readlink(`${fs.proc}/${pid}/fd/${fd}`))
+    const link = await linkIfThere(`${fs.proc}/${pid}`, `fd/${fd}`)
     if (link !== undefined) found[fd] = link
   }
   return found
@@ -170,6 +170,26 @@ export async function unlessGone<T>(work: Promise<T>): Promise<T | undefined> {
     return await work
   } catch (error) {
     if (isGone(error)) return undefined
+    throw error
+  }
+}
+
+/**
+ * Returns the target of a link below /proc/PID; undefined if the process or the link has gone meanwhile. The kernel says EACCES, as if it
+ * hid the target, of a process that ends between its search for the link and its look at the process.
+ * @param process its directory in /proc.
+ * @param read reads a link; default: that of the system.
+ */
+export async function linkIfThere(
+  process: string,
+  name: string,
+  read: (path: string) => Promise<string> = readlink,
+): Promise<string | undefined> {
+  try {
+    return await unlessGone(read(`${process}/${name}`))
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EACCES' && (await readIfThere(`${process}/stat`)) === undefined) return undefined
     throw error
   }
 }

@@ -1,8 +1,8 @@
-import { lstat, open, readlink } from 'node:fs/promises'
+import { lstat, open } from 'node:fs/promises'
 import { mountsOf } from './container.ts'
 import { pathOf, placeInside } from './inside.ts'
 import { answersByItself } from './mountinfo.ts'
-import { inBatches, listIfThere, namesIn, type ProcFs, treeOf, unlessGone } from './process.ts'
+import { inBatches, linkIfThere, listIfThere, namesIn, type ProcFs, treeOf, unlessGone } from './process.ts'
 
 interface Watched {
   /** `major:minor` of the filesystem. */
@@ -47,7 +47,7 @@ export async function watchedPaths(fs: ProcFs, root: number): Promise<string[]> 
 async function watchesOf(fs: ProcFs, pid: number): Promise<Watched[]> {
   const directory = `${fs.proc}/${pid}`
   const descriptors = await listIfThere(`${directory}/fd`)
-  const links = await inBatches(descriptors, fd => unlessGone(readlink(`${directory}/fd/${fd}`)))
+  const links = await inBatches(descriptors, fd => linkIfThere(directory, `fd/${fd}`))
   const found: Watched[] = []
   // One at a time: each may be large.
   for (const [at, fd] of descriptors.entries())

@@ -1,3 +1,4 @@
+import type { CopyPages } from '../../checkpoint/page-program.ts'
 import type { Clock } from '../../kube/clock.ts'
 import type { Machine } from '../../slot/decide/machine-fit.ts'
 import type { ProcFs } from '../container/process.ts'
@@ -34,6 +35,7 @@ export interface DriverDependencies {
   }
   /** Absent: all dumps are full. */
   readonly tracking?: Tracking
+  readonly copyPages?: CopyPages | undefined
   /** Properties of the machine that memory depends on, for dumps and restores; absent: not compared. */
   readonly machine?: Machine
 }

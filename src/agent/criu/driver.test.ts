@@ -73,13 +73,17 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       },
     })
 
+  /** Path of the pages of the pod's container in a generation. */
+  const pagesOf = ({ containers: [container] }: LocatedPod, dir: string) =>
+    join(dir, `containers/${container?.name}/criu/pages-1.img`)
+
   test('room that was made before the stop is used, and what is left over of it is cut off', async () => {
     const [primary, understudy] = [await primaryTestContainer(), await understudyTestContainer()]
     for (const count of [1, 2, 3]) expect(await ask(primary)).toBe(`${count} ${count} ${count}`)
     const located = await locate(primary)
     const first = await save(located)
     const name = located.containers[0]?.name
-    const pages = (dir: string) => join(dir, `containers/${name}/criu/pages-1.img`)
+    const pages = (dir: string) => pagesOf(located, dir)
     const { size } = statSync(pages(first.dir))
     for (const wrong of [-4096, 0, 4 * 1024 * 1024]) {
       const { dir, stored } = await generation()
@@ -112,6 +116,39 @@ describe.skipIf(cannotDump !== undefined)(`driver on real CRIU ${cannotDump ?? '
       await node.driver.discard(clone)
       await holds(understudy)
     }
+  })
+
+  test('all is prepared when the caller is asked to stop a primary for longer, and nothing is stopped if it refuses', async () => {
+    const primary = await primaryTestContainer()
+    expect(await ask(primary)).toBe('1 1 1')
+    const located = await locate(primary)
+    const first = await save(located)
+    const pages = (dir: string) => pagesOf(located, dir)
+    const { size } = statSync(pages(first.dir))
+    const before = { files: [{ path: pages(''), size, sha256: '' }] }
+    const { dir } = await generation()
+    let stops = 0
+    const sentinel: SentinelClient = {
+      ...node.sentinel,
+      stop(...given) {
+        stops += 1
+        return node.sentinel.stop(...given)
+      },
+    }
+    const driver = createMemoryDriver({ ...node.dependencies, sentinel })
+    const beforeStop = async () => {
+      expect([stops, statSync(pages(dir)).size]).toEqual([0, size])
+      // It still runs.
+      expect(await ask(primary)).toBe('2 2 2')
+      throw new Error('not now')
+    }
+    await expect(driver.dump(located, dir, { deadlineMs, before, beforeStop, signal })).rejects.toThrow(
+      'not now',
+    )
+    expect(stops).toBe(0)
+    expect(await ask(primary)).toBe('3 3 3')
+    await save(located)
+    expect(await ask(primary)).toBe('4 4 4')
   })
 
   test('a primary goes on in an understudy from where it was, and from there in another one', async () => {

@@ -58,7 +58,7 @@ async function dumpWith(
   directory: string,
   work: string,
   tracked: TrackedDump | undefined,
-  { deadlineMs, before, base, takeSpare, roomBytes, onStopped, signal }: DumpOptions,
+  { deadlineMs, before, base, takeSpare, roomBytes, beforeStop, onStopped, signal }: DumpOptions,
 ): Promise<DumpResult> {
   const name = `dump-${pod.pod.uid}`
   // Does as much as possible before the stop, so that the pod is stopped only for the rest.
@@ -88,15 +88,9 @@ async function dumpWith(
   const gates = [goFile(work), ...targets.map(({ gate }) => gate.path)]
   const after = late.length > 0 ? undefined : endOfWork(targets, empty, all.length)
   try {
-    await Promise.all([
-      ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
-      ...targets.map(it => makeRoom(it.images, expected(it, before), run.signal)),
-    ])
+    await prepared(targets, dumps, { before, signal: run.signal })
+    await beforeStop?.()
     run.signal.throwIfAborted()
-    // A CRIU without the gate has dumped running processes: the dump is inconsistent and lacks their files.
-    for (const { gate, container } of targets)
-      if (!(await gate.wasReached()))
-        throw new AgentError('DumpFailed', `container ${container.name}: CRIU did not wait for the stop`)
     const takenAt = new Date(deps.clock.now()).toISOString()
     const { skewMicroseconds } = await stop(deps, {
       ...{ name, deadlineMs, cgroups, gates },
@@ -125,7 +119,7 @@ async function dumpWith(
       for (const it of targets) await assertNotEnding(deps, it)
     })
     if (held.expired) throw new AgentError('DumpExpired', `${deadlineMs} ms`)
-    const pageDigests = await completeAll(targets, { base, takeSpare }, signal)
+    const pageDigests = await completeAll(targets, { base, takeSpare, copyPages: deps.copyPages }, signal)
     const result = await resultOf(deps, targets, saves, {
       takenAt,
       skewMicroseconds,
@@ -137,6 +131,23 @@ async function dumpWith(
     failed.abort(new Error('the dump is over'))
     await Promise.allSettled(all)
   }
+}
+
+/** Resolves when each CRIU waits at its gate, and there is room for its images. @throws AgentError DumpFailed, the errors of `dumps`. */
+async function prepared(
+  targets: readonly DumpTarget[],
+  dumps: readonly Promise<void>[],
+  { before, signal }: Pick<DumpOptions, 'before' | 'signal'>,
+): Promise<void> {
+  await Promise.all([
+    ...targets.map((it, index) => it.gate.ready(dumps[index] ?? Promise.resolve())),
+    ...targets.map(it => makeRoom(it.images, expected(it, before), signal)),
+  ])
+  signal.throwIfAborted()
+  // A CRIU without the gate has dumped running processes: the dump is inconsistent and lacks their files.
+  for (const { gate, container } of targets)
+    if (!(await gate.wasReached()))
+      throw new AgentError('DumpFailed', `container ${container.name}: CRIU did not wait for the stop`)
 }
 
 /** Returns how the sentinel recognizes that all work is done and the pod may run again. */

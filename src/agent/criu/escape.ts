@@ -1,15 +1,15 @@
 /** Checks that restored processes hold only objects of their own container. */
-import { open, readFile, readlink } from 'node:fs/promises'
+import { open, readFile } from 'node:fs/promises'
 import { mountsOf } from '../container/container.ts'
 import type { Mount } from '../container/mountinfo.ts'
 import {
   inBatches,
   isGone,
+  linkIfThere,
   listIfThere,
   type ProcFs,
   readIfThere,
   treeOf,
-  unlessGone,
 } from '../container/process.ts'
 
 const O_PATH = 0o10000000
@@ -65,7 +65,7 @@ async function foreignMounts(fs: ProcFs, app: number, hold: number): Promise<str
 }
 
 async function foreignNamespaces(fs: ProcFs, pid: number, app: number, hold: number): Promise<string[]> {
-  const of = (process: number, name: string) => unlessGone(readlink(`${fs.proc}/${process}/ns/${name}`))
+  const of = (process: number, name: string) => linkIfThere(`${fs.proc}/${process}`, `ns/${name}`)
   const differs = async (name: string, other: number) =>
     (await of(pid, name)) === (await of(other, name)) ? [] : [`another ${name} namespace`]
   const all = [
@@ -79,7 +79,7 @@ async function foreignFiles(fs: ProcFs, pid: number, mounts: ReadonlySet<string>
   const base = `${fs.proc}/${pid}`
   const descriptors = await listIfThere(`${base}/fd`)
   const open = await inBatches(descriptors, async fd => {
-    const link = await unlessGone(readlink(`${base}/fd/${fd}`))
+    const link = await linkIfThere(base, `fd/${fd}`)
     if (link === undefined || isOfNoMount(link)) return []
     const mount = mountIn((await readIfThere(`${base}/fdinfo/${fd}`)) ?? '')
     return mount !== undefined && mounts.has(mount) ? [] : ['an open file that is not in the container']

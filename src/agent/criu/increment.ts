@@ -78,6 +78,7 @@ interface Saved {
 interface Earlier {
   readonly base: DumpOptions['base']
   readonly takeSpare: DumpOptions['takeSpare']
+  readonly copyPages: DriverDependencies['copyPages']
 }
 
 /**
@@ -87,7 +88,7 @@ interface Earlier {
  */
 export async function completeAll(
   targets: readonly Saved[],
-  { base, takeSpare = () => undefined }: Earlier,
+  { base, takeSpare = () => undefined, copyPages }: Earlier,
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, Buffer>> {
   const all = new Map<string, Buffer>()
@@ -104,6 +105,7 @@ export async function completeAll(
       directory: join(work, dumpBefore),
       digestsOf: (pages: string) => known && base && digestsOfPath(known, base.manifest, pathOf(pages)),
       takeSpare: async (pages: string, to: string) => spare?.take({ path: pathOf(pages), byPage: true }, to),
+      copyPages,
     }
     const { wrong, digests } = await completeIncrement(images, before, audited, signal)
     if (wrong > 0)

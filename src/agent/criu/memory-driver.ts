@@ -49,6 +49,11 @@ export interface DumpOptions {
    * changed the processes.
    */
   readonly roomBytes?: number | undefined
+  /**
+   * Called when all is prepared, immediately before the pod is stopped. Its rejection ends the dump. For a caller that stops the pod for
+   * longer than the dump does.
+   */
+  readonly beforeStop?: (() => Promise<void>) | undefined
   /** Called when the pod is stopped. */
   readonly onStopped?: () => void
   readonly signal: AbortSignal

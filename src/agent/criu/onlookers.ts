@@ -1,10 +1,18 @@
 /** Finds processes that could take over a CRIU that works in their pod, where it has rights that they lack. */
-import { opendir, readlink } from 'node:fs/promises'
+import { opendir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AgentError } from '../../api/agent-errors.ts'
 import { dangerousCapabilities } from '../../api/memory-rules.ts'
 import { podDirectory } from '../container/cgroup.ts'
-import { numbers, onHost, type ProcFs, readIfThere, statusOf, unlessGone } from '../container/process.ts'
+import {
+  linkIfThere,
+  numbers,
+  onHost,
+  type ProcFs,
+  readIfThere,
+  statusOf,
+  unlessGone,
+} from '../container/process.ts'
 import type { LocatedPod } from './memory-driver.ts'
 import { capabilityNumbers } from './rights.ts'
 
@@ -21,7 +29,7 @@ export async function assertNoOnlookers(fs: ProcFs, { pod, containers }: Located
   const spaces = new Map<string, string>()
   for (const { name, init, app } of containers)
     for (const process of [init, app]) {
-      const space = process && (await unlessGone(readlink(`${fs.proc}/${process.pid}/ns/pid`)))
+      const space = process && (await linkIfThere(`${fs.proc}/${process.pid}`, 'ns/pid'))
       if (space !== undefined) spaces.set(space, name)
     }
   const groups = new Set(
@@ -29,7 +37,7 @@ export async function assertNoOnlookers(fs: ProcFs, { pod, containers }: Located
   )
   for (const group of groups)
     for await (const pid of membersOf(onHost(fs, join('/sys/fs/cgroup', group)))) {
-      const space = await unlessGone(readlink(`${fs.proc}/${pid}/ns/pid`))
+      const space = await linkIfThere(`${fs.proc}/${pid}`, 'ns/pid')
       // The runtime's own processes, in the node's pid namespace, may be in a pod's cgroup.
       const container = space === undefined ? undefined : spaces.get(space)
       if (container === undefined) continue

@@ -9,12 +9,14 @@ import { digestsAt, readPageDigests, writePageDigests } from '../page-digests.ts
 import { bytesOnDisk, digestBytesOf, noSpace, pageBytes, type Stored } from '../stored.ts'
 import { type ByteReader, createByteReader } from './byte-reader.ts'
 import { type CodecOptions, decompress } from './compress.ts'
+import type { MoveOptions } from './moves.ts'
 import { createOutput, type Output } from './output.ts'
 import { createPatch, openSpare } from './patch.ts'
 import { contentDigest, kinds, longestHeader, longestLiteral, magic, parseHeader } from './records.ts'
+import { createTurns } from './turns.ts'
 import { createWindowReader, type WindowReader } from './window-reader.ts'
 
-export interface ApplyOptions extends CodecOptions {
+export interface ApplyOptions extends CodecOptions, Pick<MoveOptions, 'copyPages'> {
   /** Called with the manifest before anything is written or given up for it; throws if the generation is not to be made. */
   readonly accept?: (manifest: Manifest) => void
   /** Lets other work of the process run; default: one turn of the event loop. */
@@ -102,16 +104,17 @@ async function receive(
   draft.reserve(bytesOnDisk(manifest.files))
   const past = header.base === undefined ? undefined : base
   const reader = past && (await openBase(past))
-  // Only for a generation with large memory: the spare one is lost whatever becomes of this one.
-  let spare: ReturnType<typeof openSpare> | undefined
+  const isLarge = manifest.files.some(({ byPage }) => byPage === true)
   const digests: Buffer[] = []
   try {
+    // The spare one is lost whatever becomes of this one.
+    const spare =
+      draft.needsSpare || (isLarge && past !== undefined) ? await openSpare(draft, manifest.files) : undefined
     const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
     for (const file of manifest.files) {
       const path = join(draft.dir, file.path)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-      if (file.byPage === true && past !== undefined) spare ??= openSpare(draft)
-      const before = await (await spare)?.take(file, path)
+      const before = await spare?.take(file, path)
       const handle = await open(path, before === undefined ? 'wx' : 'r+', 0o600)
       try {
         const { size } = file
@@ -119,7 +122,7 @@ async function receive(
         const output =
           before === undefined
             ? createOutput(handle, { size, digest }, buffers)
-            : await createPatch(handle, size, before)
+            : await createPatch(handle, size, before, options)
         await receiveFile(input, file, output, reader, options)
         const written = await output.finish()
         if (written.size !== size || written.sha256 !== file.sha256)
@@ -171,25 +174,6 @@ async function openBase(base: Stored): Promise<Base> {
 /** An archive has a member in 512 bytes at the least, which is a copy and a literal; memory has a record for a page. */
 const mostRecords = ({ size }: GenerationFile): number => 1024 + size / 128
 
-/** Work between two turns of the event loop, as bytes. */
-const bytesAtOnce = 4 * 1024 * 1024
-/** A record costs as much as so many bytes. */
-const recordBytes = 16 * 1024
-
-/**
- * Lets other work of the process run now and then. A peer can describe gigabytes in a kilobyte, and what the base has in a window
- * needs no wait.
- */
-function createTurns(giveWay: () => Promise<void>): (bytes: number) => Promise<void> | undefined {
-  let done = 0
-  return bytes => {
-    done += bytes + recordBytes
-    if (done < bytesAtOnce) return undefined
-    done = 0
-    return giveWay()
-  }
-}
-
 async function receiveFile(
   input: ByteReader,
   file: GenerationFile,
@@ -227,8 +211,11 @@ async function receiveFile(
           const part = Math.min(length - at, chunkBytes - ((offset + at) % chunkBytes))
           await turn(part)
           const start = offset + at
-          const read = (from: number, length: number) => reader.read(index, start + from, length)
-          await output.copy(part, reader.digestsOf(index, start, part), read)
+          await output.copy(part, reader.digestsOf(index, start, part), {
+            read: () => reader.read(index, start, part),
+            file: () => reader.handle(index),
+            at: start,
+          })
           at += part
         }
         break

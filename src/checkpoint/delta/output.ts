@@ -9,13 +9,20 @@ export interface Output {
   /**
    * Writes bytes of another file.
    * @param known the digests of these pages; undefined: they are not known.
-   * @param read returns a part of them, which is valid until its next call.
    */
-  copy(length: number, known: Buffer | undefined, read: ReadPart): Promise<void>
+  copy(length: number, known: Buffer | undefined, source: Source): Promise<void>
   finish(): Promise<Written>
 }
 
-export type ReadPart = (from: number, length: number) => Promise<Buffer>
+/** Bytes of another file. */
+export interface Source {
+  /** Returns all of them; they are valid until its next call. */
+  read(): Promise<Buffer>
+  /** Returns the open file, which stays open until the output is finished. */
+  file(): Promise<FileHandle>
+  /** Where they begin in it. */
+  readonly at: number
+}
 
 export interface Written {
   readonly size: number
@@ -71,7 +78,7 @@ export function createOutput(
 
   return {
     write: bytes => write(bytes),
-    copy: async (length, known, read) => write(await read(0, length), known),
+    copy: async (_, known, source) => write(await source.read(), known),
     async finish() {
       if (used > 0) await flush()
       await written

@@ -1,16 +1,20 @@
-import { link, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+/** Long because every case needs the same pair of nodes whose memory changes. */
+import { link, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { buildProgram } from '../../../native/build.ts'
 import { systemClock } from '../../kube/clock.ts'
 import { seededRandom, systemRandom } from '../../kube/random.ts'
 import { applyDelta, encodeDelta } from '../delta.ts'
 import { slotName } from '../manifest.ts'
+import { type CopyPages, createPageProgram } from '../page-program.ts'
 import { createGenerationStore, type GenerationStore, type Stored } from '../store.ts'
 import { manifestOf, putFiles, slotKey } from '../testing/generation.ts'
 import { changedMemory, type Memory, memoryImages } from '../testing/memory.ts'
+import { openSpare } from './patch.ts'
 
 const image = 'pages-1.img'
 const keep = 2
@@ -25,8 +29,8 @@ beforeEach(async () => {
 })
 afterEach(() => rm(root, { recursive: true }))
 
-const storeIn = (dir: string): GenerationStore =>
-  createGenerationStore({ dir: join(root, dir), budget: 1 << 30, clock: systemClock, random: systemRandom })
+const storeIn = (dir: string, budget = 1 << 30): GenerationStore =>
+  createGenerationStore({ dir: join(root, dir), budget, clock: systemClock, random: systemRandom })
 
 const random = seededRandom(11)
 const page = () => random.bytes(4096)
@@ -61,6 +65,10 @@ async function expectSame(copy: Stored, original: Stored) {
 }
 
 const fileOf = async ({ dir }: Stored): Promise<number> => (await stat(join(dir, image))).ino
+
+/** Writes over the first page that is to be copied. */
+const spoil =
+  'set -- $(head -c 24 | od -An -v -t u8 -w24); dd if=/dev/urandom of=/dev/fd/4 bs=4096 seek=$(($2 / 4096)) count=1 conv=notrunc 2>/dev/null'
 
 const changed = (memory: Memory) => changedMemory(random, memory, 0.02)
 
@@ -97,6 +105,43 @@ describe('D7.patch: a file of a generation that is no longer needed', () => {
       if (before && theirs) await expectSame(before, theirs)
       expect(holder.list()).toHaveLength(keep)
     }
+  })
+
+  it.each([
+    ['by the program of the node', buildProgram, 0],
+    ['by this process where the program is missing', undefined, 1],
+    ['by this process where the program fails', 'exit 1', 9],
+    ['by this process where the program fails half way', `${spoil}; exit 1`, 9],
+    ['by this process where the program has not heard of all', `${spoil}; printf 12345678`, 0],
+  ] as const)('pages that have another place are copied %s', async (_, program, warned) => {
+    const warnings: unknown[] = []
+    const log = { warn: (...told: unknown[]) => void warnings.push(told) }
+    if (typeof program === 'string')
+      await writeFile(join(root, 'pages'), `#!/bin/sh\n${program}\n`, { mode: 0o755 })
+    const directory =
+      program === undefined
+        ? '/nowhere'
+        : typeof program === 'string'
+          ? root
+          : dirname(await program('pages'))
+    const { copyPages } = createPageProgram(directory, log, 0)
+    const copied: number[] = []
+    const counted: CopyPages = async (...given) => {
+      copied.push(given[2].reduce((sum, { length }) => sum + length, 0))
+      return copyPages(...given)
+    }
+    let memory = await begun()
+    for (let generation = 3; generation < 12; generation += 1) {
+      // All that follows has another place.
+      memory = new Map([[1_000 - generation, page()], ...changed(memory)])
+      const original = await save(generation, memory)
+      const draft = await holder.begin(slotKey, generation)
+      const options = { copyPages: counted }
+      await expectSame(await applyDelta(encodeDelta(base(), original), base(), draft, options), original)
+      await holder.prune(slotKey, keep)
+    }
+    expect(Math.min(...copied)).toBeGreaterThan(100 * 4096)
+    expect(warnings).toHaveLength(warned)
   })
 
   it('stays while it is read, or linked elsewhere', async () => {
@@ -153,6 +198,131 @@ describe('D7.patch: a file of a generation that is no longer needed', () => {
     if (newest && theirs) await expectSame(newest, theirs)
     // And the next one comes all the same.
     await expectSame(await send(next), next)
+  })
+
+  describe('where there is no room for another one beside it', () => {
+    const bytes = 4096 * first.size
+    beforeEach(() => {
+      // Pages come and go.
+      holder = storeIn('holder', 2 * bytes + 40 * 4096)
+    })
+    const over = (next: Stored) => holder.begin(slotKey, next.manifest.generation, { overSpare: true })
+
+    it('D7.over-spare: is taken all the same, as often as there is a next one', async () => {
+      let memory = await begun()
+      for (let generation = 3; generation < 12; generation += 1) {
+        const oldest = holder.open(slotKey, generation - 2)
+        const file = oldest && (await fileOf(oldest))
+        memory = changed(memory)
+        const original = await save(generation, memory)
+        await expect(holder.begin(slotKey, generation)).rejects.toMatchObject({ code: 'StoreFull' })
+        const stored = await applyDelta(encodeDelta(base(), original), base(), await over(original))
+        expect(await fileOf(stored)).toBe(file)
+        await expectSame(stored, original)
+        await holder.prune(slotKey, keep)
+        expect(holder.list()).toHaveLength(keep)
+      }
+      const after = storeIn('holder')
+      await after.load()
+      expect(holder.bytes).toBe(after.bytes)
+    })
+
+    it('also for one that comes as a whole, and no more than the room is ever used', async () => {
+      const third = await save(3, changed(await begun()))
+      const oldest = holder.open(slotKey, 1)
+      const file = oldest && (await fileOf(oldest))
+      const stored = await applyDelta(encodeDelta(undefined, third), undefined, await over(third))
+      expect(await fileOf(stored)).toBe(file)
+      await expectSame(stored, third)
+    })
+
+    it('it is removed first if no file of the next one can take its place', async () => {
+      await begun()
+      const draft = await source.begin(slotKey, 3)
+      await putFiles(draft.dir, { ...memoryImages(2, 2, changed(first)), 'core-2.img': random.bytes(300) })
+      const original = await draft.commit(manifestOf(3))
+      const next = await over(original)
+      await openSpare(next, original.manifest.files)
+      expect(await readdir(join(root, 'holder', slotName(slotKey), '1'))).not.toContain(image)
+      await next.discard()
+      await holder.removed()
+      const again = await over(original)
+      await expectSame(await applyDelta(encodeDelta(base(), original), base(), again), original)
+    })
+
+    it('it stays if there is no room all the same', async () => {
+      await begun()
+      const wanted = { expectedBytes: 3 * bytes, overSpare: true }
+      await expect(holder.begin(slotKey, 3, wanted)).rejects.toMatchObject({ code: 'StoreFull' })
+      expect(holder.list()).toHaveLength(keep)
+      await holder.prune(slotKey, 0)
+      expect(holder.bytes).toBe(0)
+    })
+
+    it('it stays with a draft that has not taken it, and goes if it was to go', async () => {
+      const third = await save(3, changed(await begun()))
+      const generations = () => holder.list().map(({ manifest }) => manifest.generation)
+      const draft = await over(third)
+      expect([draft.needsSpare, generations()]).toEqual([true, [2]])
+      await draft.discard()
+      expect(generations()).toEqual([2, 1])
+      const refused = applyDelta(encodeDelta(base(), third), base(), await over(third), {
+        accept: () => {
+          throw new Error('another signer')
+        },
+      })
+      await expect(refused).rejects.toThrow('another signer')
+      expect(generations()).toEqual([2, 1])
+      const again = await over(third)
+      await holder.remove(slotKey)
+      await again.discard()
+      expect(generations()).toEqual([])
+      await expect.poll(() => holder.bytes).toBe(0)
+    })
+
+    it('where its room is not enough it stays a generation, which may be removed for the next one', async () => {
+      let asked = 0
+      const options = { clock: systemClock, random: systemRandom }
+      source = createGenerationStore({
+        ...{ dir: join(root, 'other'), budget: 1 << 30, digestByPage: () => false },
+        ...options,
+      })
+      holder = createGenerationStore({
+        ...{ dir: join(root, 'small'), budget: 2 * bytes + 40 * 4096 },
+        ...options,
+        relieve: async () => {
+          asked += 1
+          await holder.drop(slotKey, 1, 1)
+        },
+      })
+      await begun()
+      // None of its files has digests by page.
+      const draft = await holder.begin(slotKey, 3, { overSpare: true })
+      expect([asked, draft.needsSpare]).toEqual([1, false])
+    })
+
+    it('one of its files shrinks before another one grows', async () => {
+      const random = seededRandom(3)
+      const pages = (count: number): Memory =>
+        new Map(Array.from({ length: count }, (_, index) => [1_000 + index, random.bytes(4096)]))
+      const both = async (generation: number, one: number, other: number) => {
+        const draft = await source.begin(slotKey, generation)
+        await putFiles(draft.dir, { ...memoryImages(1, 1, pages(one)), ...memoryImages(2, 2, pages(other)) })
+        return draft.commit(manifestOf(generation))
+      }
+      await send(await both(1, 70, 230))
+      await send(await both(2, 70, 230))
+      const third = await both(3, 230, 70)
+      const draft = await over(third)
+      await openSpare(draft, third.manifest.files)
+      const spare = join(root, 'holder', slotName(slotKey), '1')
+      const sizes = ['pages-1.img', 'pages-2.img'].map(name => stat(join(spare, name)))
+      expect((await Promise.all(sizes)).map(({ size }) => size / 4096)).toEqual([70, 70])
+      await draft.discard()
+      await holder.removed()
+      const stored = await applyDelta(encodeDelta(base(), third), base(), await over(third))
+      await expectSame(stored, third)
+    })
   })
 
   it('is gone after a crash while it was written over', async () => {

@@ -16,7 +16,9 @@ export interface WindowReader {
    * @throws CheckpointError Corrupt when the file ends early, NoSuchGeneration when it is gone.
    */
   read(file: number, offset: number, length: number): Promise<Buffer>
-  /** The same without waiting, if a window already holds the bytes. */
+  /** Returns the open file. It belongs to the reader. @throws as `read`. */
+  handle(file: number): Promise<FileHandle>
+  /** The same as `read` without waiting, if a window already holds the bytes. */
   peek(file: number, offset: number, length: number): Buffer | undefined
   close(): Promise<void>
 }
@@ -105,6 +107,7 @@ export function createWindowReader({ dir, manifest }: Stored): WindowReader {
   }
 
   return {
+    handle: handleOf,
     peek(file, offset, length) {
       const start = startOf(offset)
       if (offset + length > start + chunkBytes) return undefined

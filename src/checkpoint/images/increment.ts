@@ -5,6 +5,7 @@
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CheckpointError } from '../errors.ts'
+import type { CopyPages } from '../page-program.ts'
 import { readImage } from './image-file.ts'
 import { stackEntry } from './messages.ts'
 import { createPageWriter, gone, openPages, type Pages, page, pagesName } from './page-files.ts'
@@ -40,6 +41,7 @@ export interface Before {
    * @returns the digests of its pages; undefined: there is none.
    */
   takeSpare(pages: string, to: string): Promise<Buffer | undefined>
+  readonly copyPages?: CopyPages | undefined
 }
 
 /** @throws CheckpointError BadImage when the dump before lacks a page; the signal's reason. */
@@ -101,6 +103,7 @@ async function completeOne(task: Task): Promise<CompletedOne> {
     await using out = await createPageWriter(`${path}.whole`, {
       ...{ size: pagesIn(entries) * page, digest: known === undefined ? 'None' : 'OfPages' },
       spare: known && (await before.takeSpare(pagesName(pagesId), `${path}.whole`)),
+      ...{ copyPages: before.copyPages, signal },
     })
     const whole: PageEntry[] = []
     const find = createFinder(name, old.entries)

@@ -1,6 +1,7 @@
 /** Files with the pages of a task: read from anywhere, and written from their start to their end. */
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { MoveOptions } from '../delta/moves.ts'
 import { createOutput, type OutputOptions } from '../delta/output.ts'
 import { createPatch } from '../delta/patch.ts'
 import { CheckpointError } from '../errors.ts'
@@ -18,6 +19,7 @@ export const gone = (error: unknown): never => {
 }
 
 export interface Pages extends AsyncDisposable {
+  readonly file: FileHandle
   /** Reads from a page on; the buffer is filled unless the file ends. */
   read(buffer: Buffer, at: number): Promise<void>
   page(at: number): Promise<Buffer>
@@ -48,6 +50,7 @@ export async function openPages(directory: string, pagesId: number): Promise<Pag
     window.copy(buffer, 0, position - from, position - from + buffer.length)
   }
   return {
+    file,
     read,
     async page(at) {
       const buffer = Buffer.allocUnsafe(page)
@@ -58,30 +61,39 @@ export async function openPages(directory: string, pagesId: number): Promise<Pag
   }
 }
 
-interface PageWriterOptions {
+interface PageWriterOptions extends MoveOptions {
   readonly size: number
   readonly digest: OutputOptions['digest']
   /** The digests of the pages that the file has; undefined: there is no file. */
   readonly spare: Buffer | undefined
 }
 
-export async function createPageWriter(path: string, { size, digest, spare }: PageWriterOptions) {
+export async function createPageWriter(path: string, { size, digest, spare, ...moves }: PageWriterOptions) {
   const file = await open(path, spare === undefined ? 'wx' : 'r+', 0o600)
   const buffers = [Buffer.allocUnsafe(chunkBytes), Buffer.allocUnsafe(chunkBytes)] as const
   const output =
-    spare === undefined ? createOutput(file, { size, digest }, buffers) : await createPatch(file, size, spare)
+    spare === undefined
+      ? createOutput(file, { size, digest }, buffers)
+      : await createPatch(file, size, spare, moves)
   const part = Buffer.allocUnsafe(chunkBytes)
   return {
-    /** @param known the digests of all pages of that file. */
+    /**
+     * @param from stays open until `finish`.
+     * @param known the digests of all pages of that file.
+     */
     async copy(from: Pages, at: number, pages: number, known?: Buffer): Promise<void> {
       for (let done = 0; done < pages; ) {
         const count = Math.min(pages - done, chunkBytes / page)
         const first = at + done
         const digests = known && digestsAt(known, first * page, count * page)
-        await output.copy(count * page, digests, async (start, length) => {
-          const bytes = part.subarray(0, length)
-          await from.read(bytes, first + start / page)
-          return bytes
+        const bytes = part.subarray(0, count * page)
+        await output.copy(count * page, digests, {
+          read: async () => {
+            await from.read(bytes, first)
+            return bytes
+          },
+          file: async () => from.file,
+          at: first * page,
         })
         done += count
       }

@@ -1,6 +1,6 @@
-import { readlink, stat } from 'node:fs/promises'
+import { stat } from 'node:fs/promises'
 import { answersByItself } from '../../container/mountinfo.ts'
-import { namesIn, type ProcFs, readIfThere, unlessGone } from '../../container/process.ts'
+import { linkIfThere, namesIn, type ProcFs, readIfThere, unlessGone } from '../../container/process.ts'
 import type { ObstacleKind } from './obstacle.ts'
 
 export interface Finding {
@@ -53,7 +53,7 @@ export async function inDescriptors(fs: ProcFs, pid: number, budget: Budget): Pr
 
 async function inDescriptor(base: string, fd: string, { types }: Budget): Promise<Finding | undefined> {
   const path = `${base}/fd/${fd}`
-  const name = await unlessGone(readlink(path))
+  const name = await linkIfThere(base, `fd/${fd}`)
   if (name === undefined) return undefined
   const anonymous = /^anon_inode:\[?([^\]]*)\]?$/.exec(name)?.[1]
   if (anonymous !== undefined) return inAnonymous(anonymous)
@@ -79,9 +79,7 @@ const isOfProc = (name: string): boolean => name === '/proc' || name.startsWith(
 
 /** Checks the working and root directories, which CRIU opens like files. */
 export async function inDirectories(fs: ProcFs, pid: number): Promise<Finding[]> {
-  const links = await Promise.all(
-    ['cwd', 'root'].map(name => unlessGone(readlink(`${fs.proc}/${pid}/${name}`))),
-  )
+  const links = await Promise.all(['cwd', 'root'].map(name => linkIfThere(`${fs.proc}/${pid}`, name)))
   return links.flatMap(name =>
     name !== undefined && isOfProc(name) ? [{ kind: 'ProcFile', detail: name } as const] : [],
   )

@@ -1,8 +1,14 @@
 import { execFile } from 'node:child_process'
-import { readlink } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { mountsOf } from '../../container/container.ts'
-import { inBatches, type ProcFs, readIfThere, statusOf, treeOf, unlessGone } from '../../container/process.ts'
+import {
+  inBatches,
+  linkIfThere,
+  type ProcFs,
+  readIfThere,
+  statusOf,
+  treeOf,
+} from '../../container/process.ts'
 import type { LocatedAppContainer, LocatedPod } from '../../criu/memory-driver.ts'
 import { type Budget, type Finding, inDescriptors, inDirectories } from './descriptors.ts'
 import type { Obstacle } from './obstacle.ts'
@@ -93,9 +99,7 @@ type Namespaces = Readonly<Partial<Record<(typeof namespaceKinds)[number], strin
 
 async function namespacesOf(fs: ProcFs, pid: number): Promise<Namespaces> {
   const links = await Promise.all(
-    namespaceKinds.map(
-      async kind => [kind, await unlessGone(readlink(`${fs.proc}/${pid}/ns/${kind}`))] as const,
-    ),
+    namespaceKinds.map(async kind => [kind, await linkIfThere(`${fs.proc}/${pid}`, `ns/${kind}`)] as const),
   )
   return Object.fromEntries(links.filter(([, link]) => link !== undefined))
 }
