@@ -37,7 +37,7 @@ async function probesOf(options: DebianOptions): Promise<readonly Probe[]> {
       answers: `Version: ${criuVersion}`,
     },
     // Without arguments, our own programs explain themselves and fail.
-    ...['inspect', 'nsrun', 'rootfs', 'sever', 'tracker', 'waker'].map(name => ({
+    ...['inspect', 'nsrun', 'pages', 'rootfs', 'sever', 'tracker', 'waker'].map(name => ({
       image: 'agent' as const,
       command: [`opt/understudy/${name}`],
       answers: `usage: ${name}`,

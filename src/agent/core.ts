@@ -11,7 +11,7 @@ import type { Lease, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
 import type { Machine } from '../slot/decide/machine-fit.ts'
 import { deathSpans } from '../traces/agent.ts'
-import { isKeptElsewhere, successorGeneration } from './observe/elsewhere.ts'
+import { elsewhere, isKeptElsewhere, standbyGeneration, successorGeneration } from './observe/elsewhere.ts'
 import { createObserver, type NodeState } from './observe/observe.ts'
 import type { Snapshot } from './observe/snapshot.ts'
 import type { ApiAnswer } from './report/api-answer.ts'
@@ -124,12 +124,16 @@ export function createCore(platform: Platform, signal: AbortSignal): Core {
     ...{ ...tools, ...slots, ...pods, requests },
     patch: pods.deaths.patch,
     showLife: apiVoter.alone,
+    elsewhere: lease => elsewhere(present.snapshot, lease),
     isKeptElsewhere: (lease, generation) => isKeptElsewhere(present.snapshot, lease, generation),
     successorGeneration: lease => successorGeneration(present.snapshot, lease),
+    standbyGeneration: lease => standbyGeneration(present.snapshot, lease),
     policyOf: present.policyOf,
     podOf: present.podOf,
     slotHeldBy: present.slotHeldBy,
     isToEnd: present.isToEnd,
+    wayOf: present.wayOf,
+    heldPods: present.heldPods,
     matters: present.matters,
   }
   const { onDisk, diskRefusal, isRead, report, patch, sweepPods, defer } = platform

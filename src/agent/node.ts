@@ -6,6 +6,7 @@ import { isAgentError } from '../api/agent-errors.ts'
 import type { DiskKey } from '../api/disk-half.ts'
 import type { NodeCheck } from '../api/node-report.ts'
 import { createGenerationDisk, type GenerationDisk } from '../checkpoint/disk/disk.ts'
+import { createPageProgram, type PageProgram } from '../checkpoint/page-program.ts'
 import { createGenerationStore, type GenerationStore } from '../checkpoint/store.ts'
 import { createBackoff } from '../kube/backoff.ts'
 import type { Clock } from '../kube/clock.ts'
@@ -38,6 +39,7 @@ export interface Node {
   readonly sentinel: SentinelClient
   readonly driver: MemoryDriver
   readonly store: GenerationStore
+  readonly copyPages: PageProgram['copyPages']
   /** Records of the clones in pods. */
   readonly records: CloneRecords
   readonly volatile: string
@@ -104,10 +106,8 @@ export async function enterNode(deps: NodeDependencies, signal: AbortSignal): Pr
   }
 }
 
-async function tryEnter(
-  { options, clock, random, log, relieve, digestByPage, onNotLazy }: NodeDependencies,
-  signal: AbortSignal,
-): Promise<Node> {
+async function tryEnter(deps: NodeDependencies, signal: AbortSignal): Promise<Node> {
+  const { options, clock, random, log, onNotLazy } = deps
   const { runDirectory, stateDirectory, memoryBudget } = options
   const memoryDirectory = join(runDirectory, 'memory')
   const socket = join(runDirectory, 'sentinel.sock')
@@ -130,7 +130,8 @@ async function tryEnter(
       signal,
     })
   await launch(signal)
-  const store = await openStore({ options, clock, random, log, relieve, digestByPage }, memoryDirectory)
+  const { comparePages, copyPages } = createPageProgram(programs.directory, log)
+  const store = await openStore(deps, memoryDirectory, comparePages)
   const disk = await openDisk(options, clock, random)
   const workDirectory = join(memoryDirectory, '.work')
   await mkdir(workDirectory, { recursive: true, mode: 0o700 })
@@ -158,10 +159,8 @@ async function tryEnter(
     ...(options.recordWrites !== 'Never' && {
       tracking: createTracking({ ...tools, isOnRequest, isPossible: () => recorded.isPossible }),
     }),
-    machine,
-    records,
+    ...{ machine, records, copies, copyPages },
     files: createFiles({ sentinel, programs: programs.directory, fs }),
-    copies,
     keepListening: createKeepListening(programs.directory, log),
     criuVersion: programs.criuVersion,
   })
@@ -182,6 +181,7 @@ async function tryEnter(
     sentinel,
     driver,
     store,
+    copyPages,
     volatile: runDirectory,
     disk,
     // In the tmpfs of the generations. It is mounted by now.
@@ -231,15 +231,9 @@ async function tryEnter(
 }
 
 async function openStore(
-  {
-    options,
-    clock,
-    random,
-    log,
-    relieve,
-    digestByPage,
-  }: Pick<NodeDependencies, 'options' | 'clock' | 'random' | 'log' | 'relieve' | 'digestByPage'>,
+  { options, clock, random, log, relieve, digestByPage }: NodeDependencies,
   dir: string,
+  comparePages: PageProgram['comparePages'],
 ): Promise<GenerationStore> {
   const store = createGenerationStore({
     dir,
@@ -249,6 +243,7 @@ async function openStore(
     random,
     relieve,
     digestByPage,
+    comparePages,
   })
   for (const { name, reason } of await store.load()) log.warn({ name, reason }, 'unusable generation removed')
   return store

@@ -1,12 +1,15 @@
 import { networkInterfaces } from 'node:os'
-import { isSameSlot } from '../api/slot-key.ts'
+import { isSameSlot, type SlotKey } from '../api/slot-key.ts'
 import { applyDelta, encodeDelta } from '../checkpoint/delta.ts'
-import { slotName } from '../checkpoint/manifest.ts'
+import { type Manifest, slotName } from '../checkpoint/manifest.ts'
+import type { CopyPages } from '../checkpoint/page-program.ts'
 import { signerOf } from '../checkpoint/signature.ts'
 import type { GenerationStore } from '../checkpoint/store.ts'
 import { systemClock as clock } from '../kube/clock.ts'
+import { keyOfRef } from '../kube/object.ts'
 import { systemRandom as random } from '../kube/random.ts'
 import { isNamed, originFault } from '../slot/decide/origin.ts'
+import { viewOf } from './observe/pod-view.ts'
 import type { AgentMetrics } from './report/metrics.ts'
 import type { Resources } from './resources.ts'
 import { createPeerClient, type PeerClient } from './transfer/client.ts'
@@ -22,15 +25,28 @@ export interface Peers {
   close(): Promise<void>
 }
 
+export interface PeerEvents {
+  readonly agree: PeerServerOptions['agree']
+  /** Called when a generation has arrived, also if no task waits for it any more. */
+  readonly stored: (slot: SlotKey) => void
+}
+
 /** Reports and Leases say which nodes may connect, and what they may read. @throws Error if the port is in use. */
 export async function openPeers(
   { options, identity, caches, log }: Pick<Resources, 'options' | 'identity' | 'caches' | 'log'>,
-  store: GenerationStore,
+  { store, copyPages }: { readonly store: GenerationStore; readonly copyPages: CopyPages },
   metrics: Pick<AgentMetrics, 'shipped'>,
-  agree: PeerServerOptions['agree'],
+  { agree, stored }: PeerEvents,
 ): Promise<Peers> {
-  const { reports } = caches.stores
+  const { pods, reports } = caches.stores
   const onBuffer = collectBuffers()
+  const isLeaving = ({ slot: { namespace }, source }: Manifest): boolean => {
+    const pod = pods.get(keyOfRef({ namespace, name: source.pod }))
+    if (pod?.metadata.uid !== source.podUid) return false
+    const heldEnd = viewOf(pod, undefined)?.heldEnd
+    // A pod that stays for longer, as one with a finalizer does, keeps its memory from no node.
+    return heldEnd !== undefined && clock.now() < heldEnd.until
+  }
   const server = await createPeerServer({
     ...{ identity, port: options.peerPort, store, clock, log },
     encode: (base, next, cancel) => encodeDelta(base, next, { ...cancel, onBuffer }),
@@ -49,7 +65,9 @@ export async function openPeers(
     isLater(reader, slot) {
       const lease = caches.leaseOf(slot)
       const reportOf = (node: string) => reports.get(node)?.status?.slots.find(said => isSameSlot(said, slot))
-      return lease !== undefined && isLater(reader, lease, store.latest(slot)?.manifest, reportOf)
+      const newest = store.latest(slot)?.manifest
+      if (lease === undefined) return false
+      return isLater(reader, lease, newest, reportOf, newest !== undefined && isLeaving(newest))
     },
   })
   const addresses = Object.values(networkInterfaces()).flatMap(each => each ?? [])
@@ -58,10 +76,14 @@ export async function openPeers(
     // Peers accept connections from the address in our report.
     localAddress: isOurs ? options.address : undefined,
     ...{ identity, store, clock, random, log },
-    apply: (stream, base, draft, options) => applyDelta(stream, base, draft, { ...options, onBuffer }),
+    apply: (stream, base, draft, options) =>
+      applyDelta(stream, base, draft, { ...options, onBuffer, copyPages }),
     originFault: manifest =>
       originFault({ ...manifest, signer: signerOf(manifest) }, caches.leaseOf(manifest.slot)),
-    onReceived: metrics.shipped,
+    onReceived(received) {
+      metrics.shipped(received)
+      stored(received.slot)
+    },
   })
   return {
     ...{ client, server },

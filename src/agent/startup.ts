@@ -74,9 +74,10 @@ export async function workOnNode(resources: Resources, signal: AbortSignal): Pro
   const metrics = createAgentMetrics(resources.metrics.registry)
   late.notLazy = metrics.notLazy
   tellBudgets(resources, entered, late)
-  const peers = await openPeers(resources, entered.store, metrics, (node, request) =>
-    late.core?.agree(node, request),
-  )
+  const peers = await openPeers(resources, entered, metrics, {
+    agree: (node, request) => late.core?.agree(node, request),
+    stored: slot => late.core?.announce(slot),
+  })
   const tools = await toolsOf(resources, entered, { peers, metrics, late }, signal)
   const core = createCore(platformOf(resources, entered, { tools, state, peers, late }), signal)
   late.core = core

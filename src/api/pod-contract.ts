@@ -88,12 +88,12 @@ export function isUnderstudy({ spec }: Pod): boolean {
 
 /**
  * Seconds for which a hook of the saved containers delays the signal to end that the kubelet sends when the pod is deleted. In this
- * time its agent stops the app and saves it once more. Absent: the app may know of its end at once, and is not saved any more.
+ * time the pod serves on, and its agent stops the app and saves it once more. Absent: the app may know of its end at once, and is not saved any more.
  */
 export const heldEndAnnotation = `${prefix}held-end-seconds`
 
-/** Bounds of that time, seconds. */
-export const heldEnd = { min: 2, max: 5 } as const
+/** Bounds of the hook, seconds. Agents of earlier versions ignore a mark above `known`; the hook may be longer than its mark. */
+export const heldEnd = { min: 2, max: 10, known: 5 } as const
 
 /**
  * On a hot backup that was created because no backup was left for a slot: the number of the slot that it is to take.

@@ -180,6 +180,8 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.budget', 'saved memory never exceeds its budget', 'unit'),
       sentence('D7.delta', 'only what has changed travels', 'unit'),
       sentence('D7.patch', 'and only that is written, over the oldest generation that a node keeps', 'unit'),
+      sentence('D7.over-spare', 'also where there is no room for another one beside it', 'unit'),
+      sentence('D7.joined', 'what arrives for one task arrives for the next one, too', 'unit'),
       sentence('D7.digests', 'only what has changed is hashed', 'unit'),
       sentence('D7.verified', 'what arrives is verified and whole, or it is not there', 'unit'),
       sentence('D7.broken', 'a transfer that breaks leaves nothing and begins again', 'unit'),
@@ -469,6 +471,8 @@ export const design: readonly FeatureGroup[] = [
       ),
       sentence('D8.statement', 'who has stated silence answers this epoch no more', 'unit'),
       sentence('D8.suspect', 'a voter tells a suspicion before its statement, and takes it back', 'unit'),
+      sentence('D8.all-paused', 'a voter that was paused together with a primary states no silence', 'unit'),
+      sentence('D8.overslept', 'a voter that is late time and again states the silence at last', 'unit'),
       sentence('D8.first', 'silence counts once the first heartbeat of an epoch may have come', 'unit'),
       sentence('D8.denied', 'an epoch that the operator has revoked gets no answers', 'unit'),
       sentence(

@@ -15,6 +15,7 @@ export const savedMemory = 'bytes of saved memory'
 /** Programs that are ours or work for us; a node's own processes come and go. */
 const programs = new Set([
   'sentinel',
+  'pages',
   'nsrun',
   'rootfs',
   'test-container',

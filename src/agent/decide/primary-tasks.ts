@@ -25,16 +25,23 @@ export function ofPrimary(snapshot: Snapshot, slot: Slot, pod: PodView): Task[] 
     const last = policy && { memoryOf: pod.uid, lastSave: policy }
     return [{ type: 'stopPrimary', key: `stopPrimary/${pod.uid}`, version: name, ...about, ...last }]
   }
-  const others = elsewhere(snapshot, lease)
   if (!pod.containers.every(isUp) || pod.ip === undefined)
     return onStage || !pod.understudy
       ? []
-      : [{ type: 'fetch', key: `fetch/${name}`, version: `${lease.epoch}`, lease, others }]
+      : [
+          {
+            type: 'fetch',
+            key: `fetch/${name}`,
+            version: `${lease.epoch}`,
+            lease,
+            others: elsewhere(snapshot, lease),
+          },
+        ]
   if (!onStage) {
     // The set no longer has a place for its slot: the promotion is void.
     if (lease.retainedSince !== undefined) return []
     const version = `${name} ${lease.epoch} ${ids}`
-    return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about, others }]
+    return [{ type: 'promote', key: `promote/${pod.uid}`, version, memoryOf: pod.uid, ...about }]
   }
   return ofPrimaryOnStage(snapshot, slot, pod)
 }

@@ -78,7 +78,6 @@ export type Task =
       readonly type: 'promote'
       readonly pod: PodView
       readonly lease: SlotLease
-      readonly others: readonly Elsewhere[]
     })
   /** A cold backup at its gate: the operator wants this agent to open the gate. */
   | (Common & { readonly type: 'wake'; readonly pod: PodView; readonly lease?: undefined })

@@ -11,6 +11,10 @@ it('D7.endpoints: a pod has its readiness gate before it is called, so that the 
     type: 'backup.example.com/understudy',
     gate: { ...gate, ifVersion: h.resourceVersion },
   })
+  // The operator may call a pod that was made for a slot as soon as its containers run. If its gates changed then, the kubelet would be late.
+  const starts = { ...h, containers: h.containers.map(each => ({ ...each, running: false })) }
+  expect(write({ ...starts, madeForSlot: true })).toMatchObject({ reason: 'NotHolding', gate })
+  expect(write(starts)?.gate).toBeUndefined()
   // Its gate stays as it is, whatever it tells of the slots that it can take over.
   expect(write({ ...h, serving: { ...gate, record: {} } })?.gate).toBeUndefined()
   // An agent of the version before has written no gate.

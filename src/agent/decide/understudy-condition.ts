@@ -13,8 +13,8 @@ export function conditionToWrite(snapshot: Snapshot, pod: PodView): PodCondition
   const present = revival === undefined ? pod.understudyState : pod.serving
   if (condition === undefined) return undefined
   const isWaiting = condition.type === podConditions.understudy && isFreeUnderstudy(snapshot, pod)
-  // Its containers run, so the kubelet writes its status seldom, and rarely at the same time.
-  if (isWaiting && pod.serving === undefined)
+  // While containers start, the kubelet often writes at the same time. A pod that was made for a slot may be called as soon as they run.
+  if ((isWaiting || pod.madeForSlot) && pod.serving === undefined)
     return { ...condition, gate: { ...waiting, ifVersion: pod.resourceVersion } }
   const isShown =
     present?.status === condition.status &&

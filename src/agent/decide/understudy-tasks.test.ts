@@ -157,9 +157,7 @@ describe('a pod that is woken or made for a slot', () => {
       { type: 'fetch', others: [{ address: report.address, fingerprint: report.fingerprint }] },
       { type: 'watchGate' },
     ])
-    expect(desiredTasks(world({}))).toMatchObject([
-      { type: 'promote', others: [{ address: report.address }] },
-    ])
+    expect(desiredTasks(world({}))).toMatchObject([{ type: 'promote' }])
   })
 
   it('asks only the nodes that the Lease names, whatever another one claims to have', () => {
@@ -168,8 +166,8 @@ describe('a pod that is woken or made for a slot', () => {
     const stranger = ['x', { ...forged, slots }] as const
     const addressesOf = (it: Snapshot) =>
       desiredTasks(it).flatMap(task => ('others' in task ? task.others.map(({ address }) => address) : []))
-    for (const it of [world(gated), world({})])
-      expect(addressesOf({ ...it, reports: new Map([stranger, ...it.reports]) })).toEqual(['b:9443'])
+    const lied = world(gated)
+    expect(addressesOf({ ...lied, reports: new Map([stranger, ...lied.reports]) })).toEqual(['b:9443'])
     // A holder whose source does not answer.
     const holder = snapshot({
       slots: [lease({ node: 'b', holders: ['a', 'c'] })],

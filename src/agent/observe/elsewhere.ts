@@ -57,6 +57,27 @@ export const successorGeneration = (
     .map(node => saidBy(snapshot, node, lease)?.successorGeneration)
     .find(said => said !== undefined)
 
+/** Memory that is to be frozen will be, unless there is a reason. */
+const isStandby = ({ usable, reason }: SlotReport, { policy }: SlotLease): boolean =>
+  usable === 'Frozen' || (usable === 'Staged' && (policy?.mode === 'Staged' || reason !== undefined))
+
+/**
+ * Returns the newest generation on a node where an understudy could take the slot at once, as that node reports; undefined: there is
+ * none. An earlier one may be frozen there.
+ */
+export function standbyGeneration(
+  snapshot: Pick<Snapshot, 'reports' | 'slots'>,
+  lease: SlotLease,
+): number | undefined {
+  // The nodes of its understudies may have become holders since.
+  const now = snapshot.slots.find(each => slotName(each) === slotName(lease)) ?? lease
+  const generations = now.holders.flatMap(node => {
+    const said = saidBy(snapshot, node, now)
+    return said !== undefined && isStandby(said, now) ? [said.generation] : []
+  })
+  return generations.length === 0 ? undefined : Math.max(...generations)
+}
+
 /** Address of an agent, and the fingerprint of its key. */
 export interface Peer {
   readonly address: string

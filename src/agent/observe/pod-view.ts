@@ -87,16 +87,20 @@ export function viewOf(
 }
 
 /** An API server without this kind of hook has dropped it from the pod, and left the mark. */
-function heldEndOf({ metadata }: Pod, saved: readonly App[]): Pick<PodView, 'heldEnd'> {
+function heldEndOf({ metadata, spec }: Pod, saved: readonly App[]): Pick<PodView, 'heldEnd'> {
   const { deletionTimestamp, deletionGracePeriodSeconds: grace, annotations: notes } = metadata
-  const seconds = natural(notes?.[heldEndAnnotation])
+  const mark = natural(notes?.[heldEndAnnotation])
   const endsAt = Date.parse(deletionTimestamp ?? '')
-  if (seconds === undefined || seconds > heldEnd.max || grace === undefined || Number.isNaN(endsAt)) return {}
-  if (!saved.every(({ lifecycle }) => (lifecycle?.preStop?.sleep?.seconds ?? 0) >= seconds)) return {}
+  if (mark === undefined || mark > heldEnd.max || grace === undefined || Number.isNaN(endsAt)) return {}
+  const least = Math.min(...saved.map(sleepOf))
+  if (saved.length === 0 || least < mark) return {}
   // A hook ends with the grace period of the deletion, which may be shorter than that of the pod.
-  const forMs = Math.min(seconds, grace) * 1000
-  return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs, killedAt: endsAt } }
+  const forMs = Math.min(least, heldEnd.max, grace) * 1000
+  const isWhole = spec?.containers.every(each => sleepOf(each) >= mark) === true
+  return { heldEnd: { forMs, until: endsAt - grace * 1000 + forMs, killedAt: endsAt, isWhole } }
 }
+
+const sleepOf = ({ lifecycle }: Pick<App, 'lifecycle'>): number => lifecycle?.preStop?.sleep?.seconds ?? 0
 
 /**
  * Returns the containers with their probes. An understudy has its probes in the annotation: nothing answers before the

@@ -53,6 +53,8 @@ export interface PodView {
     readonly until: number
     /** When the kubelet kills them, by the same clock. */
     readonly killedAt: number
+    /** All containers of the pod have the hook: those that are not saved do not end before them. */
+    readonly isWhole: boolean
   }
   /**
    * The condition `serving`, as last seen. A dead pod has the status False here.

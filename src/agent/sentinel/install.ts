@@ -8,10 +8,7 @@ import { unlessGone } from '../container/process.ts'
 
 /** The agent's native programs, installed on the node. */
 export interface InstalledPrograms {
-  /**
-   * Contains `nsrun`, `rootfs`, `inspect`, `keep-listening`, `sentinel`, `sever`, `test-container`, `tracker`, `waker`, `criu/`; the same
-   * path on the host and in this container.
-   */
+  /** Contains what native/build.ts builds for a node, such as `nsrun` and `criu/`; the same path on the host and in this container. */
   readonly directory: string
   /** SHA-256 over names, modes and contents, hex. */
   readonly digest: string

@@ -113,14 +113,14 @@ describe('the agents of two nodes', () => {
     }
     const told = ({ events }: FakeMemory) =>
       Object.fromEntries([...Map.groupBy(events, reason => reason)].map(([key, all]) => [key, all.length]))
-    a.beforeStop = () => {
+    a.atStop = () => {
       throw new AgentError('DumpFailed', 'torn')
     }
     b.broken.set('one', 'RestoreFailed')
     await start('a', a)
     await start('b', b)
     await vi.waitFor(() => expect(told(a)['DumpFailed']).toBeGreaterThan(0))
-    a.beforeStop = () => undefined
+    a.atStop = () => undefined
     await vi.waitFor(() => expect(told(b)['RestoreFailed']).toBeGreaterThan(0))
     b.broken.clear()
     a.running.set('uid-p', 'two')

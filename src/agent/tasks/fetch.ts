@@ -58,7 +58,10 @@ export async function fetchNewest(
       using late = abortAfter(clock, lateMs, silent)
       try {
         const isLate = AbortSignal.any([signal, late.signal])
-        const stored = await peers.pull(key, other, epoch, isLate, () => late[Symbol.dispose]())
+        const stored = await peers.pull(key, other, epoch, isLate, {
+          onAnswer: () => late[Symbol.dispose](),
+          atLeast: other,
+        })
         work.metrics.received({ bytes: stored.manifest.bytes, pipelineSeconds: stored.pipelineMs / 1000 })
         work.announce(key)
         log.info(

@@ -127,14 +127,18 @@ describe('the agents of two nodes', () => {
 
       it('a handover that is called off during the save before the stop stops nothing', async () => {
         await recording(large)
-        let go = () => undefined as unknown
-        a.duringDump = () => new Promise<void>(resolve => (go = resolve))
+        const began = Promise.withResolvers<void>()
+        const goesOn = Promise.withResolvers<void>()
+        a.duringDump = () => {
+          began.resolve()
+          return goesOn.promise
+        }
         const { dumps } = a.counts
         cluster.setLease(asked())
-        await vi.waitFor(() => expect(a.counts.dumps).toBe(dumps + 1))
+        await began.promise
         cluster.setLease(atFirst())
         await sleep(100)
-        go()
+        goesOn.resolve()
         await vi.waitFor(() => expect([...a.recorded]).toEqual([]))
         await sleep(300)
         expect([...a.stops, ...a.suspended]).toEqual([])

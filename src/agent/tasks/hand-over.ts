@@ -8,7 +8,8 @@ import { isStillCalled } from '../decide/slot-facts.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import { untilArrived, untilUnfenced } from './checkpoint-waits.ts'
-import { type Recorded, recordFirst } from './record-first.ts'
+import { endRecord, keeping, type Recorded } from './record.ts'
+import { recordFirst } from './record-first.ts'
 import { NotWanted } from './runner.ts'
 import type { SaveContext } from './save-once.ts'
 import { saveOnce } from './save-once.ts'
@@ -43,7 +44,7 @@ export async function handOver(
   task: TaskOf<'handOver'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { sentinel, understudies, log } = work
+  const { sentinel, understudies } = work
   const { pod } = task
   const name = handoverStop(pod)
   // If an earlier agent has left it stopped, the last generation may be the one in transit.
@@ -55,11 +56,9 @@ export async function handOver(
   await work.lazyPages.whole(pod.uid, signal)
   try {
     const recorded = isStopped ? 'No' : await recordFirst(work, task, signal)
-    await standStill(work, task, { located, recorded }, signal)
+    await standStill(work, task, { located, recorded, isStopped }, signal)
   } finally {
-    await work.driver
-      .endRecord(pod.uid)
-      .catch((error: unknown) => log.warn({ err: error, pod: pod.name }, 'cannot end the record of writes'))
+    await endRecord(work, pod)
   }
 }
 
@@ -67,7 +66,11 @@ export async function handOver(
 async function standStill(
   work: HandOverContext,
   task: TaskOf<'handOver'>,
-  { located, recorded }: { readonly located: LocatedPod; readonly recorded: Recorded },
+  {
+    located,
+    recorded,
+    isStopped,
+  }: { readonly located: LocatedPod; readonly recorded: Recorded; readonly isStopped: boolean },
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, store, progress, handoverPauses, clock, log } = work
@@ -90,11 +93,13 @@ async function standStill(
     isOfEarlierAgent = await sentinel.keep(name, deadlineMs + handoverSlackMs, signal)
     if (!isOfEarlierAgent) await sentinel.stop({ name, deadlineMs: deadlineMs + handoverSlackMs, cgroups })
   }
-  const leastKept = recorded === 'Behind' ? withEarlierBase : 0
-  const policy = { ...task.policy, keep: Math.max(task.policy.keep, leastKept) }
+  const policy = keeping(task.policy, recorded)
   try {
+    // A stop of an earlier agent could end before the dump is prepared, and an operator may count on it.
+    if (isStopped) await stop()
+    isPromised = isOfEarlierAgent
     const stored = await saveOnce(work, { pod, lease, policy }, signal, {
-      ...{ isFinal: true, isRecordRequested: recorded !== 'No', stop },
+      ...{ isFinal: true, isRecordRequested: recorded !== 'No', ...(!isStopped && { stop }) },
     })
     isPromised = await sentinel.keep(name, leftMs() + handoverSlackMs, signal)
     if (!isPromised) throw expired()
@@ -125,9 +130,6 @@ async function standStill(
     if (!isPromised || !endsWithAgent) await takeBack(work, task, isPromised)
   }
 }
-
-/** Generations to keep: the last one, the one before, and an earlier one, of which the successor may need the difference. */
-const withEarlierBase = 3
 
 /**
  * Resumes a primary on whose stop an operator may have counted.

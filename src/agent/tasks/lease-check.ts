@@ -3,7 +3,7 @@ import type { SlotLease } from '../../api/slot-lease.ts'
 import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { isKubeError } from '../../kube/errors.ts'
-import { stepsBehind } from '../../slot/decide/age.ts'
+import { stepsBehind, type Told } from '../../slot/decide/age.ts'
 import { toldOf } from '../observe/generations.ts'
 import type { TaskContext } from './task-context.ts'
 
@@ -29,8 +29,14 @@ export async function insist(
   if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
 }
 
-export const isTooOld = ({ manifest }: Stored, atLeast: SlotLease['atLeast'], lease: SlotLease): boolean =>
-  atLeast !== undefined && stepsBehind(toldOf(manifest), atLeast, intervalOf(lease)) > 0
+export const isTooOld = (
+  { manifest }: Pick<Stored, 'manifest'>,
+  atLeast: SlotLease['atLeast'],
+  lease: SlotLease,
+): boolean => isToldTooOld(toldOf(manifest), atLeast, lease)
+
+export const isToldTooOld = (memory: Told, atLeast: SlotLease['atLeast'], lease: SlotLease): boolean =>
+  atLeast !== undefined && stepsBehind(memory, atLeast, intervalOf(lease)) > 0
 
 /** While the policy is unknown: as if only the newest memory would do. */
 export const intervalOf = ({ policy }: SlotLease): number => policy?.intervalMs ?? 0

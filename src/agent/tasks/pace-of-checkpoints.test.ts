@@ -49,8 +49,8 @@ describe('the agents of two nodes', () => {
     })
 
     it('counts after a failure: of what is asked for one is on loan, and no other', async () => {
-      a.beforeStop = () => {
-        a.beforeStop = () => undefined
+      a.atStop = () => {
+        a.atStop = () => undefined
         throw new AgentError('DumpFailed', 'once')
       }
       ask('one')

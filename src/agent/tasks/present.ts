@@ -30,6 +30,10 @@ export interface Present {
   slotOf(pod: PodView): string
   /** Whether the end of this pod's app is a death to declare; see `Deaths`. */
   matters(pod: PodView): boolean
+  /** How many pods of this node are being deleted, whose apps do not know that yet. */
+  heldPods(): number
+  /** Where connections to this primary lead once it is dead; see `wayFrom`. */
+  wayOf(uid: string): string | undefined
   /** Whether connections to this pod lead to another pod once it is dead. */
   hasHeir(pod: PodView): boolean
   /** Whether the agent of the heir may let it take this pod's slot without the operator. */
@@ -44,6 +48,10 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
   let pods: ReadonlyMap<string, PodView> = new Map()
   let held: ReadonlyMap<string, string> = new Map()
   const leaseOf = (uid: string) => snapshot.slots.find(({ holder }) => holder.uid === uid)
+  const wayOf = (uid: string) => {
+    const lease = leaseOf(uid)
+    return lease && wayFrom(snapshot, lease)
+  }
   return {
     look() {
       const before = pods
@@ -84,9 +92,10 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
       // An understudy whose app has ended only holds the place: only a successor continues its memory.
       return lease !== undefined && (pod.understudy || pod.terminating || isAtStake(snapshot, lease))
     },
+    heldPods: () => snapshot.pods.filter(({ heldEnd }) => heldEnd !== undefined).length,
+    wayOf,
     hasHeir(pod) {
-      const lease = leaseOf(pod.uid)
-      if (lease !== undefined) return ![undefined, nowhere].includes(wayFrom(snapshot, lease))
+      if (leaseOf(pod.uid) !== undefined) return ![undefined, nowhere].includes(wayOf(pod.uid))
       return snapshot.slots.some(each => isFor(each, pod) && each.name === pod.slot && each.ip !== undefined)
     },
     hasGrant(pod) {
@@ -95,9 +104,11 @@ export function createPresent(observe: () => Snapshot, onRequest: (uid: string) 
     },
     leftOf(pod) {
       const lease = leaseOf(pod.uid)
-      const kept = lease && snapshot.kept.get(slotName(lease))
+      // It may have been saved since the last look.
+      const now = observe()
+      const kept = lease && now.kept.get(slotName(lease))
       if (lease === undefined || kept === undefined) return undefined
-      const { usable } = usabilityOf(snapshot, lease)
+      const { usable } = usabilityOf(now, lease)
       if (usable === undefined) return undefined
       const { epoch, generation } = kept
       const takenAt = new Date(kept.takenAt).toISOString()

@@ -110,7 +110,7 @@ export async function probe(work: ProbeContext, task: TaskOf<'probe'>, signal: A
     // If no other pod could continue with the memory, the kubelet restarts the app by the same probe. In a set that no
     // longer keeps memory only this pod has lost its probes: the operator replaces it by another pod.
     if (lease === undefined || work.matters(pod))
-      await endPod(work, pod, container, `does not answer its liveness probe: ${message}`, signal)
+      await endPod(work, pod, container, { what: `does not answer its liveness probe: ${message}` }, signal)
   } finally {
     over.abort()
     signal.removeEventListener('abort', onAbort)

@@ -17,12 +17,16 @@ import { confirm, insist, intervalOf, isTooOld, newerElsewhere } from './lease-c
 import type { TaskContext } from './task-context.ts'
 import { tellResuming } from './tell-resuming.ts'
 import type { Timeline } from './timeline.ts'
+import { untilTold } from './until-told.ts'
 import { watchThaw } from './watch-thaw.ts'
 
 export type OnStageContext = RestoreContext &
   FetchContext &
   LeaseCheckContext &
-  Pick<TaskContext, 'understudies' | 'lazyPages' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch' | 'podOf'>
+  Pick<
+    TaskContext,
+    'understudies' | 'lazyPages' | 'sentinel' | 'deaths' | 'fromDisk' | 'patch' | 'podOf' | 'elsewhere'
+  >
 
 /** The generation from which the clone was restored; undefined: this node does not keep it any more. */
 export const generationOf = (
@@ -38,7 +42,7 @@ export const generationOf = (
  */
 export async function onStage(
   work: OnStageContext,
-  { pod, lease, others }: TaskOf<'promote'>,
+  { pod, lease }: TaskOf<'promote'>,
   place: Place,
   timeline: Timeline,
   signal: AbortSignal,
@@ -52,7 +56,7 @@ export async function onStage(
     await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
   }
-  await haveMemory(work, { pod, lease, others }, place, signal)
+  await haveMemory(work, { pod, lease }, place, signal)
   timeline.mark('fetch')
   let failure: unknown
   let resumed: Clone | undefined
@@ -158,11 +162,12 @@ async function* candidates(
  */
 async function haveMemory(
   work: OnStageContext,
-  { pod, lease, others }: Pick<TaskOf<'promote'>, 'pod' | 'lease' | 'others'>,
+  { pod, lease }: Pick<TaskOf<'promote'>, 'pod' | 'lease'>,
   place: Place,
   signal: AbortSignal,
 ): Promise<void> {
   const [newest] = generationsOf(work.store, lease)
+  const others = await untilTold(work, lease, newest, signal)
   const isFrozen = isOf(place.clone, lease)
   if (isFrozen || (newest !== undefined && pod.kind === 'hotbackup' && !pod.madeForSlot)) {
     const [best] = others

@@ -2,14 +2,11 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { abortAfter } from '../../kube/abort.ts'
 import { handoverDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
-import { memoryOf } from '../observe/generations.ts'
+import { isWorthRecording, type Recorded } from './record.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 
 type RecordFirstContext = SaveContext & Pick<TaskContext, 'successorGeneration' | 'log'>
-
-/** With less memory than this the stop is short anyway, bytes. */
-const leastBytes = 64 * 1024 * 1024
 
 /** The operator counts the time of a handover from its request on. This part of it may pass before the stop. */
 const share = 1 / 4
@@ -18,12 +15,6 @@ const lookMs = 50
 
 /** For how long the node of the successor may not have seen that the Lease names it, ms. */
 const unknownMs = 3_000
-
-/**
- * `Recorded`: the last save reads only what the primary has written since. `Behind`: so it does, but the successor may still restore
- * an earlier generation, and need the difference to that one.
- */
-export type Recorded = 'Recorded' | 'Behind' | 'No'
 
 /**
  * Saves a large primary before it is stopped for its successor, and lets the kernel record what it writes from then on. Waits
@@ -37,10 +28,9 @@ export async function recordFirst(
   { pod, lease, policy }: TaskOf<'handOver'>,
   signal: AbortSignal,
 ): Promise<Recorded> {
-  const { driver, store, clock, log } = work
+  const { store, clock, log } = work
   const last = store.latest(lease)
-  if (last === undefined || !driver.recordsOnRequest(pod.uid)) return 'No'
-  if ([...memoryOf(last).values()].reduce((sum, bytes) => sum + bytes, 0) < leastBytes) return 'No'
+  if (last === undefined || !isWorthRecording(work, { pod, lease })) return 'No'
   let recorded: Recorded = 'No'
   const limitMs = handoverDeadlineMs(last.manifest.bytes) * share
   using late = abortAfter(clock, limitMs, () => new Error(`not within ${Math.round(limitMs)} ms`))

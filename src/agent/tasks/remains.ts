@@ -43,6 +43,17 @@ export async function close(
   return closed > 0 && closed === watches.length
 }
 
+/** Has the redirects of these watches lead there from the end of their processes on. */
+export async function leadTo(
+  sentinel: Pick<SentinelClient, 'prepareRedirect'>,
+  watches: readonly Watched[],
+  to: { readonly heir: string; readonly lastsMs?: number },
+  signal?: AbortSignal,
+): Promise<void> {
+  for (const { name, grave } of watches)
+    if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, ...to }, signal))
+}
+
 /** Removes all watches of a pod. */
 export async function release(
   sentinel: Pick<SentinelClient, 'watches' | 'undoRedirect' | 'unwatch'>,

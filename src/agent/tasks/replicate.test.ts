@@ -90,13 +90,40 @@ describe('a holder', () => {
     await refused
   })
 
+  it('makes room first: a former primary may keep more than a holder', async () => {
+    const task = { ...taskWhere(saying('b', { role: 'source', generation: 5 }), another), missed: undefined }
+    const done: string[] = []
+    const work = {
+      store: {
+        list: () =>
+          [5, 4, 3].map(generation => {
+            const one = stored({ generation })
+            return { ...one, manifest: { ...one.manifest, slot: task.lease } }
+          }),
+        prune: async (_: unknown, keep: number) => void done.push(`keeps ${keep}`),
+      },
+      ...unused,
+      peers: {
+        pull: async () => {
+          done.push('pulls')
+          throw new Error('enough')
+        },
+      } satisfies FetchContext['peers'],
+      ...{ clock: createFakeClock(), log: silentLog },
+    }
+    await expect(replicate(work, task, new AbortController().signal, () => undefined)).rejects.toThrow(
+      'enough',
+    )
+    expect(done).toEqual([`keeps ${task.policy.keep}`, 'pulls'])
+  })
+
   it('D7.behind: a generation that has begun to arrive may take any time', async () => {
     const clock = createFakeClock()
     const work = {
       store: { list: () => [], prune: async () => undefined },
       peers: {
-        pull: async (_slot, _peer, _epoch, signal, onAnswer) => {
-          onAnswer?.()
+        pull: async (_slot, _peer, _epoch, signal, options) => {
+          options?.onAnswer?.()
           await clock.sleep(60_000, signal)
           return stored({ generation: 4 })
         },

@@ -4,6 +4,7 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import type { TaskOf } from '../decide/task.ts'
 import type { Elsewhere, Peer } from '../observe/elsewhere.ts'
+import { generationsOf } from '../observe/generations.ts'
 import type { Progress } from '../state/progress.ts'
 import type { FetchContext } from './fetch.ts'
 import { fetchNewest } from './fetch.ts'
@@ -29,6 +30,8 @@ export async function replicate(
     await work.store.prune(key, policy.keep)
     succeeded()
   }
+  // A former primary may keep one more than a holder does, and leave no room for the next.
+  if (generationsOf(work.store, key).length > policy.keep) await work.store.prune(key, policy.keep)
   // The source answers but makes no new generation: a pull from it would wait for ever.
   if (missed !== undefined && (await fetchNewest(work, lease, others, signal)) !== undefined) await keep()
   for (;;) {

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { heldEndAnnotation } from '../../api/pod-contract.ts'
+import { servingRecordOf } from '../../api/serving-record.ts'
+import { type Clock, systemClock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { FakeCluster } from '../testing/fake/cluster.ts'
 import type { FakeMemory } from '../testing/fake/memory.ts'
@@ -14,15 +16,15 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     ;({ cluster, a, b } = made)
   })
   const saidBy = (node: string) => cluster.reports.get(node)?.status?.slots[0]
-  /** Deleted so long ago, with a hook of five seconds. */
-  const deleted = (agoMs: number, over: object = {}, hookSeconds = 5): Pod => {
+  /** Deleted so long ago, with a hook of ten seconds. */
+  const deleted = (agoMs: number, over: object = {}, hookSeconds = 10): Pod => {
     const hook = { lifecycle: { preStop: { sleep: { seconds: hookSeconds } } } }
     const base = podOf('p', 'primary', { deleted: true, probes: hook })
     return {
       ...base,
       metadata: {
         ...base.metadata,
-        annotations: { ...base.metadata.annotations, [heldEndAnnotation]: '5' },
+        annotations: { ...base.metadata.annotations, [heldEndAnnotation]: '10' },
         deletionTimestamp: new Date(Date.now() - agoMs + 30_000).toISOString(),
         deletionGracePeriodSeconds: 30,
         ...over,
@@ -52,6 +54,95 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     expect(a.running.has('uid-p')).toBe(false)
     await untilFrozen('two')
     expect(saidBy('b')?.generation).toBe(saidBy('a')?.generation)
+  })
+
+  it('serves on until its successor stands by with the newest memory, and connections lead there then', async () => {
+    await start('a', a)
+    await vi.waitFor(() => expect(saidBy('a')?.generation).toBeGreaterThan(0))
+    await vi.waitFor(() => expect(a.watches.size).toBe(1))
+    cluster.setLease({ ...atFirst(), heir: undefined })
+    await vi.waitFor(() => expect([...a.watches.values()][0]?.heir).toBe('127.0.0.1'))
+    cluster.writePolicy({ intervalMs: 60_000 })
+    const usableAtStop: unknown[] = []
+    a.duringDump = async () => {
+      if (a.stops.has('last-uid-p')) usableAtStop.push(saidBy('b')?.usable)
+    }
+    const heirs: unknown[] = []
+    a.whileKilled = () => void heirs.push([...a.watches.values()][0]?.heir)
+    a.running.set('uid-p', 'two')
+    cluster.put('a', deleted(0))
+    await sleep(300)
+    expect(a.running.get('uid-p')).toBe('two')
+    expect(a.stops.size).toBe(0)
+    cluster.setLease(atFirst())
+    await start('b', b)
+    await died()
+    expect(usableAtStop).toEqual(['Frozen'])
+    expect(serving('a', 'p')?.status).toBe('True')
+    expect(heirs[0]).toBe('10.0.0.2')
+    await untilFrozen('two')
+  })
+
+  it('is saved while it serves on if it is large, so that the last save reads only what was written', async () => {
+    a.recordsOnRequest = true
+    a.dumpBytes = 65 * 1024 * 1024
+    cluster.writePolicy({ intervalMs: 3_600_000 })
+    await begin()
+    const stops: string[] = []
+    a.duringDump = () => void stops.push([...a.stops].join())
+    cluster.put('a', deleted(0))
+    await died()
+    expect(stops).toEqual(['', 'last-uid-p'])
+    expect([...a.recorded]).toEqual(['uid-p'])
+    await untilFrozen('two')
+  })
+
+  it('stops at once beside a container that ends before it', async () => {
+    await start('a', a)
+    await vi.waitFor(() => expect(saidBy('a')?.generation).toBeGreaterThan(0))
+    a.running.set('uid-p', 'two')
+    const alone = deleted(0)
+    const containers = [...(alone.spec?.containers ?? []), { name: 'proxy', image: 'proxy:1' }]
+    const began = saidBy('a')?.generation ?? 0
+    cluster.put('a', { ...alone, spec: { containers } })
+    await vi.waitFor(() => expect(a.stops.has('last-uid-p')).toBe(true), 2_000)
+    await died()
+    await vi.waitFor(() => expect(saidBy('a')?.generation).toBeGreaterThan(began))
+  })
+
+  it('is not saved if it does not serve any more when its successor stands by', async () => {
+    await start('a', a)
+    await vi.waitFor(() => expect(saidBy('a')?.generation).toBeGreaterThan(0))
+    const stopsAtDump: string[] = []
+    a.duringDump = async () => void stopsAtDump.push([...a.stops].join())
+    cluster.put('a', deleted(0))
+    await sleep(100)
+    cluster.put('a', unready(deleted(0)))
+    await start('b', b)
+    await died()
+    expect(stopsAtDump).not.toContain('last-uid-p')
+  })
+
+  it('is saved in time if nobody stands by', async () => {
+    await start('a', a)
+    await vi.waitFor(() => expect(saidBy('a')?.generation).toBeGreaterThan(0))
+    a.running.set('uid-p', 'two')
+    const before = saidBy('a')?.generation ?? 0
+    cluster.put('a', deleted(6_500))
+    await died()
+    await start('b', b)
+    await vi.waitFor(() => expect(saidBy('b')?.generation).toBeGreaterThan(before + 1))
+    await untilFrozen('two')
+  })
+
+  it('tells of its last save with its death, for no report does so yet', async () => {
+    await begin()
+    cluster.put('a', deleted(0))
+    await died()
+    const told = servingRecordOf(cluster.pod('a', 'p') ?? podOf('p', 'primary')).left?.generation
+    expect(told).toBeDefined()
+    await vi.waitFor(() => expect(saidBy('a')?.usable).toBeDefined())
+    expect(told).toBe(saidBy('a')?.generation)
   })
 
   it('also if it is stopped for its successor, and so answers no probe', async () => {
@@ -92,7 +183,7 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
   })
 
   it.each([
-    ['long ago', () => deleted(3_700)],
+    ['long ago', () => deleted(8_700)],
     ['with a short grace period', () => deleted(0, { deletionGracePeriodSeconds: 1 })],
     ['by a clock that differs too much', () => deleted(-3_000)],
     ['while it was not ready', () => unready(deleted(0))],
@@ -124,8 +215,24 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
     await begin()
     a.beforeSeal = () => (a.stops.has('last-uid-p') ? sleep(1_200) : undefined)
     // So the app does not know of its end for 0.8 s.
-    cluster.put('a', deleted(2_700))
+    cluster.put('a', deleted(7_700))
     await died()
+    await untilFrozen('two')
+  })
+
+  it('is dead as soon as it is stopped, saved and killed, however long the kernel takes to free its memory', async () => {
+    // It waits for the kernel as long as it likes, were it not for the stop.
+    const patient = (ms: number) => (ms === 1_000 ? 600_000 : ms)
+    const clock: Clock = { ...systemClock, sleep: (ms, signal) => systemClock.sleep(patient(ms), signal) }
+    await start('a', a, undefined, clock)
+    await start('b', b)
+    await untilFrozen('one')
+    a.running.set('uid-p', 'two')
+    const { promise: freed, resolve: free } = Promise.withResolvers<void>()
+    a.whileKilled = () => freed
+    cluster.put('a', deleted(0))
+    await died()
+    free()
     await untilFrozen('two')
   })
 

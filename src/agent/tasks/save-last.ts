@@ -2,14 +2,18 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import { abortAfter } from '../../kube/abort.ts'
 import { dumpDeadlineMs } from '../../slot/decide/deadlines.ts'
 import type { TaskOf } from '../decide/task.ts'
+import { isServing } from '../observe/pod-facts.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import { type AwaitSuccessorContext, untilSuccessorStandsBy } from './await-successor.ts'
 import { handoverStop } from './hand-over.ts'
+import { keeping } from './record.ts'
 import { type SaveContext, saveOnce } from './save-once.ts'
 import type { TaskContext } from './task-context.ts'
 import { type UnfitContext, whyUnfit } from './worth-saving.ts'
 
 export type SaveLastContext = SaveContext &
   UnfitContext &
+  AwaitSuccessorContext &
   Pick<TaskContext, 'sentinel' | 'lazyPages' | 'fencing' | 'log'>
 
 /** By how much the clocks of this node and of the API server may differ, ms. With a greater difference nothing is saved. */
@@ -26,9 +30,10 @@ const endsMs = 5_000
 
 /**
  * Stops a primary that is being deleted, and saves it once more, as long as its app does not know of its end: a memory that has got the
- * signal to end would end in the successor, too. The primary stays stopped, so that it answers no client after that.
+ * signal to end would end in the successor, too. It serves on until its successor stands by, if there is time for that. The primary
+ * stays stopped, so that it answers no client after that.
  *
- * @returns true if its memory is saved up to the last instruction.
+ * @returns true if it stands, and its memory is saved up to the last instruction.
  * @throws the signal's reason.
  */
 export async function saveLast(
@@ -37,52 +42,70 @@ export async function saveLast(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { sentinel, understudies, clock, log, fencing } = work
-  const leftMs = leftOf(pod, clock.now())
-  if (lastSave === undefined || leftMs < leastMs || fencing.isFenced(pod.uid)) return false
+  const leftMs = () => leftOf(work.podOf(pod.uid) ?? pod, clock.now())
+  const untilKnownMs = leftOf(pod, clock.now())
+  if (lastSave === undefined || untilKnownMs < leastMs || fencing.isFenced(pod.uid)) return false
   const slot = slotName(lease)
   // After the dump, the agent hashes, compares and signs it. That does not use the pod, so a signal to end comes too late to be in it.
-  const stoodMs = Math.min(
-    leftMs + dumpDeadlineMs(work.store.latest(lease)?.manifest.bytes),
+  const standsMs = Math.min(
+    untilKnownMs + dumpDeadlineMs(work.store.latest(lease)?.manifest.bytes),
     (pod.heldEnd?.killedAt ?? 0) - clock.now() - skewMs,
   )
-  using unknowing = abortAfter(clock, leftMs, () => new Error('the app may know of its end'))
-  using over = abortAfter(clock, stoodMs, () => new Error(`not within ${Math.round(stoodMs)} ms`))
+  using unknowing = abortAfter(clock, untilKnownMs, () => new Error('the app may know of its end'))
+  using over = abortAfter(clock, standsMs, () => new Error(`not within ${Math.round(standsMs)} ms`))
   const late = AbortSignal.any([signal, unknowing.signal, over.signal])
-  const startedAt = clock.monotonic()
-  // A stopped primary fails its probes, which is no death.
-  const resumeProbes = work.suspendProbes(pod.uid)
+  const isFit = async (): Promise<boolean> => {
+    const now = work.podOf(pod.uid) ?? pod
+    const problem = isServing(now)
+      ? await whyUnfit(work, { pod }, late, answersMs)
+      : 'its pod is not ready any more'
+    if (problem === undefined) return true
+    log.info({ pod: pod.name, slot, problem }, 'deleted primary does not serve, and is not saved any more')
+    return false
+  }
+  const unfit = new Error('the app does not serve any more')
+  let resumeProbes: (() => void) | undefined
   try {
     const { located } = await understudies.enter(pod, late)
     // It has been well when it was stopped for its successor, and answers no probe until it resumes.
-    const isStanding = await sentinel.keep(handoverStop(pod), stoodMs + endsMs, late)
-    const latest = work.store.latest(lease)?.manifest
-    // Nothing has changed since.
-    if (isStanding && latest?.final && latest.source.podUid === pod.uid) return true
-    const problem = isStanding ? undefined : await whyUnfit(work, { pod }, late, answersMs)
-    if (problem !== undefined) {
-      log.info({ pod: pod.name, slot, problem }, 'deleted primary does not serve, and is not saved any more')
-      return false
-    }
+    const isHandedOver = await sentinel.keep(handoverStop(pod), standsMs + endsMs, late)
+    if (!isHandedOver && !(await isFit())) return false
     // Pages in transit arrive sooner while the app runs.
     await work.lazyPages.whole(pod.uid, late)
+    const isValid = (now: PodView) => leftOf(now, clock.now()) > 0
+    // Without its other containers, the app may fail its clients, or fail itself.
+    const servesOn = !isHandedOver && pod.heldEnd?.isWhole === true
+    const recorded = servesOn
+      ? await untilSuccessorStandsBy(work, { pod, lease, policy: lastSave }, { isValid, leftMs }, late)
+      : 'No'
+    if (servesOn && !(await isFit())) return false
+    // A stopped primary fails its probes, which is no death.
+    resumeProbes = work.suspendProbes(pod.uid)
     const cgroups = located.containers.flatMap(container => container.cgroups)
-    // It outlasts the dump, whose own stop ends with the dump.
-    await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: stoodMs + endsMs, cgroups }, late)
-    const stored = await saveOnce(work, { pod, lease, policy: lastSave }, late, {
-      isLast: true,
-      isValid: now => leftOf(now, clock.now()) > 0,
+    let stoppedAt = clock.monotonic()
+    const stop = async () => {
+      // The successor continues with what it is now, and with nothing before: that was some time ago.
+      if (servesOn && !(await isFit())) throw unfit
+      stoppedAt = clock.monotonic()
+      // It outlasts the dump, whose own stop ends with the dump.
+      await sentinel.stop({ name: `last-${pod.uid}`, deadlineMs: standsMs + endsMs, cgroups }, late)
+    }
+    if (!servesOn) await stop()
+    const stored = await saveOnce(work, { pod, lease, policy: keeping(lastSave, recorded) }, late, {
+      ...{ isLast: true, isRecordRequested: recorded !== 'No', isValid, ...(servesOn && { stop }) },
       onDumped: () => unknowing[Symbol.dispose](),
     })
     const { generation } = stored.manifest
-    const ms = Math.round(clock.monotonic() - startedAt)
+    const ms = Math.round(clock.monotonic() - stoppedAt)
     log.info({ pod: pod.name, slot, generation, ms }, 'deleted primary saved once more')
     return true
   } catch (error) {
     signal.throwIfAborted()
+    if (error === unfit) return false
     log.warn({ err: error, pod: pod.name, slot }, 'deleted primary not saved any more')
     return false
   } finally {
-    resumeProbes()
+    resumeProbes?.()
   }
 }
 

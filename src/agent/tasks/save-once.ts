@@ -36,17 +36,20 @@ const growing = (draft: Draft) => (bytes: number) => {
   return draft.room() - bytes
 }
 
-interface SaveOptions {
+export interface SaveOptions {
   readonly isFinal?: boolean
   /** Lets the kernel record writes from this save on, or uses the record: see `DumpOptions`. */
   readonly isRecordRequested?: boolean
   /** Nothing follows, and no successor may do without it. */
   readonly isLast?: boolean
   readonly inVain?: (frozenMs: number) => void
-  /** Stops the pod for longer than the dump does. Called when there is room for the dump: without room, nothing is stopped. */
+  /** Stops the pod for longer than the dump does. Called when the dump is prepared: without room, nothing is stopped. */
   readonly stop?: () => Promise<void>
   readonly onDumped?: () => void
-  /** Whether the dump counts although the pod is being deleted. Default: it does not. */
+  /**
+   * Whether the dump of a pod that is known to be deleted counts: then the API server is not asked. Absent: a dump of a pod that is being
+   * deleted does not count.
+   */
   readonly isValid?: (pod: PodView) => boolean
 }
 
@@ -83,7 +86,7 @@ export async function saveOnce(
     inVain,
     stop,
     onDumped,
-    isValid = pod => !pod.terminating,
+    isValid,
   }: SaveOptions = {},
 ): Promise<Stored> {
   const { driver, store, understudies } = work
@@ -97,7 +100,6 @@ export async function saveOnce(
   let isEnding: Promise<boolean> | undefined
   let frozenMs = 0
   try {
-    await stop?.()
     const resumeProbes = work.suspendProbes(pod.uid)
     const stoppedAt = work.clock.monotonic()
     const deadlineMs = dumpDeadlineMs(last?.manifest.bytes)
@@ -112,10 +114,10 @@ export async function saveOnce(
           ...{ before: last?.manifest, base: last, isRecordRequested },
           takeSpare: draft.takeSpare,
           roomBytes: draft.room(),
+          beforeStop: stop,
           onStopped: () => {
             stopped = work.clock.monotonic()
-            // `isValid` judges a pod that is known to be deleted.
-            if (!isLast) isEnding = isKnownToEnd(work, pod, isFinal, signal)
+            if (isValid === undefined) isEnding = isKnownToEnd(work, pod, isFinal, signal)
           },
           signal,
         }),
@@ -126,7 +128,7 @@ export async function saveOnce(
     })
     const isOver = (await isEnding) === true
     const now = work.podOf(pod.uid)
-    if (isOver || now === undefined || !isValid(now) || work.deaths.dead.has(pod.uid))
+    if (isOver || now === undefined || !(isValid?.(now) ?? !now.terminating) || work.deaths.dead.has(pod.uid))
       throw new AgentError('DumpVoid')
     const stored = await draft.commit(
       {

@@ -8,7 +8,16 @@ import type { TaskOf } from '../decide/task.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Watched } from '../sentinel/client.ts'
 import { handoverStop } from './hand-over.ts'
-import { close, dropWatch, endWatched, runningOf, unlessRefused, unwatch, watchesOf } from './remains.ts'
+import {
+  close,
+  dropWatch,
+  endWatched,
+  leadTo,
+  redirectLastsMs,
+  runningOf,
+  unwatch,
+  watchesOf,
+} from './remains.ts'
 import { type SaveLastContext, saveLast } from './save-last.ts'
 import type { TaskContext } from './task-context.ts'
 
@@ -21,18 +30,24 @@ export type EndContext = Pick<TaskContext, 'driver' | 'sentinel' | 'deaths' | 'c
  * our cache is stale.
  */
 export async function stopPrimary(
-  work: EndContext & SaveLastContext & Pick<TaskContext, 'inquiry'>,
+  work: EndContext & SaveLastContext & Pick<TaskContext, 'inquiry' | 'wayOf'>,
   task: TaskOf<'stopPrimary'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { pod, lease } = task
+  const { pod, lease, lastSave } = task
   if (!pod.terminating && lease.ending === pod.uid && (await isSpared(work, pod, lease, signal)))
     throw new AgentError('StillCalled', slotName(lease))
   const first = pod.containers[0]?.name ?? ''
   const why = pod.terminating ? 'its pod is being deleted' : 'another pod takes its slot'
-  await saveLast(work, task, signal)
+  const isStanding = await saveLast(work, task, signal)
   if (!pod.terminating && lease.holder.uid !== pod.uid) await letSuccessorBeReady(work, task, signal)
-  await endPod(work, pod, first, `was ended: ${why}`, signal)
+  // Its heir may have been made since it is being deleted.
+  const heir = work.wayOf(pod.uid)
+  if (lastSave !== undefined && heir !== undefined) {
+    const watches = await watchesOf(work.sentinel, pod.uid, signal)
+    await leadTo(work.sentinel, watches, { heir, lastsMs: redirectLastsMs }, signal)
+  }
+  await endPod(work, pod, first, { what: `was ended: ${why}`, isStanding }, signal)
   work.log.info({ pod: pod.name, slot: slotName(lease), why }, 'primary ended')
 }
 
@@ -88,6 +103,8 @@ async function isSpared(
 
 /** A kill that takes longer is stuck in the kernel; by then the pod cannot be reached anyway. */
 const killPatienceMs = 1_000
+/** Stopped processes do nothing more once they are killed, also while the kernel still frees their memory. */
+const standingPatienceMs = 20
 
 /**
  * Redirects connections away from a primary, kills it and declares its death, in this order. The redirect comes first,
@@ -98,7 +115,7 @@ export async function endPod(
   work: EndContext,
   pod: PodView,
   container: string,
-  what: string,
+  { what, isStanding = false }: { readonly what: string; readonly isStanding?: boolean },
   signal: AbortSignal,
 ): Promise<void> {
   const { sentinel, deaths, clock } = work
@@ -109,8 +126,11 @@ export async function endPod(
     endWatched(sentinel, watches),
     ...running.map(({ init }) => endTree(sentinel, init)),
   ])
+  // It may fail while the death is declared.
+  killed.catch(() => undefined)
   const over = new AbortController()
-  await Promise.race([killed, clock.sleep(killPatienceMs, over.signal).catch(() => undefined)])
+  const patienceMs = isStanding ? standingPatienceMs : killPatienceMs
+  await Promise.race([killed, clock.sleep(patienceMs, over.signal).catch(() => undefined)])
   over.abort()
   await deaths.declare(pod, container, what, { isRedirected })
   await killed
@@ -151,8 +171,7 @@ async function endWatchesOf(
 ): Promise<void> {
   if (watches.length === 0) return
   // The heir may have got another slot since, and no agent can redirect connections once the watches are gone.
-  for (const { name, grave } of watches)
-    if (grave !== 'none') await unlessRefused(sentinel.prepareRedirect({ name, heir: nowhere }, signal))
+  await leadTo(sentinel, watches, { heir: nowhere }, signal)
   await close(sentinel, watches, signal)
   await endWatched(sentinel, watches)
   log.info({ uid, watches: watches.map(({ name }) => name) }, 'processes of a deleted pod ended')

@@ -15,6 +15,7 @@ import type { TraceSink } from '../../traces/span.ts'
 import type { Gates } from '../container/gates.ts'
 import type { CommandRunner } from '../container/hold-command.ts'
 import type { LocatedPod, MemoryDriver } from '../criu/memory-driver.ts'
+import type { Elsewhere } from '../observe/elsewhere.ts'
 import type { Inquiry } from '../observe/inquiry.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Obstacle } from '../preflight/obstacles/obstacle.ts'
@@ -129,10 +130,14 @@ interface SlotCapabilities {
   readonly generations: KeyedSignal
   /** The present policy of a slot; undefined: it is unknown, or the slot is gone. */
   readonly policyOf: (slot: SlotKey) => SlotPolicy | undefined
+  /** The newest generations that other nodes named by the slot's Lease report now, the newest first. */
+  readonly elsewhere: (lease: SlotLease) => readonly Elsewhere[]
   /** Whether another of the slot's holders reports this generation, or a newer one. */
   readonly isKeptElsewhere: (lease: SlotLease, generation: number) => boolean
   /** The generation with which the successor of a handover could continue, by the report of its node; undefined: none yet. */
   readonly successorGeneration: (lease: SlotLease) => number | undefined
+  /** The newest generation on a node where an understudy could take the slot at once, by the report of that node; undefined: none. */
+  readonly standbyGeneration: (lease: SlotLease) => number | undefined
   /** Announces a new generation on this node, also to peers that wait for it. */
   readonly announce: (slot: SlotKey) => void
 }
@@ -157,6 +162,10 @@ export interface PodCapabilities {
   readonly slotHeldBy: (uid: string) => string | undefined
   /** Whether this primary is to be stopped at once. */
   readonly isToEnd: (uid: string) => boolean
+  /** How many pods of this node are being deleted, whose apps do not know that yet. */
+  readonly heldPods: () => number
+  /** Where connections to this primary lead once it is dead; undefined: to itself, or it holds no slot. */
+  readonly wayOf: (uid: string) => string | undefined
   /** Whether another pod could continue with this pod's memory; see `Deaths`. */
   readonly matters: (pod: PodView) => boolean
   /**

@@ -1,5 +1,5 @@
 /** Fetches generations from the agents of other nodes into this node's store. */
-import { type ClientHttp2Session, constants } from 'node:http2'
+import { constants } from 'node:http2'
 import { AgentError } from '../../api/agent-errors.ts'
 import type { GoAnswer, GoRequest } from '../../api/grant.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
@@ -9,22 +9,18 @@ import { type Manifest, slotName } from '../../checkpoint/manifest.ts'
 import type { GenerationStore, Stored } from '../../checkpoint/store.ts'
 import { unlessAborted } from '../../kube/abort.ts'
 import { type BackoffPolicy, createBackoff } from '../../kube/backoff.ts'
-import type { Clock } from '../../kube/clock.ts'
-import type { Log } from '../../kube/log.ts'
 import type { Random } from '../../kube/random.ts'
 import { type Answer, head, refuseUnless, watched } from './answer.ts'
+import { createArrivals } from './arrivals.ts'
 import { bodyOf, StreamBroken } from './body.ts'
 import type { Apply } from './codec.ts'
-import { connectPeer, type Peer } from './connection.ts'
-import type { Identity } from './identity.ts'
-import { formatGo, formatRequest, goAnswerOf, parseHead } from './protocol.ts'
+import type { Peer } from './connection.ts'
+import { formatGo, formatRequest, goAnswerOf, parseHead, type Version } from './protocol.ts'
 import { type ReceivedGeneration, receiveGeneration } from './receive.ts'
+import { createSessions, type SessionOptions } from './sessions.ts'
 import { createWatchdog } from './watchdog.ts'
 
-export interface PeerClientOptions {
-  readonly identity: Pick<Identity, 'key' | 'cert'>
-  /** Local address of the connections. Default: the kernel chooses. */
-  readonly localAddress?: string | undefined
+export interface PeerClientOptions extends SessionOptions {
   readonly store: Pick<GenerationStore, 'latest' | 'begin' | 'retain' | 'budget'>
   /** Default: applyDelta. */
   readonly apply?: Apply | undefined
@@ -33,14 +29,19 @@ export interface PeerClientOptions {
    * Called before any received generation is kept. @throws CheckpointError BadManifest
    */
   readonly originFault: (manifest: Manifest) => string | undefined
-  readonly clock: Clock
   readonly random: Random
-  readonly log: Log
   /** Milliseconds without a sign of life after which an answer times out. Default 30 s. */
   readonly silenceMs?: number | undefined
   /** Backoff of `pull` after failures in a row. Default 50 ms to 5 s. */
   readonly backoff?: BackoffPolicy | undefined
   readonly onReceived?: ((received: ReceivedGeneration) => void) | undefined
+}
+
+export interface PullOptions {
+  /** Called when a generation begins to arrive, and at once if one arrives already. */
+  readonly onAnswer?: () => void
+  /** It does not wait for one that arrives already if that is older. Without an epoch, the number counts. */
+  readonly atLeast?: Partial<Version>
 }
 
 export interface PeerClient {
@@ -51,11 +52,12 @@ export interface PeerClient {
    * Throws a failure at once, for the caller to report. To retry, call it again: the next call first waits, longer
    * after each failure in a row, and then asks for the newest generation. After a corrupt generation, it asks for a
    * whole one.
+   *
+   * If a generation of the slot arrives from that peer already, it waits for that one, and throws what that fails with.
    * @param epoch of the slot's Lease: a later one is not accepted.
-   * @param onAnswer called when the generation begins to arrive.
    * @throws AgentError Peer*, GenerationImplausible, CheckpointError, or the signal's reason
    */
-  pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal, onAnswer?: () => void): Promise<Stored>
+  pull(slot: SlotKey, peer: Peer, epoch: number, signal: AbortSignal, options?: PullOptions): Promise<Stored>
   /**
    * Tells that peer to use a grant.
    * @param onSend called when the message may arrive from now on. Until then it certainly has not.
@@ -72,15 +74,6 @@ export interface PeerClient {
 
 const defaultBackoff: BackoffPolicy = { initialMs: 50, maxMs: 5_000 }
 
-/** An unused connection is closed after so long. */
-const idleMs = 60_000
-
-interface Use {
-  count: number
-  /** Aborts the timer that closes an unused connection. */
-  idle: AbortController | undefined
-}
-
 /** Failures between this slot and this peer since the last success. */
 interface Trouble {
   readonly delayMs: () => number
@@ -90,57 +83,13 @@ interface Trouble {
 }
 
 export function createPeerClient(options: PeerClientOptions): PeerClient {
-  const { identity, store, apply = applyDelta, clock, random, log, silenceMs = 30_000, onReceived } = options
-  const connections = new Map<string, Promise<ClientHttp2Session>>()
+  const { store, apply = applyDelta, clock, random, silenceMs = 30_000, onReceived } = options
+  const sessions = createSessions(options)
   const troubles = new Map<string, Trouble>()
-  const uses = new WeakMap<ClientHttp2Session, Use>()
-
-  const connection = (peer: Peer): Promise<ClientHttp2Session> => {
-    const key = `${peer.fingerprint} ${peer.address}`
-    const known = connections.get(key)
-    if (known) return known
-    const forget = () => {
-      if (connections.get(key) === connecting) connections.delete(key)
-    }
-    // One attempt for all callers: the slots of a dead node must not each try to connect.
-    const connecting = connectPeer(peer, identity, clock, options.localAddress).then(session => {
-      session.on('error', error =>
-        log.debug({ err: error, peer: peer.address }, 'connection to a peer broke'),
-      )
-      session.once('goaway', forget)
-      session.once('close', () => {
-        forget()
-        uses.get(session)?.idle?.abort()
-      })
-      return session
-    })
-    connecting.catch(forget)
-    connections.set(key, connecting)
-    return connecting
-  }
-
-  /** Returns the function that ends this use of the connection. */
-  const beginUse = (session: ClientHttp2Session): (() => void) => {
-    const use = uses.get(session) ?? { count: 0, idle: undefined }
-    uses.set(session, use)
-    use.count += 1
-    use.idle?.abort()
-    return () => {
-      use.count -= 1
-      if (use.count > 0 || session.destroyed) return
-      use.idle = new AbortController()
-      clock.sleep(idleMs, use.idle.signal).then(
-        () => session.close(),
-        () => {
-          // The connection is in use again, or gone.
-        },
-      )
-    }
-  }
+  const arrivals = createArrivals(clock)
 
   const open = async (peer: Peer, { path, method = 'GET', onSend }: Question, signal: AbortSignal) => {
-    const session = await unlessAborted(connection(peer), signal)
-    const endUse = beginUse(session)
+    const { session, endUse } = await sessions.use(peer, signal)
     try {
       signal.throwIfAborted()
       onSend?.()
@@ -201,7 +150,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
     epoch: number,
     trouble: Trouble | undefined,
     signal: AbortSignal,
-    onAnswer: (() => void) | undefined,
+    onVersion: (version: Version) => Promise<void>,
   ) => {
     const ours = store.latest(slot)
     const after = ours && { epoch: ours.manifest.epoch, generation: ours.manifest.generation }
@@ -210,10 +159,10 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       const status = Number(headers[':status'])
       if (status === 204) return undefined
       refuseUnless(status === 200, status, peer)
-      onAnswer?.()
       const answer = parseHead(headers)
       if (answer === undefined)
         throw new AgentError('PeerMalformed', `${peer.address}: the head of a generation`)
+      await onVersion(answer.version)
       return receiveGeneration(watched(body, watchdog), {
         request,
         answer,
@@ -230,29 +179,35 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
   }
 
   return {
-    async pull(slot, peer, epoch, signal, onAnswer) {
-      const key = `${peer.fingerprint} ${slotName(slot)}`
+    async pull(slot, peer, epoch, signal, { onAnswer, atLeast } = {}) {
+      const from = { slot: slotName(slot), peer: peer.fingerprint }
+      const joined = arrivals.join(from, atLeast, signal)
+      if (joined !== undefined) {
+        onAnswer?.()
+        return joined
+      }
+      const key = `${from.peer} ${from.slot}`
       const trouble = troubles.get(key)
       if (trouble) await clock.sleep(trouble.nextDelayMs, signal)
-      try {
-        for (;;) {
-          signal.throwIfAborted()
-          const received = await pullOnce(slot, peer, epoch, trouble, signal, onAnswer)
-          if (received === undefined) continue
-          troubles.delete(key)
-          onReceived?.(received)
-          return received.stored
-        }
-      } catch (error) {
-        if (signal.aborted) throw signal.reason
-        const { delayMs } = trouble ?? createTrouble()
-        troubles.set(key, {
-          delayMs,
-          nextDelayMs: delayMs(),
-          whole:
-            isCheckpointError(error, 'Corrupt', 'DeltaBaseMissing', 'BadManifest') || trouble?.whole === true,
+      for (;;) {
+        signal.throwIfAborted()
+        const stored = await arrivals.begin(from, signal, async (signal, onVersion) => {
+          try {
+            const received = await pullOnce(slot, peer, epoch, trouble, signal, version => {
+              onAnswer?.()
+              return onVersion(version)
+            })
+            if (received === undefined) return undefined
+            troubles.delete(key)
+            onReceived?.(received)
+            return received.stored
+          } catch (error) {
+            signal.throwIfAborted()
+            troubles.set(key, after(trouble, error))
+            throw error
+          }
         })
-        throw error
+        if (stored !== undefined) return stored
       }
     },
     go: (peer, request, signal, onSend) =>
@@ -265,8 +220,7 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
         return 'Later'
       }),
     async reach(peer, signal) {
-      const session = await unlessAborted(connection(peer), signal)
-      const endUse = beginUse(session)
+      const { session, endUse } = await sessions.use(peer, signal)
       const closed = new Promise<void>(resolve => {
         if (session.destroyed) resolve()
         session.once('close', resolve)
@@ -274,19 +228,15 @@ export function createPeerClient(options: PeerClientOptions): PeerClient {
       await unlessAborted(closed, signal).finally(endUse)
     },
     close() {
-      for (const connecting of connections.values())
-        connecting.then(
-          session => session.destroy(),
-          () => {
-            // The connection never opened.
-          },
-        )
-      connections.clear()
+      arrivals.close()
+      sessions.close()
     },
   }
 
-  function createTrouble(): Pick<Trouble, 'delayMs'> {
-    return { delayMs: createBackoff(options.backoff ?? defaultBackoff, random).next }
+  function after(trouble: Trouble | undefined, error: unknown): Trouble {
+    const { delayMs } = trouble ?? { delayMs: createBackoff(options.backoff ?? defaultBackoff, random).next }
+    const isWrong = isCheckpointError(error, 'Corrupt', 'DeltaBaseMissing', 'BadManifest')
+    return { delayMs, nextDelayMs: delayMs(), whole: isWrong || trouble?.whole === true }
   }
 }
 

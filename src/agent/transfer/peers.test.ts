@@ -133,8 +133,10 @@ describe('a generation goes from node to node', () => {
     await commit(1, { 'containers/app/criu/pages-1.img': big, 'shm.tar': 'one' })
 
     let answers = 0
-    const first = await client.pull(slotKey, peer, epoch, never, () => {
-      answers += 1
+    const first = await client.pull(slotKey, peer, epoch, never, {
+      onAnswer: () => {
+        answers += 1
+      },
     })
     expect(answers).toBe(1)
     expect(first.manifest.generation).toBe(1)
@@ -358,18 +360,152 @@ describe('while a generation is read', () => {
   test('a receiver that goes away ends it', async () => {
     const hold = held()
     const { peer } = await startServer({ encode: hold.encode })
-    const { client, store } = await startClient()
+    const clock = createFakeClock()
+    const { client, store } = await startClient({ clock })
     await commit(1, { a: 'a' })
     const stop = new AbortController()
     const pulled = client.pull(slotKey, peer, epoch, stop.signal)
     await hold.reached
     stop.abort(new Error('enough'))
     await expect(pulled).rejects.toThrow('enough')
+    // Until now another task could have joined it.
+    await clock.advance(3_000)
     hold.go()
     await expect.poll(hold.running).toBe(0)
     await source.remove(slotKey)
     await expect.poll(() => source.bytes).toBe(0)
     expect(store.list()).toEqual([])
+  })
+
+  test('D7.joined: what arrives when its task ends arrives for the next task, once', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const { client, store, received } = await startClient()
+    const { manifest } = await commit(1, { a: 'a' })
+    const stop = new AbortController()
+    const first = client.pull(slotKey, peer, epoch, stop.signal)
+    await hold.reached
+    stop.abort(new Error('another pod was called'))
+    await expect(first).rejects.toThrow('another pod was called')
+    const next = client.pull(slotKey, peer, epoch, never, { atLeast: manifest })
+    hold.go()
+    expect((await next).manifest).toEqual(manifest)
+    expect([received.length, store.list().length]).toEqual([1, 1])
+    await expect.poll(hold.running).toBe(0)
+  })
+
+  test('D7.joined: each task gets the error of a corrupt generation, and the next request is for a whole one', async () => {
+    const hold = held()
+    const bases: (number | undefined)[] = []
+    let isSpoiled = true
+    const { peer } = await startServer({
+      encode: async function* (base, next, options) {
+        bases.push(base?.manifest.generation)
+        if (base === undefined || !isSpoiled) return yield* encodeDelta(base, next, options)
+        yield* hold.encode(base, next, options)
+        yield Buffer.from('and more')
+      },
+    })
+    const { client, store } = await startClient({ backoff: { initialMs: 1, maxMs: 1 } })
+    await commit(1, { a: 'a' })
+    await client.pull(slotKey, peer, epoch, never)
+    const { manifest } = await commit(2, { a: 'b' })
+    const stop = new AbortController()
+    const first = client.pull(slotKey, peer, epoch, stop.signal)
+    await hold.reached
+    const second = client.pull(slotKey, peer, epoch, never)
+    stop.abort(new Error('enough'))
+    await expect(first).rejects.toThrow('enough')
+    const refused = expect(second).rejects.toEqual(code('Corrupt'))
+    hold.go()
+    await refused
+    isSpoiled = false
+    expect((await client.pull(slotKey, peer, epoch, never)).manifest).toEqual(manifest)
+    expect(bases).toEqual([undefined, 1, undefined])
+    expect(store.latest(slotKey)?.manifest.generation).toBe(2)
+  })
+
+  test('D7.joined: it may take any time, and the room of an older one is free before a newer one arrives', async () => {
+    const hold = held()
+    let isFirst = true
+    const { peer } = await startServer({
+      encode: (...given) => {
+        const held = isFirst
+        isFirst = false
+        return held ? hold.encode(...given) : encodeDelta(...given)
+      },
+    })
+    const size = 1_000_000
+    // There is room for one of them.
+    const small = await storeAt('small', 1.5 * size)
+    const { client } = await startClient({ store: small })
+    await commit(1, { a: randomBytes(size) })
+    const stop = new AbortController()
+    const first = client.pull(slotKey, peer, epoch, stop.signal)
+    await hold.reached
+    stop.abort(new Error('enough'))
+    await expect(first).rejects.toThrow('enough')
+    const { manifest } = await commit(2, { a: randomBytes(size) })
+    expect((await client.pull(slotKey, peer, epoch, never, { atLeast: manifest })).manifest).toEqual(manifest)
+    hold.go()
+  })
+
+  test('D7.joined: a task that joins gives it as much time as it needs', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const clock = createFakeClock()
+    const { client, store } = await startClient({ clock, silenceMs: 600_000 })
+    const { manifest } = await commit(1, { a: 'a' })
+    const stop = new AbortController()
+    const first = client.pull(slotKey, peer, epoch, stop.signal)
+    await hold.reached
+    stop.abort(new Error('a pod was called'))
+    await expect(first).rejects.toThrow('a pod was called')
+    const work = {
+      ...{ store, peers: client, announce: () => undefined, clock, log: silentLog },
+      metrics: { received: () => undefined },
+    }
+    const { epoch: of, generation, takenAt } = manifest
+    const others = [{ ...peer, epoch: of, generation, takenAt: Date.parse(takenAt) }]
+    const fetched = fetchNewest(work, { ...slotKey, epoch } as SlotLease, others, never)
+    await clock.advance(60_000)
+    hold.go()
+    expect((await fetched)?.manifest).toEqual(manifest)
+  })
+
+  test('D7.joined: two tasks at the same time get the same one, and either may leave', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const { client, received } = await startClient()
+    await commit(1, { a: 'a' })
+    const leaves = new AbortController()
+    const first = client.pull(slotKey, peer, epoch, never)
+    await hold.reached
+    const [second, third] = [leaves.signal, never].map(signal => client.pull(slotKey, peer, epoch, signal))
+    leaves.abort(new Error('enough'))
+    await expect(second).rejects.toThrow('enough')
+    hold.go()
+    expect(await third).toBe(await first)
+    expect(received).toHaveLength(1)
+  })
+
+  test('D7.joined: a task that needs the newest one does not stop at the one that arrives', async () => {
+    const hold = held()
+    const { peer } = await startServer({ encode: hold.encode })
+    const { client, store } = await startClient()
+    await commit(1, { a: 'a' })
+    client.pull(slotKey, peer, epoch, never).catch(() => undefined)
+    await hold.reached
+    const { manifest } = await commit(2, { a: 'b' })
+    const work = {
+      ...{ store, peers: client, announce: () => undefined, clock: systemClock, log: silentLog },
+      metrics: { received: () => undefined },
+    }
+    const { epoch: of, generation, takenAt } = manifest
+    const others = [{ ...peer, epoch: of, generation, takenAt: Date.parse(takenAt) }]
+    const newest = fetchNewest(work, { ...slotKey, epoch } as SlotLease, others, never)
+    hold.go()
+    expect((await newest)?.manifest).toEqual(manifest)
   })
 })
 
@@ -725,7 +861,7 @@ describe('what breaks', () => {
     const { client } = await startClient({ clock, silenceMs: 60_000 })
     await commit(1, { a: 'a' })
     const answered = Promise.withResolvers<void>()
-    const pulled = client.pull(slotKey, peer, epoch, never, answered.resolve)
+    const pulled = client.pull(slotKey, peer, epoch, never, { onAnswer: answered.resolve })
     await answered.promise
     for (let second = 0; second < 30; second += 1) await oneSecond(clock)
     hold.go()

@@ -95,7 +95,7 @@ export async function receiveGeneration(
 
   const release = base && store.retain(slot, base.manifest.generation, base.manifest.epoch)
   try {
-    const draft = await store.begin(slot, version.generation)
+    const draft = await store.begin(slot, version.generation, { overSpare: true })
     const accept = (manifest: Omit<Manifest, 'bytes'>) => {
       const bytes = manifest.files.reduce((sum, { size }) => sum + size, 0)
       const fault = originFault({ ...manifest, bytes })

@@ -1,6 +1,7 @@
 // Long because every case needs the same plan and API.
 import { expect, it } from 'vitest'
 import { numberedSlotLeaseBody } from '../../api/numbered-slot.ts'
+import { heldEndAnnotation } from '../../api/pod-contract.ts'
 import { KubeError } from '../../kube/errors.ts'
 import type { Lease } from '../../kube/resources.ts'
 import { fakeApi, makeObject } from '../../kube/testing/fake-api.ts'
@@ -208,6 +209,43 @@ it('deletions in bulk leave the urgent connections alone', async () => {
     ({ type: 'delete', pod: makePod(pod, 'primary'), reason }) as const
   await act(context, planOf(['a', 'b', 'c'].map(remove('Surplus')), ['d'].map(remove('Superseded'))))
   expect(done).toEqual({ created: 0, deleted: 3, urgently: 1 })
+})
+
+it('D16.last-save: a former primary does not stay for its hook, unless another container needs its time', async () => {
+  const given: unknown[] = []
+  const sleeps = { lifecycle: { preStop: { sleep: { seconds: 10 } } } }
+  const podOf = (uid: string) =>
+    makePodObject(uid, {
+      metadata: { uid, annotations: uid === 'plain' ? {} : { [heldEndAnnotation]: '10' } },
+      spec: {
+        containers: [{ name: 'app', ...sleeps }, ...(uid === 'sidecar' ? [{ name: 'proxy' }] : [])],
+      },
+    })
+  const context = makeContext({
+    api: fakeApi({
+      delete: async (_, { name }, options) => {
+        given.push([name, options?.gracePeriodSeconds])
+      },
+    }),
+    podOf,
+  })
+  const remove = (name: string, reason: 'Retired' | 'Surplus') =>
+    ({ type: 'delete', pod: makePod(name, 'primary', { uid: name }), reason }) as const
+  await act(
+    context,
+    planOf([
+      remove('alone', 'Retired'),
+      remove('sidecar', 'Retired'),
+      remove('plain', 'Retired'),
+      remove('runs', 'Surplus'),
+    ]),
+  )
+  expect(given).toEqual([
+    ['alone', 1],
+    ['sidecar', undefined],
+    ['plain', undefined],
+    ['runs', undefined],
+  ])
 })
 
 it('R31: nothing is done to a pod whose adoption was refused', async () => {

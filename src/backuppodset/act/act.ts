@@ -8,6 +8,7 @@ import { actOnSlot, unhurried } from '../../slot/act/on-slot.ts'
 import { requireGone } from '../../slot/act/still-gone.ts'
 import { deletePod } from '../../slot/act/write-pod.ts'
 import type { Action, ActionType, DeleteReason, Outcome, Plan } from '../plan.ts'
+import { graceWithoutApp } from '../pod/held-end.ts'
 import { prune, record } from '../revisions/write.ts'
 import { adopt, release } from './claim.ts'
 import type { ActContext } from './context.ts'
@@ -151,7 +152,11 @@ async function changeOwner(context: ActContext, action: Of<'adopt' | 'release'>)
 }
 
 async function remove(context: ActContext, { pod, reason }: Of<'delete'>): Promise<void> {
-  const kind = kindLabelOf(context.podOf(pod.uid))
+  const known = context.podOf(pod.uid)
+  const kind = kindLabelOf(known)
   const by = canWait(reason) ? unhurried(context) : context
-  await deletePod(by, pod, current => kindLabelOf(current) === kind)
+  // Its successor serves, or it was saved to be suspended.
+  const isOver = reason === 'Retired' || reason === 'Suspended'
+  const grace = known !== undefined && isOver ? graceWithoutApp(known) : undefined
+  await deletePod(by, pod, current => kindLabelOf(current) === kind, grace)
 }

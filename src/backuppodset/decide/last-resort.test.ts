@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { SlotMemory } from '../../slot/decide/memory-view.ts'
+import type { SlotMemory, StageView } from '../../slot/decide/memory-view.ts'
 import { makeCopy, makeLease, makeSlot } from '../../slot/testing/slots.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { actions, dead, died, ofType, plan } from '../testing/decided.ts'
@@ -34,6 +34,34 @@ describe('a slot that no backup can take', () => {
       },
     ])
     expect(ofType(there, 'delete')).toEqual([])
+  })
+
+  it('D16.last-save: has it named as its heir once it runs, while the primary that is being deleted serves on', () => {
+    const going = { holderGoesBy: 31_000 }
+    const at = (on: Partial<StageView>, over: Partial<SlotMemory> = going) =>
+      actions(
+        makeMemorySnapshot(none, [made({}, on)], [makeSlot(lease, [here, elsewhere], over)], {
+          monotonicNow: 1_000,
+        }),
+      )
+    const heir = { name: 'r', uid: made().uid, ip: '10.0.0.9' }
+    const runs = { containers: 'app=containerd://r', ip: heir.ip }
+    expect(at(runs)).toMatchObject([
+      { type: 'writeSlot', lease: { heir, holders: ['n-r', 'n-c0', 'n-x'], holder: lease.holder } },
+    ])
+    // Its node gets the memory before the other holders.
+    const kept = makeSlot({ ...lease, holders: ['n-c0', 'n-x', 'n-r'] }, [here, elsewhere], going)
+    expect(
+      actions(makeMemorySnapshot(none, [made({}, runs)], [kept], { monotonicNow: 1_000 })),
+    ).toMatchObject([{ type: 'writeSlot', lease: { heir, holders: ['n-r', 'n-c0', 'n-x'] } }])
+    // A pod that does not run could not take over.
+    expect(at({ containers: undefined, ip: heir.ip })).toMatchObject([
+      { type: 'writeSlot', lease: { heir: lease.heir, holders: ['n-r', 'n-c0', 'n-x'] } },
+    ])
+    const named = makeSlot({ ...lease, heir, holders: ['n-r', 'n-c0', 'n-x'] }, [here, elsewhere], going)
+    expect(actions(makeMemorySnapshot(none, [made({}, runs)], [named], { monotonicNow: 1_000 }))).toEqual([])
+    // The primary is dead: the pod is called.
+    expect(at(runs, {}).map(({ type }) => type)).toContain('promote')
   })
 
   it('of a MigratingPod has it made elsewhere, if another node takes it', () => {

@@ -47,13 +47,13 @@ const isWornOut = (s: Snapshot, slot: SlotMemory): boolean => {
 /** The set limits that time. A copy with which no pod has served is lost without harm, if no node that may have it answers for long. */
 function msUntilWornOut(
   { set, monotonicNow }: Snapshot,
-  { lease, vacantSince, uncopiedSince }: SlotMemory,
+  { lease, endedSince, uncopiedSince }: SlotMemory,
 ): number | undefined {
   // There is nothing to give up yet: another node copies it if this one does not (`clones`).
-  if (isCloning(lease) || vacantSince === undefined) return undefined
+  if (isCloning(lease) || endedSince === undefined) return undefined
   const afterMs = set.memory?.giveUpAfterMs
   const ends = [
-    ...(afterMs === undefined ? [] : [vacantSince + afterMs]),
+    ...(afterMs === undefined ? [] : [endedSince + afterMs]),
     ...(isUnserved(lease) && uncopiedSince !== undefined ? [uncopiedSince + uncopiedMs] : []),
   ]
   return ends.length === 0 ? undefined : Math.min(...ends) - monotonicNow

@@ -1,3 +1,4 @@
+import { isExpectedToGo } from '../../slot/decide/ending.ts'
 import { isFencedOff, isOutOfReach } from '../../slot/decide/fence/verdict.ts'
 import { usedHeirOf } from '../../slot/decide/grant.ts'
 import { isGone } from '../../slot/decide/knowledge.ts'
@@ -78,10 +79,7 @@ export const isGoing = (s: Snapshot, slot: SlotMemory): boolean =>
   !isGone(slot) &&
   usedHeirOf(slot) === undefined &&
   !isFencedOff(s, slot) &&
-  (isExpectedToGo(s, slot) || isOutOfReach(s, slot))
-
-const isExpectedToGo = ({ monotonicNow }: Snapshot, { holderGoesBy, isNodeLost }: SlotMemory): boolean =>
-  holderGoesBy !== undefined && holderGoesBy > monotonicNow && isNodeLost !== true
+  (isExpectedToGo(slot, s.monotonicNow) || isOutOfReach(s, slot))
 
 /**
  * Returns the ms until the operator stops waiting for a primary that is being deleted; undefined if it waits for none.

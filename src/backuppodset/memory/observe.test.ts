@@ -51,6 +51,10 @@ interface World {
   readonly speaksMs?: number
   readonly owner?: string | undefined
   readonly pod?: Pod
+  /** The pod at the looks before the last one. Absent: the same. */
+  readonly before?: Pod
+  /** The Lease at the looks before the last one. Absent: the same. */
+  readonly leaseBefore?: NumberedSlotLease
   readonly nodes?: readonly Node[]
   readonly memory?: Partial<typeof set.memory>
   readonly template?: object
@@ -68,6 +72,8 @@ async function viewed(
     speaksMs,
     owner,
     pod,
+    before,
+    leaseBefore = lease,
     nodes,
     memory,
     template,
@@ -77,11 +83,14 @@ async function viewed(
 ) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const body = numberedSlotLeaseBody(lease)
   const ownerReferences =
     owner === undefined ? [] : [{ apiVersion: 'v1', kind: 'S', name: 'bps', uid: owner }]
-  const metadata = { ...body.metadata, uid: 'lease', resourceVersion: '1', ownerReferences }
-  leases.replace([{ ...body, metadata }], 1n)
+  const write = (of: NumberedSlotLease, version: bigint) => {
+    const body = numberedSlotLeaseBody(of)
+    const metadata = { ...body.metadata, uid: 'lease', resourceVersion: `${version}`, ownerReferences }
+    leases.replace([{ ...body, metadata }], version)
+  }
+  write(leaseBefore, 1n)
   const store = createStore<NodeReport>({ indexes: reportIndexes })
   const reported = createReports(store, clock)
   store.subscribe(change => reported.note({ ...change, initial: false }))
@@ -115,9 +124,9 @@ async function viewed(
     since: told,
     handoverTimes: { requestedAt: () => undefined },
   }
-  const view = () => observeMemory(asked, () => pod, deps)
+  const view = (seen = pod) => observeMemory(asked, () => seen, deps)
   if (laterMs === 0) return view()
-  view()
+  view(before)
   if (speaksMs !== undefined) {
     await clock.advance(speaksMs)
     for (const { status, ...old } of store.list())
@@ -125,9 +134,10 @@ async function viewed(
         ...{ type: 'updated', old, initial: false },
         object: { ...old, ...(status && { status }) },
       })
-    view()
+    view(before)
   }
   await clock.advance(laterMs - (speaksMs ?? 0))
+  write(lease, 2n)
   return view()
 }
 
@@ -317,6 +327,18 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
       expect(copies).toMatchObject([{ node: 'n1', report: memory }])
     })
 
+    it('also of a primary that served on after its deletion, however lately its node has reported before its end', async () => {
+      const deletionTimestamp = '2030-01-01T00:00:30Z'
+      const ending = (pod: Pod): Pod => ({ ...pod, metadata: { ...pod.metadata, deletionTimestamp } })
+      const world = {
+        before: ending(running),
+        pod: ending(deadWith(record)),
+        laterMs: 8_000,
+        speaksMs: 7_000,
+      }
+      expect(await sourceOf(record, world)).toMatchObject(memory)
+    })
+
     it.each<[string, ServingRecord, World, Said]>([
       ['a report from after the death', record, { silentMs: 0 }, {}],
       // Its node has restarted since, and the record stays on the pod; this process has just become leader.
@@ -335,6 +357,17 @@ describe('D7.kept: the node of the last primary keeps memory like any other', ()
       const source = await sourceOf(given, world, said)
       expect([source?.generation, source?.usable]).toEqual([7, undefined])
     })
+  })
+
+  it('D16.suspended: a slot that resumes has been without a primary since then, however long its memory was only kept', async () => {
+    const leaseBefore = { ...lease, retainedSince: '2030-01-01T00:00:00Z' }
+    const world = { status, leaseBefore, laterMs: 200_000 }
+    const sinceThen = async (of: World) => {
+      const slot = await observed(lease, with1({ epoch: 1 }), of)
+      return [slot?.vacantSince, slot?.endedSince].map(at => at !== undefined && at >= 200_000)
+    }
+    expect(await sinceThen(world)).toEqual([true, true])
+    expect(await sinceThen({ ...world, leaseBefore: lease })).toEqual([false, false])
   })
 
   it('and while it is on stage, what another node has of its epoch proves that it has saved: its "none" from before that counts no more', async () => {

@@ -5,7 +5,7 @@ import { renderPod } from './render.ts'
 
 const settings = { wakerImage: 'waker:1', wakeKeys: [new Uint8Array(32)] } as const
 const owner = { apiVersion: 'backup.example.com/v1alpha1', kind: 'MigratingPod', name: 'web', uid: 'm' }
-const hook = { sleep: { seconds: 5 } }
+const hook = { sleep: { seconds: 10 } }
 
 /** The first pod of a set, or a pod that is made to take over. */
 function rendered(

@@ -1,8 +1,9 @@
 /** A hook that gives the agent of a deleted pod time to save its memory once more. */
 import type { V1PodSpec } from '@kubernetes/client-node'
 import type { ParsedSet } from '../../api/parse.ts'
-import { heldEnd } from '../../api/pod-contract.ts'
+import { heldEnd, heldEndAnnotation } from '../../api/pod-contract.ts'
 import type { Wire } from '../../kube/object.ts'
+import type { Pod } from '../../kube/resources.ts'
 
 export interface HeldEnd {
   /** For so long the kubelet waits before it sends the signal to end. */
@@ -31,6 +32,16 @@ export function heldEndOf({
   const seconds = Math.min(heldEnd.max, (spec.terminationGracePeriodSeconds ?? usualGrace) - 1)
   return seconds < heldEnd.min ? undefined : { seconds, containers: memory.containers }
 }
+
+/**
+ * Returns the grace period of a pod whose app has ended for good, seconds: the hook would keep it for as long as it sleeps. Undefined: that
+ * of its spec, for it has no such hook, or other containers need their time.
+ */
+export const graceWithoutApp = ({ metadata, spec }: Pod): number | undefined =>
+  metadata.annotations?.[heldEndAnnotation] !== undefined &&
+  spec?.containers.every(({ lifecycle }) => lifecycle?.preStop?.sleep !== undefined)
+    ? 1
+    : undefined
 
 /** Sleeps in the kubelet: no shell, no port of the node, and no setting that pod security forbids. */
 export const withHeldEnd = (spec: Wire<V1PodSpec>, { seconds, containers }: HeldEnd): Wire<V1PodSpec> => ({

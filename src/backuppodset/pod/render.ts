@@ -5,6 +5,7 @@ import type { ParsedMemory } from '../../api/memory.ts'
 import type { ParsedSet } from '../../api/parse.ts'
 import {
   confinedAnnotation,
+  heldEnd,
   heldEndAnnotation,
   migrationAnnotation,
   successorAnnotation,
@@ -76,7 +77,7 @@ export function renderPod(
         ...metadata?.annotations,
         ...(role ? { [annotations.epoch]: String(role.epoch) } : {}),
         ...marks?.annotations,
-        ...(held && { [heldEndAnnotation]: String(held.seconds) }),
+        ...(held && { [heldEndAnnotation]: String(Math.min(held.seconds, heldEnd.known)) }),
         ...(successorOf ? { [successorAnnotation]: String(successorOf.slot) } : {}),
         ...(isConfined(successorOf) ? { [confinedAnnotation]: 'yes' } : {}),
         ...(successorOf?.migration ? { [migrationAnnotation]: successorOf.migration } : {}),

@@ -48,13 +48,26 @@ export function patchPod(
   )
 }
 
-/** Deletes a pod gracefully, with the grace period and hooks of its spec. Success if it no longer exists. */
-export async function deletePod(context: PodPort, pod: PodRef, stillMeant: Guard): Promise<void> {
+/**
+ * Deletes a pod gracefully, with the hooks of its spec. Success if it no longer exists.
+ * @param gracePeriodSeconds absent: that of its spec.
+ */
+export async function deletePod(
+  context: PodPort,
+  pod: PodRef,
+  stillMeant: Guard,
+  gracePeriodSeconds?: number,
+): Promise<void> {
   const ref = { namespace: context.owner.namespace, name: pod.name }
   context.pendingDeletions.add({ ...ref, uid: pod.uid })
   try {
     await withPreconditions(context, pod, stillMeant, preconditions =>
-      context.urgentApi.delete(pods, ref, preconditions, { signal: context.signal }),
+      context.urgentApi.delete(
+        pods,
+        ref,
+        { ...preconditions, ...(gracePeriodSeconds !== undefined && { gracePeriodSeconds }) },
+        { signal: context.signal },
+      ),
     )
   } catch (error) {
     if (error instanceof PodChangedError && error.gone) return

@@ -15,6 +15,12 @@ const lookAgainMs = 2_000
 /** The longest wait for a pod that is called, ms. */
 const mostPatienceMs = 600_000
 
+/** Whether the operator still waits for the report that a primary which is being deleted, or is gone, has stopped. */
+export const isExpectedToGo = (
+  { holderGoesBy, isNodeLost }: Pick<SlotMemory, 'holderGoesBy' | 'isNodeLost'>,
+  monotonicNow: number,
+): boolean => holderGoesBy !== undefined && holderGoesBy > monotonicNow && isNodeLost !== true
+
 /**
  * The pod's node has an agent, which could terminate the pod or report what became of it. An agent that starts, or whose
  * checks fail, terminates pods, too.

@@ -82,6 +82,8 @@ export interface SlotMemory {
   readonly remains?: boolean
   /** Monotonic ms since which this process has seen no primary that continues with this memory. */
   readonly vacantSince: number | undefined
+  /** The same, but only from the end of a primary that is being deleted on: it may serve until then. */
+  readonly endedSince: number | undefined
   /**
    * Monotonic ms since which this process has seen that the set has no place for the slot and its memory is only kept.
    */

@@ -64,11 +64,11 @@ const sourceSaysMs = 2_000
  * seconds, so how much is missing there is not known.
  */
 export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
-  const { source, sourceSeenAt, vacantSince } = slot
-  if (source === undefined || sourceSeenAt === undefined || vacantSince === undefined) return 0
+  const { source, sourceSeenAt, endedSince } = slot
+  if (source === undefined || sourceSeenAt === undefined || endedSince === undefined) return 0
   if (source.usable !== undefined || !isKept(source)) return 0
   if (!usableOf(slot).some(copy => mayLack(source, copy, slot))) return 0
-  return Math.max(0, vacantSince + sourceSaysMs - s.monotonicNow)
+  return Math.max(0, endedSince + sourceSaysMs - s.monotonicNow)
 }
 
 /**
@@ -159,7 +159,7 @@ const settlesMs = 120_000
  * the agents. Undefined after a while, so that the last of several attempts accept less.
  */
 export function leastFor(slot: SlotMemory, s: SlotSnapshot): SlotLease['atLeast'] {
-  if (slot.vacantSince !== undefined && slot.vacantSince + settlesMs <= s.monotonicNow) return undefined
+  if (slot.endedSince !== undefined && slot.endedSince + settlesMs <= s.monotonicNow) return undefined
   const { lease } = slot
   const [newest] = usableOf(slot)
     .filter(({ timely, report }) => timely && (report.epoch ?? lease.epoch) <= lease.epoch)

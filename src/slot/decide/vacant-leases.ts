@@ -1,8 +1,10 @@
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
+import type { Heir } from '../../api/slot-lease.ts'
 import { isEqual } from '../../kube/equal.ts'
 import type { SlotActionOf } from './actions.ts'
-import { latecomerOf } from './ending.ts'
+import { isExpectedToGo, latecomerOf } from './ending.ts'
 import { nextGrant } from './grant.ts'
+import { mayInherit } from './heirs.ts'
 import { keepersOf } from './knowledge.ts'
 import type { MemoryView, SlotMemory } from './memory-view.ts'
 import { isWanted } from './origin.ts'
@@ -27,8 +29,8 @@ export interface Vacancy {
 
 /**
  * Returns the writes for slots without a primary. The node of a pod that was made for a slot becomes a holder as soon
- * as it is known. If the memory that the Lease asks for is not available any more, the Lease asks for less; if a pod is
- * called and newer memory turns up, for more. The Lease tells a pod that did not answer in time to end, as long as another pod could be called.
+ * as it is known. The pod becomes the heir once it runs, if the primary is being deleted: that serves on until the heir stands by. If
+ * the memory that the Lease asks for is not available any more, the Lease asks for less; if a pod is called and newer memory turns up, for more. The Lease tells a pod that did not answer in time to end, as long as another pod could be called.
  */
 export function vacantLeases(
   s: SlotSnapshot,
@@ -45,26 +47,35 @@ export function vacantLeases(
       if (slot === undefined) return []
       const { resourceVersion: version, restarts = 0 } = slot
       const { atLeast: before, ...rest } = slot.lease
-      const node = hot.find(({ stage }) => stage?.successorOf === number)?.node
+      const made = hot.find(({ stage }) => stage?.successorOf === number)
+      const node = made?.node
       const isExpecting = expecting.has(number)
       const atLeast = isExpecting ? stillAskedFor(slot, s) : nowAskedFor(slot, s)
       const isNew = isExpecting && node !== undefined && !isWanted(rest, node)
       const end = ending.has(number) ? rest.holder.uid : undefined
       const kept = keepersOf(slot)
       const isRevoked = outOfReach.includes(number) && rest.fence?.isRevoked === false
+      const isServing = waiting.includes(number) && isExpectedToGo(slot, s.monotonicNow)
+      const isHeirLess = rest.grant === undefined && !hot.some(({ uid }) => uid === rest.heir?.uid)
+      const named = isExpecting && isServing && isHeirLess ? heirIn(made, rest) : undefined
+      const heir = named ?? rest.heir
       const grant = ungranted.has(number) ? nextGrant(slot, undefined, false) : rest.grant
       if (
         !isNew &&
         !isRevoked &&
         isEqual(grant, rest.grant) &&
+        isEqual(heir, rest.heir) &&
         isEqual(atLeast, before) &&
         end === rest.ending &&
         isEqual(kept, rest.kept)
       )
         return []
-      const holders = isNew ? [node, ...rest.holders] : rest.holders
+      // An heir's node is the first one: others wait for it (src/agent/transfer/precedence.ts).
+      const first = isNew || named !== undefined ? node : undefined
+      const others = rest.holders.filter(holder => holder !== first)
+      const holders = first === undefined ? rest.holders : [first, ...others]
       const lease: NumberedSlotLease = {
-        ...{ ...rest, holders, kept, ending: end },
+        ...{ ...rest, heir, holders, kept, ending: end },
         ...(atLeast && { atLeast }),
         ...(isRevoked && rest.fence && { fence: { ...rest.fence, isRevoked } }),
         ...(grant && { grant }),
@@ -76,6 +87,17 @@ export function vacantLeases(
     }),
   ]
 }
+
+/** The pod that was made for a slot, if it runs and the memory of the slot can be frozen in it. */
+const heirIn = (
+  made: Candidate | undefined,
+  { slot, node, restoreHash }: Pick<NumberedSlotLease, 'slot' | 'node' | 'restoreHash'>,
+): Heir | undefined =>
+  made?.stage?.containers === undefined ||
+  made.stage.failed !== undefined ||
+  !mayInherit({ node: made.node ?? '', restoreHash: made.stage.restoreHash }, { slot, node, restoreHash })
+    ? undefined
+    : { name: made.name, uid: made.uid, ip: made.stage.ip }
 
 /** Changes nothing else in the Lease of a slot that may not have another pod yet. */
 export function nameKeepers(slot: SlotMemory | undefined): SlotActionOf<'writeSlot'>[] {

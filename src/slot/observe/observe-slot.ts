@@ -9,9 +9,10 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { isNewerTold } from '../decide/age.ts'
 import { timelyMs } from '../decide/deadlines.ts'
+import { isExpectedToGo } from '../decide/ending.ts'
 import { isKept } from '../decide/kept.ts'
 import { type Answer, isSavedElsewhere, keepsAtSource, unaskedOf } from '../decide/knowledge.ts'
-import type { Copy, SlotMemory } from '../decide/memory-view.ts'
+import type { Copy, SlotMemory, StageView } from '../decide/memory-view.ts'
 import { isNamed } from '../decide/origin.ts'
 import { grantsOf, isNodeLost } from './grants.ts'
 import type { HandoverTimes } from './handover-times.ts'
@@ -67,20 +68,21 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
   // Then the node of the last primary is a node like any other: it has the memory that was saved there, and the
   // memory with which the successor was to continue. Perhaps no other node has any.
   const isVacant = runsAnother || !isOnStage(holder, stage, deps)
-  const vacantAt = since(`empty/${incarnation}`, isVacant)
+  const end = endOfPrimary(lease, holder, stage, { isVacant, incarnation }, pass)
+  const { emptySince } = end
   const isAsked = isVacant && !pass.refusedForLong
   const isCalled = stage?.understudy === true && !stage.serving && kindLabelOf(holder) !== 'primary'
   const here = pass.told
     .filter(({ node, slot }) => isSameSlot(slot, lease) && isNamed(lease, node))
-    .map(told => withLeft(told, lease, holder, { vacantAt, deps }))
+    .map(told => withLeft(told, lease, holder, { emptySince, deps }))
   const source = here.find(({ node, slot }) => slot.role === 'source' && node === lease.node)
   const copies = copiesOf(lease, here, isAsked, deps)
-  const { answers, isSaved } = answersOf(lease, here, { vacantAt, incarnation }, pass)
+  const { answers, isSaved } = answersOf(lease, here, { emptySince, incarnation }, pass)
   const atSource = answers.find(({ node }) => node === lease.node)
   const unasked = unaskedOf(lease, answers, {
     isVacant: isAsked,
     isDeath: stage?.died === true,
-    isLong: vacantAt !== undefined && deps.clock.monotonic() - vacantAt >= awayMs,
+    isLong: emptySince !== undefined && deps.clock.monotonic() - emptySince >= awayMs,
   })
   return {
     lease,
@@ -92,9 +94,10 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     remains: replaced === 'Partly',
     // No slot waits for a primary if the set has no place for it.
     vacantSince: since(`vacant/${incarnation}`, lease.retainedSince === undefined && isVacant),
+    endedSince: end.endedSince,
     retainedSeenAt: since(`retained/${uid}/${lease.retainedSince}`, lease.retainedSince !== undefined),
-    holderGoesBy: holder ? goesBy(holder, stage, deps, since) : goneBy(lease, source?.slot.ended, since),
-    isNodeLost: lease.node !== undefined && isNodeLost(lease.node, { ...pass, reports: deps.reports }),
+    holderGoesBy: holder ? end.goesBy : goneBy(lease, source?.slot.ended, since),
+    isNodeLost: end.isNodeLost,
     source: source?.slot,
     sourceKeeps: !pass.refusedForLong && keepsAtSource(lease, atSource, isSaved),
     sourceSeenAt: source && isTimely(source.node, deps) ? source.seenAt : undefined,
@@ -111,6 +114,32 @@ export function observeSlot({ lease, object }: SlotLeaseObject, pass: SlotPass):
     fetching: fetchingOf(incarnation, lease, here, copies, pass),
     unasked,
     uncopiedSince: uncopiedSince(lease, incarnation, { source, places: [...copies, ...unasked] }, pass),
+  }
+}
+
+/**
+ * A primary that is being deleted may serve on for seconds, and then be saved once more: what its node has said before its end is old
+ * by then.
+ *
+ * @returns emptySince: since when no pod runs with this memory. endedSince: the same, but not while the memory is only kept.
+ */
+function endOfPrimary(
+  lease: NumberedSlotLease,
+  holder: Pod | undefined,
+  stage: StageView | undefined,
+  { isVacant, incarnation }: { readonly isVacant: boolean; readonly incarnation: string },
+  pass: SlotPass,
+) {
+  const { deps, since } = pass
+  const isLost = lease.node !== undefined && isNodeLost(lease.node, { ...pass, reports: deps.reports })
+  const goes = holder && goesBy(holder, stage, deps, since)
+  const isEmpty =
+    isVacant && !isExpectedToGo({ holderGoesBy: goes, isNodeLost: isLost }, deps.clock.monotonic())
+  return {
+    isNodeLost: isLost,
+    goesBy: goes,
+    emptySince: since(`empty/${incarnation}`, isEmpty),
+    endedSince: since(`ended/${incarnation}`, lease.retainedSince === undefined && isEmpty),
   }
 }
 
@@ -145,12 +174,12 @@ function withLeft(
   told: Told,
   lease: NumberedSlotLease,
   holder: Pod | undefined,
-  { vacantAt, deps }: { readonly vacantAt: number | undefined; readonly deps: SlotDeps },
+  { emptySince, deps }: { readonly emptySince: number | undefined; readonly deps: SlotDeps },
 ): Told {
   const { node, slot } = told
-  if (holder === undefined || vacantAt === undefined || node !== lease.node || slot.role !== 'source')
+  if (holder === undefined || emptySince === undefined || node !== lease.node || slot.role !== 'source')
     return told
-  if (slot.usable !== undefined || slot.reason !== undefined || wasHeardSince(node, vacantAt, deps))
+  if (slot.usable !== undefined || slot.reason !== undefined || wasHeardSince(node, emptySince, deps))
     return told
   const { diedWith, left } = servingRecordOf(holder)
   if (left === undefined || diedWith !== formatSlotKey(lease)) return told
@@ -159,7 +188,7 @@ function withLeft(
   const { epoch, generation } = slot
   if (isNewerTold({ ...(epoch !== undefined && { epoch }), generation, takenAt: 0 }, { ...left, takenAt: 0 }))
     return told
-  const seenAt = left.generation === generation ? told.seenAt : vacantAt
+  const seenAt = left.generation === generation ? told.seenAt : emptySince
   const { at: _, ...memory } = left
   return { ...told, slot: { ...slot, ...memory }, seenAt }
 }
@@ -203,7 +232,7 @@ function copiesOf(
 function answersOf(
   lease: NumberedSlotLease,
   here: readonly Told[],
-  { vacantAt, incarnation }: { readonly vacantAt: number | undefined; readonly incarnation: string },
+  { emptySince, incarnation }: { readonly emptySince: number | undefined; readonly incarnation: string },
   { deps, since }: SlotPass,
 ): { readonly answers: readonly Answer[]; readonly isSaved: boolean } {
   const { node: source, kept = [] } = lease
@@ -212,7 +241,7 @@ function answersOf(
   // A report from while the last primary ran may be older than the node's first generation, and one of the present primary's node older
   // than its first save, which another node shows.
   const isSourceNamed = source !== undefined && kept.includes(source)
-  const sinceMs = vacantAt ?? since(`epoch/${incarnation}/${lease.epoch}`, true)
+  const sinceMs = emptySince ?? since(`epoch/${incarnation}/${lease.epoch}`, true)
   const savedAt = since(`saved/${incarnation}/${lease.epoch}`, isSaved || isSourceNamed)
   const answers = deps.reports.all().map(({ metadata: { name: node }, status }) => {
     const times = node === source ? [sinceMs, savedAt] : [sinceMs]

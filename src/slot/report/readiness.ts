@@ -115,8 +115,8 @@ function vacantSlot(
 ): Word | undefined {
   const slot = [...slots.values()].find(
     each =>
-      each.vacantSince !== undefined &&
-      monotonicNow - each.vacantSince >= vacantMs &&
+      each.endedSince !== undefined &&
+      monotonicNow - each.endedSince >= vacantMs &&
       each.calledSince === undefined &&
       usableOf(each).length > 0,
   )

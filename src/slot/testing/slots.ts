@@ -108,6 +108,7 @@ export const makeSlot = (
   intervalMs: 3_000,
   replacedSince: undefined,
   vacantSince: undefined,
+  endedSince: over.vacantSince,
   holderGoesBy: undefined,
   unasked: [],
   source: undefined,

@@ -65,9 +65,10 @@ export function createModelDriver(options: DriverOptions): MemoryDriver {
       const running = machine.pods.get(uid)?.containers.filter(({ up }) => up) ?? []
       return running.map(({ id }) => ({ pid: pidOf(id), start: 1 }))
     },
-    async dump(located, directory, { signal, onStopped }) {
+    async dump(located, directory, { signal, beforeStop, onStopped }) {
       const pod = podOf(located.pod.uid)
       signal.throwIfAborted()
+      await beforeStop?.()
       if (!isOf(pod, located)) throw new AgentError('ProcessGone')
       onStopped?.()
       const takenAt = time.now()

@@ -97,6 +97,7 @@ export function createMemoryStore(
         reserve: () => undefined,
         grow: () => undefined,
         takeSpare: () => undefined,
+        needsSpare: false,
         room: () => Number.MAX_SAFE_INTEGER,
         async commit(manifest, options) {
           options?.signal?.throwIfAborted()

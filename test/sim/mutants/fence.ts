@@ -119,8 +119,8 @@ export const ofFence: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/backuppodset/decide/vacancies.ts',
-        find: '(isExpectedToGo(s, slot) || isOutOfReach(s, slot))',
-        replace: 'isExpectedToGo(s, slot)',
+        find: '(isExpectedToGo(slot, s.monotonicNow) || isOutOfReach(s, slot))',
+        replace: 'isExpectedToGo(slot, s.monotonicNow)',
       },
     ],
     scenarios: bySeeds([1, 2], voted, [
@@ -240,7 +240,7 @@ export const ofFence: readonly Mutant[] = [
     ],
     // Its successor can be called only after the same disturbance.
     scenarios: bySeeds(
-      [12],
+      [19],
       { ...voted, replicas: 2, containers: 'sidecar', probes: false, unreadySeconds: 4, graves: true },
       [
         [0, { type: 'cutPrimarysNode', primary: 3, forMs: 22_030, apiOnly: true }],

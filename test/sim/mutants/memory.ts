@@ -178,6 +178,12 @@ export const ofMemory: readonly Mutant[] = [
         find: '(slotOfPod(found.metadata) ?? slot) === slot',
         replace: '(slotOfPod(found.metadata) ?? slot) !== undefined',
       },
+      {
+        // The pod that is made for the slot becomes its heir, and hides that.
+        file: 'src/slot/decide/vacant-leases.ts',
+        find: 'const isHeirLess = rest.grant === undefined',
+        replace: 'const isHeirLess = made === null && rest.grant === undefined',
+      },
       strangersGetIn,
     ],
     // Both primaries are deleted while the node of one of them is cut off. The heir of both gets the slot of the other one, loses it
@@ -384,9 +390,9 @@ export const ofMemory: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/tasks/hand-over.ts',
-        find: '  try {\n    const stored = await saveOnce(',
+        find: '  try {\n    // A stop of an earlier agent could',
         replace:
-          "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n    const stored = await saveOnce(",
+          "  await sentinel.stop({ name: 'first', deadlineMs: 1, cgroups })\n  try {\n    // A stop of an earlier agent could",
       },
     ],
     scenarios: bySeeds([1], { hotBackups: 2, copies: 2, probes: true }, [

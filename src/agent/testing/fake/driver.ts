@@ -43,15 +43,16 @@ export function fakeDriver(memory: FakeMemory): MemoryDriver {
       }
     },
     firstProcesses: async uid => (memory.running.has(uid) ? [{ pid: pidOf(uid), start: 1 }] : []),
-    dump: ({ pod, containers }, directory, { signal, onStopped, isRecordRequested }) =>
+    dump: ({ pod, containers }, directory, { signal, beforeStop, onStopped, isRecordRequested }) =>
       alone(pod.uid, async () => {
+        if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
+        await beforeStop?.()
         const word = memory.running.get(pod.uid)
         if (word === undefined) throw new AgentError('ProcessGone')
         memory.counts.dumps += 1
         if (isRecordRequested === true) memory.recorded.add(pod.uid)
-        if (memory.coming.has(pod.uid)) throw new AgentError('PagesComing')
         await writeFile(join(directory, 'word'), word)
-        memory.beforeStop()
+        memory.atStop()
         onStopped?.()
         await memory.duringDump(pod.uid)
         signal.throwIfAborted()

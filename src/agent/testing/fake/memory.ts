@@ -20,6 +20,8 @@ export interface FakeMemory {
   readonly gates: Map<string, (line: string) => string>
   /** Pids of process trees that were killed, in order. */
   readonly kills: number[]
+  /** The kernel's work after a kill, for which the sentinel waits. */
+  whileKilled: () => Promise<void> | void
   /** Names of watches whose redirects were closed by a command, in order. */
   readonly burials: string[]
   /** Addresses whose redirected clients a pod refuses, by the pid of its first process. */
@@ -79,7 +81,7 @@ export interface FakeMemory {
   /** Called right before a restore. */
   beforeRestore: () => void
   /** Called right before a dump stops its pod. */
-  beforeStop: () => void
+  atStop: () => void
   /** Called while a pod is stopped for its dump. */
   duringDump: (uid: string) => Promise<void> | void
   /** Called when a dump has ended, before its generation is sealed. */
@@ -155,9 +157,10 @@ export async function createFakeMemory(): Promise<FakeMemory> {
     memoryBytes: 0,
     frozenSeconds: 0.001,
     beforeRestore: () => undefined,
-    beforeStop: () => undefined,
+    atStop: () => undefined,
     duringDump: () => undefined,
     beforeSeal: () => undefined,
+    whileKilled: () => undefined,
     directory: await mkdtemp(join(tmpdir(), 'understudy-agent-')),
   }
 }

@@ -69,6 +69,7 @@ export function fakeSentinel(memory: FakeMemory): TaskSentinel {
     treeKill: async ({ pid }) => {
       memory.kills.push(pid)
       for (const [uid] of memory.running) if (pidOf(uid) === pid) memory.running.delete(uid)
+      await memory.whileKilled()
       return { count: 1 }
     },
     guard: async request => {
