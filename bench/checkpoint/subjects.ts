@@ -38,7 +38,6 @@ function templateOf(app: string, image: string, command: readonly string[], port
     metadata: { labels: { app } },
     spec: {
       automountServiceAccountToken: false,
-      terminationGracePeriodSeconds: 5,
       containers: [
         {
           name: container,

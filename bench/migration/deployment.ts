@@ -2,7 +2,7 @@ import { systemClock } from '../../src/kube/clock.ts'
 import { deployments, pods } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
 import { redis } from '../checkpoint/subjects.ts'
-import { outageOf } from '../node/outage.ts'
+import { longestGap } from '../node/outage.ts'
 import { deploymentOf } from '../objects.ts'
 import { untilLarge as until } from '../observe/pods.ts'
 import { proxyRestMs, timeoutMs } from '../observe/scene.ts'
@@ -56,7 +56,7 @@ export async function ofDeployment(
         return now.items.some(pod => pod.metadata.uid !== before.metadata.uid && isReady(pod))
       })
       await prober.steady(50, clock.now() + proxyRestMs, timeoutMs)
-      const { ms } = outageOf(prober.probes, deletedAt)
+      const ms = longestGap(prober.probes, deletedAt)
       samples.add(outageCase, 's', ms / 1000)
       context.say(`Deployment ${trial}/${n}: ${ms.toFixed(0)} ms`)
     }

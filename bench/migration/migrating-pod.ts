@@ -1,14 +1,9 @@
 import { type MigratingPod, migratingPods } from '../../src/api/migrating-pod.ts'
 import { apiVersionOf, pods } from '../../src/kube/resources.ts'
-import type { Bench, BenchContext } from '../bench.ts'
-import { inNamespace } from '../namespace.ts'
+import type { BenchContext } from '../bench.ts'
 import { untilLarge as until } from '../observe/pods.ts'
-import { baselinesOf, ofDeployment } from './deployment.ts'
-import { moveTrials, type Trigger } from './move.ts'
-import { casesOf } from './sizes.ts'
-
-/** GB. */
-const standardSizes = [0, 0.1, 0.2, 0.5, 1]
+import { benchOfMoves } from './bench-moves.ts'
+import type { Trigger } from './move.ts'
 
 /** The pod of a MigratingPod is deleted, and the next one continues with its memory. */
 const byDeletion: Trigger = {
@@ -37,17 +32,10 @@ const byDeletion: Trigger = {
 const get = ({ api, signal }: BenchContext, namespace: string, name: string): Promise<MigratingPod> =>
   api.get(migratingPods, { namespace, name }, { signal })
 
-export const migratingPod: Bench = {
+export const migratingPod = benchOfMoves({
   name: 'migrating-pod',
   title: 'a MigratingPod whose pod is deleted, by the size of its memory (--sizes); beside a Deployment',
-  trials: 10,
-  needs: ['operator', 'playground'],
-  run: async (context, samples) => {
-    const cases = (context.sizes ?? standardSizes).flatMap(size => casesOf(size, { writes: false }))
-    const inOwn = (work: (namespace: string) => Promise<void>) =>
-      inNamespace(context.api, 'bench-migrating-pod', context.signal, work)
-    await inOwn(namespace => ofDeployment(context, namespace, samples))
-    for (const it of cases) await inOwn(namespace => moveTrials(context, namespace, it, byDeletion, samples))
-    return samples.report('migrating-pod', baselinesOf(cases))
-  },
-}
+  sizes: [0, 0.1, 0.2, 0.5, 1],
+  writes: false,
+  trigger: byDeletion,
+})

@@ -4,12 +4,13 @@ import { systemClock } from '../../src/kube/clock.ts'
 import { apiVersionOf, type Pod } from '../../src/kube/resources.ts'
 import { type BenchContext, demand } from '../bench.ts'
 import type { Load, Subject } from '../checkpoint/subjects.ts'
-import { outageOf } from '../node/outage.ts'
+import { longestGap } from '../node/outage.ts'
 import type { Prober } from '../node/probe.ts'
 import { primariesOf, setOf } from '../objects.ts'
 import { podsOf, runningPod, untilLarge as until } from '../observe/pods.ts'
 import { proxyRestMs, timeoutMs } from '../observe/scene.ts'
 import type { Sampler } from '../report.ts'
+import { atRest } from './at-rest.ts'
 import { addressOf, clientOfService } from './service.ts'
 
 /** An application that moves, with its load. */
@@ -106,6 +107,7 @@ async function oneMove(
   const { clock, signal } = context
   const { set } = subject
   const primary = await runningPod(context, namespace, set, 'primary')
+  await atRest(context, namespace, set)
   const load = await subject.load?.(addressOf(primary))
   try {
     await systemClock.sleep(warmUpMs, signal)
@@ -119,7 +121,7 @@ async function oneMove(
     const found = prober.probes.at(-1)?.count
     if (found !== keys) throw new Error(`${found} keys after the move, ${keys} before`)
     return {
-      outageMs: outageOf(prober.probes, askedAt).ms,
+      outageMs: longestGap(prober.probes, askedAt),
       totalMs: endedAt - askedAt,
       stoppedMs,
     }

@@ -3,12 +3,17 @@ import { createSamples } from '../report.ts'
 import { baselinesOf, outageCase } from './deployment.ts'
 import { migratingPod } from './migrating-pod.ts'
 import { migration } from './migration.ts'
-import { casesOf, published } from './sizes.ts'
+import { casesOf, published, recordedOf } from './sizes.ts'
 
 describe('MP-30: the bench of moves', () => {
   it('has the 13 sizes of the published table, and ten trials of each', () => {
     expect([...published.keys()]).toEqual([0, 0.1, 0.2, 0.5, 1, 2.5, 5, 10, 15, 20, 25, 50, 100])
     expect([migratingPod.trials, migration.trials]).toEqual([10, 10])
+  })
+
+  it('repeats the larger ones with agents that record writes', () => {
+    const names = recordedOf([0, 0.1, 1], { writes: false }).map(({ name }) => name)
+    expect(names).toEqual(['0.1 GB, recorded', '1 GB, recorded'])
   })
 
   it('reports each size beside the published figure and the Deployment of the same run, and every value as CSV', () => {

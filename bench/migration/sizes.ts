@@ -28,6 +28,19 @@ export interface Case extends Moving {
   readonly published: number | undefined
 }
 
+/** Agents with `--record-writes=Moves` move smaller memory like agents without it, GB. */
+const leastRecorded = 0.1
+
+/** Returns the moves of these sizes, for agents with `--record-writes=Moves`. */
+export const recordedOf = (
+  sizes: readonly number[],
+  options: Parameters<typeof casesOf>[1],
+): readonly Case[] =>
+  sizes
+    .filter(size => size >= leastRecorded)
+    .flatMap(size => casesOf(size, options))
+    .map(it => ({ ...it, name: `${it.name}, recorded` }))
+
 /** Returns the moves of a redis with this much memory, GB. */
 export const casesOf = (size: number, { writes }: { readonly writes: boolean }): readonly Case[] => {
   const name = `${size}gb`.replace('.', 'p')

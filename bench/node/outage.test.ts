@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { answersFromBackups, firstAnswerOf, outageOf, outageWhileThere } from './outage.ts'
+import { answersFromBackups, firstAnswerOf, longestGap, outageOf, outageWhileThere } from './outage.ts'
 import type { Probe } from './probe.ts'
 
 const good = (at: number, host = 'a', ms = 2): Probe => ({ at, ms, host, count: 1, error: undefined })
@@ -29,6 +29,15 @@ describe('what a client sees', () => {
   it('is no figure without an answer after it, or without probes', () => {
     expect(() => outageOf([good(0), bad(10)], 0)).toThrow('no answer after')
     expect(() => outageOf([], 0)).toThrow('sent no request')
+  })
+
+  it('is as long as no request was answered, whether requests failed or waited', () => {
+    const waited = [good(0), good(10, 'a', 400), good(20, 'a', 395), good(420)]
+    expect(outageOf(waited, 5).ms).toBe(0)
+    expect(longestGap(waited.toReversed(), 5)).toBe(405)
+    expect(longestGap([good(0), bad(10, 500), bad(20), good(700), good(710)], 5)).toBe(697)
+    expect(longestGap([good(0), good(900), good(910)], 905)).toBe(7)
+    expect(() => longestGap([good(0), bad(10)], 5)).toThrow('got no answer')
   })
 
   it('ends where the pod does, if somebody has answered there', () => {

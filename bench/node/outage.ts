@@ -36,6 +36,20 @@ export function outageOf(probes: readonly Probe[], since: number): Outage {
 }
 
 /**
+ * Returns the longest time in which no request was answered, ms. A client that waits for long is not served either, although
+ * no request of it fails.
+ * @param since Unix ms; the client is served then
+ * @throws Error if nothing was answered after it
+ */
+export function longestGap(probes: readonly Probe[], since: number): number {
+  const answered = probes
+    .flatMap(({ at, ms, host }) => (host === undefined || at + ms <= since ? [] : [at + ms]))
+    .toSorted((a, b) => a - b)
+  if (answered.length === 0) throw new Error('the client got no answer')
+  return answered.reduce((most, at, index) => Math.max(most, at - (answered[index - 1] ?? since)), 0)
+}
+
+/**
  * Returns the outage that a client saw at the address of a pod that is then removed. Ignores failures after the last
  * answer, which are due to the removal. Undefined: the pod was removed before anything answered there.
  */
