@@ -15,6 +15,7 @@ import { hostProcFs as fs } from './container/process.ts'
 import { type Core, createCore, type Platform } from './core.ts'
 import { sizeOfMemory } from './criu/memory-size.ts'
 import { sizeOfVolumes } from './criu/volumes-size.ts'
+import { isMoving } from './decide/moving.ts'
 import { createForgottenConnections, forgetConnections } from './forgotten-connections.ts'
 import { listen } from './listen.ts'
 import { enterNode, type Node } from './node.ts'
@@ -218,6 +219,7 @@ function keeperOf(
     ...{ disk, store, node: options.node, clock, log },
     keyParts: parts.read,
     slots: () => slotsOnDisk(caches, options, core.observe()),
+    isMoving: () => isMoving(core.observe(), clock.now()),
     everyMs: options.diskInterval * 1000,
     onRecalled: ({ manifest: { slot } }) => core.announce(slot),
     changed: core.changed,

@@ -180,6 +180,8 @@ describe('D7.digests: a generation with digests by page', () => {
         undefined,
         await holder.begin(slotKey, 1),
       )
+      // An agent that starts has them on disk only.
+      for (const { held } of [first, theirs]) held?.forget()
       await hurt(join(first.dir, 'page-digests'))
       await hurt(join(theirs.dir, 'page-digests'))
       const second = await add(source, 2, changed(memory, 0.1))

@@ -6,9 +6,12 @@ import { createHash, hash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import type { PageDigests } from './digest-memory.ts'
 import { chunkBytes, writeDurably } from './files.ts'
 import { pageDigestsName } from './manifest.ts'
 import { digestBytes, digestBytesOf, isSystemError, pageBytes, type Stored } from './stored.ts'
+
+export type { PageDigests } from './digest-memory.ts'
 
 export interface PageDigester {
   /** True where a page begins. */
@@ -81,9 +84,6 @@ export async function writePageDigests(dir: string, all: readonly Buffer[]): Pro
   if (all.length > 0) await writeDurably(join(dir, pageDigestsName), all)
 }
 
-/** The digests of the pages of files, by the index of the file in its manifest. */
-export type PageDigests = ReadonlyMap<number, Buffer>
-
 /** Returns the digests of the pages of the file with this path; undefined: they are not known. */
 export const digestsOfPath = (
   digests: PageDigests,
@@ -131,11 +131,14 @@ export function* compareDigests(own: Buffer, theirs: Buffer): Generator<PagesInA
   if (pages > from) yield { from, to: pages, same }
 }
 
-/** Returns the digests that lie beside a generation. Those that are missing or wrong are left out. */
+/** Returns the digests of a generation: those in memory, or those that lie beside it. Missing or wrong ones are left out. */
 export async function readPageDigests({
   dir,
   manifest,
-}: Pick<Stored, 'dir' | 'manifest'>): Promise<PageDigests> {
+  held,
+}: Pick<Stored, 'dir' | 'manifest' | 'held'>): Promise<PageDigests> {
+  const inMemory = held?.get()
+  if (inMemory !== undefined) return inMemory
   const found = new Map<number, Buffer>()
   if (!manifest.files.some(({ byPage }) => byPage)) return found
   const all = await readFile(join(dir, pageDigestsName)).catch((error: unknown) => {

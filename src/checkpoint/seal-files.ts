@@ -21,7 +21,7 @@ import { bytesOnDisk, digestBytesOf, pageBytes, type Stored } from './stored.ts'
 export interface SealOptions {
   /** Files whose writer has synced them and vouches for their digests; all others are read. */
   readonly known: readonly GenerationFile[]
-  /** The digests of the pages of files that are not read, by path. */
+  /** The digests of the pages of files that are not read, by path; those of `known` files may be missing. */
   readonly pageDigests?: ReadonlyMap<string, Buffer> | undefined
   /** Called with the bytes on disk, before anything is read. */
   readonly reserve: (bytes: number) => void
@@ -40,6 +40,8 @@ const largestByPage = 8 * 2 ** 30
 interface Sealed {
   readonly files: readonly GenerationFile[]
   readonly bytes: number
+  /** Undefined: those of a file that the caller vouches for are not known. */
+  readonly digests: PageDigests | undefined
 }
 
 /**
@@ -47,7 +49,7 @@ interface Sealed {
  * @throws CheckpointError BadDraft; the error of `reserve`; the signal's reason.
  */
 export async function sealFiles(dir: string, options: SealOptions): Promise<Sealed> {
-  const { known, reserve, byPage, signal } = options
+  const { known, pageDigests, reserve, byPage, signal } = options
   const tree = await privateTree(dir)
   const vouched = new Map(known.map(file => [file.path, file]))
   const hasDigests = known.some(({ byPage }) => byPage)
@@ -72,9 +74,20 @@ export async function sealFiles(dir: string, options: SealOptions): Promise<Seal
           ? await digester.digest(file, signal)
           : { path: file.path, ...(await hashAndSync(join(dir, file.path), signal)) }),
     )
-  await writePageDigests(dir, digester.digests)
+  await writePageDigests(dir, [...digester.ofPath.values()])
   for (const directory of tree.directories.toReversed()) await syncDirectory(join(dir, directory))
-  return { files, bytes: files.reduce((sum, file) => sum + file.size, 0) }
+  const all = new Map([...(pageDigests ?? []), ...digester.ofPath])
+  const digests = new Map<number, Buffer>()
+  for (const [index, { path, size, byPage }] of files.entries()) {
+    const ofPages = byPage ? all.get(path) : undefined
+    if (ofPages?.length === digestBytesOf(size)) digests.set(index, ofPages)
+  }
+  const isComplete = files.every(({ byPage }, index) => !byPage || digests.has(index))
+  return {
+    files,
+    bytes: files.reduce((sum, file) => sum + file.size, 0),
+    digests: isComplete ? digests : undefined,
+  }
 }
 
 interface Sized {
@@ -113,10 +126,10 @@ async function createPagesDigester(
     return ofPages?.length === digestBytesOf(size) ? ofPages : undefined
   }
   const before = pages.every(known) ? undefined : await knownOf(dir, found, base)
-  const digests: Buffer[] = []
+  const ofPath = new Map<string, Buffer>()
   return {
-    /** Those of the pages of all files digested so far. */
-    digests,
+    /** The digests of the pages of all files digested so far. */
+    ofPath,
     async digest(sized: Sized, signal: AbortSignal | undefined): Promise<GenerationFile> {
       const { path, size } = sized
       const file = await open(join(dir, path), 'r')
@@ -135,7 +148,7 @@ async function createPagesDigester(
         if (read !== size) throw new CheckpointError('BadDraft', `${path} changes while it is read`)
         await file.sync()
         const result = digester.finish()
-        digests.push(result.digests)
+        ofPath.set(path, result.digests)
         return { path, size, sha256: result.sha256, byPage: true }
       } finally {
         await file.close()

@@ -10,6 +10,7 @@ import { basename, join } from 'node:path'
 import { parseSlotKey, type SlotKey } from '../api/slot-key.ts'
 import type { Clock } from '../kube/clock.ts'
 import type { Random } from '../kube/random.ts'
+import { createDigestMemory } from './digest-memory.ts'
 import { CheckpointError, isCheckpointError } from './errors.ts'
 import { syncDirectory } from './files.ts'
 import type { BeginOptions, CommitOptions, Draft, Dropped, GenerationStore } from './generation-store.ts'
@@ -141,6 +142,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   const { dir: root, budget, share = 1, clock, random, uptime = systemUptime, relieve } = options
   const { digestByPage = () => true, comparePages } = options
   const slots = new Map<string, readonly Entry[]>()
+  const holdDigests = createDigestMemory()
   /** Bytes that a draft of the slot requested and did not get, by slot name. */
   const refused = new Map<string, number>()
   /** How many generations the last `prune` of a slot kept, by slot name. */
@@ -187,6 +189,7 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
   }
 
   async function remove(entry: Entry) {
+    entry.stored.held?.forget()
     const slot = slotName(entry.stored.manifest.slot)
     await erase(slot, entry.stored.dir)
     const rest = (slots.get(slot) ?? []).filter(it => it !== entry)
@@ -317,12 +320,14 @@ export function createGenerationStore(options: StoreOptions): GenerationStore {
         ...{ known: files, pageDigests, reserve: setAsideLate, byPage: digestByPage() },
         ...{ base: before?.stored, comparePages, signal },
       }).finally(() => release?.())
-      const full = sign(parseManifest(formatManifest({ ...manifest, ...sealed })))
+      const { digests, ...content } = sealed
+      const full = sign(parseManifest(formatManifest({ ...manifest, ...content })))
       const completedAt = clock.monotonic()
       const pipelineMs = Math.max(completedAt - stoppedAt, 0)
       await writeManifest(dir, full, { uptimeMs: uptime(), pipelineMs })
       signal?.throwIfAborted()
-      return { dir: await settle(dir, name, full), manifest: full, completedAt, pipelineMs }
+      const settled = await settle(dir, name, full)
+      return { dir: settled, manifest: full, completedAt, pipelineMs, held: digests && holdDigests(digests) }
     }
 
     try {

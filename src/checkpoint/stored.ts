@@ -2,6 +2,7 @@
 import { lstat, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Clock } from '../kube/clock.ts'
+import type { HeldDigests } from './digest-memory.ts'
 import { CheckpointError } from './errors.ts'
 import { syncDirectory, writeDurably } from './files.ts'
 import {
@@ -20,6 +21,8 @@ export interface Stored {
   readonly completedAt: number
   /** Ms from the stop of the pod, or earlier, until the generation was complete here. Its state's age is at most now - completedAt + this. */
   readonly pipelineMs: number
+  /** Absent: an earlier process has made it. */
+  readonly held?: HeldDigests | undefined
 }
 
 export interface Clocks {

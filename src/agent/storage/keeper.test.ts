@@ -16,6 +16,7 @@ import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generati
 import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { systemRandom as random } from '../../kube/random.ts'
+import { isMoving } from '../decide/moving.ts'
 import { policy } from '../testing/fake/snapshots.ts'
 import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
 
@@ -89,6 +90,7 @@ async function boot({
       return { agents: world.half, node: world.halves }
     },
     slots: () => world.slots,
+    isMoving: () => isMoving({ slots: world.slots ?? [], pods: [] }, 0),
     onRecalled: stored => recalled.push(stored),
     changed: () => undefined,
   })
@@ -618,6 +620,26 @@ describe('a tmpfs that is full', () => {
       expect(left).toEqual(keep === 1 ? [3] : [4, 3])
     },
   )
+
+  it('D9.keeper: a write is given up during a move, so that what arrives can be written over an older generation', async () => {
+    const world = await boot({ bytesPerSecond: 1_000 })
+    await add(world, 1, { bytes: 150_000 })
+    void world.keeper.run(stop.signal)
+    world.keeper.noted()
+    await eventually(async () => expect((await readdir(join(root, 'disk'))).length).toBeGreaterThan(0))
+    await add(world, 2, { bytes: 150_000 })
+    await world.store.prune(slotKey, 2)
+    const before = await world.store.begin(slotKey, 3)
+    expect(before.takeSpare()).toBeUndefined()
+    await before.discard()
+    world.slots = [lease({ handover: 'uid-h' })]
+    const draft = await world.store.begin(slotKey, 3)
+    await eventually(async () => {
+      // Between two pieces of the file.
+      await clock.advance(10_000)
+      expect(draft.takeSpare()?.manifest.generation).toBe(1)
+    })
+  })
 
   it('what has nothing to fall back on stays, and the room is refused', async () => {
     const world = await boot({ budget: 300_000, disk: { budget: 10_000 } })

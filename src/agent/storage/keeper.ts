@@ -27,6 +27,8 @@ export interface DiskKeeperOptions {
   readonly node: string
   /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
+  /** True while clients wait for a memory that leaves this node, or comes to it: see `isMoving`. */
+  readonly isMoving: () => boolean
   /** Milliseconds between two files of a slot. */
   readonly everyMs: number
   readonly bytesPerSecond?: number
@@ -75,7 +77,7 @@ const againMs = 20_000
 /** How long to keep files that no slot here wants: a Lease may be about to change. */
 const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
-/** Most time for which a piece of a file gives way to a handover, and the pause between two looks, ms. */
+/** Most time for which the write of a file gives way to moves, and the pause between two looks, ms. */
 const giveWayMs = { most: 20_000, look: 100 }
 
 interface Written {
@@ -105,7 +107,7 @@ const versionOf = ({ epoch, generation }: Pick<Sealed, 'epoch' | 'generation'>):
   `${epoch}.${generation}`
 
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
-  const { disk, store, keyParts, node, slots, everyMs, onRecalled, changed, clock, log } = options
+  const { disk, store, keyParts, node, slots, isMoving, everyMs, onRecalled, changed, clock, log } = options
   const rate = createByteRate(options.bytesPerSecond ?? defaultRate, clock)
   const written = new Map<string, Written>()
   /** Slots (with their lives) for which the disk has been searched. */
@@ -126,7 +128,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     changed()
   })
   const { held, resting, known } = rolesOf(slots, node)
-  const { write, giveWay } = createWriter({ disk, store, clock }, pace)
+  const { write, giveWay, giveUpOlder } = createWriter({ disk, store, clock }, pace)
 
   const tell = (next: DiskKeeper['trouble']) => {
     if (trouble?.reason !== next?.reason) changed()
@@ -220,25 +222,23 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     return due.sort((a, b) => a.at - b.at)[0]
   }
 
-  /** Clients wait while a primary is stopped for its successor, and the disk needs the processor and memory of both. */
-  const isHandingOver = () =>
-    (slots() ?? []).some(
-      ({ handover, holder, policy }) =>
-        handover !== undefined && handover !== holder.uid && policy?.paused !== true,
-    )
-
   const dueNow = (last?: Written): Written => ({
     ...{ on: last?.on, version: last?.version ?? '' },
     at: clock.monotonic() - everyMs,
   })
 
   let lookedAt = Number.NEGATIVE_INFINITY
+  /** For how long the present write may give way yet, ms. */
+  let patienceMs = 0
 
   async function pace(bytes: number, signal: AbortSignal): Promise<void> {
     // Not for each piece of a few kilobytes: a look goes through all that the agent knows.
     if (clock.monotonic() - lookedAt >= giveWayMs.look) {
-      const until = clock.monotonic() + giveWayMs.most
-      while (isHandingOver() && clock.monotonic() < until) await clock.sleep(giveWayMs.look, signal)
+      for (; patienceMs > 0 && isMoving(); patienceMs -= giveWayMs.look) {
+        // The generation that arrives is written over the one before its base, unless that is being read.
+        giveUpOlder()
+        await clock.sleep(giveWayMs.look, signal)
+      }
       lookedAt = clock.monotonic()
     }
     await rate.take(bytes, signal)
@@ -255,6 +255,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       // A newer one, for which the tmpfs has no room yet, must not make way for this one.
       if (newest !== undefined && isNewer(newest, stored.manifest))
         return note(name, newest, clock.monotonic(), versionOf(stored.manifest))
+      patienceMs = giveWayMs.most
       note(name, await write(stored, keys.current, signal), clock.monotonic())
       refusals.set(name, undefined)
       await prune(lease, signal)
@@ -355,7 +356,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   async function relieveNow(bytes: number, namespace: string): Promise<void> {
     const signal = AbortSignal.timeout(30_000)
-    const isUrgent = isHandingOver()
+    const isUrgent = isMoving()
     if (isUrgent) await giveWay(namespace, isUrgent)
     const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
     const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))

@@ -28,6 +28,7 @@ function stand({ isHung = false } = {}) {
       }),
   }
   const store = {
+    latest: () => kept[0],
     list: () => kept,
     retain: ({ name }: { name: string }, generation: number) => {
       retained.push(`${name}/${generation}`)
@@ -89,4 +90,17 @@ it('the end of a write is awaited for a second at most, because a disk may hang'
   const given = writer.giveWay(slotKey.namespace, true)
   await clock.advance(1_000)
   await given
+})
+
+it('D9.keeper: during a move the write of an older generation is given up, and that of the newest is not', async () => {
+  const { kept, writer, write, end } = stand()
+  const [newest, older] = [generation(2), generation(1)]
+  kept.push(newest, older)
+  const written = write(newest)
+  writer.giveUpOlder()
+  end()
+  expect((await written).generation).toBe(2)
+  const second = write(older)
+  writer.giveUpOlder()
+  await expect(second).rejects.toBeInstanceOf(GaveWay)
 })

@@ -16,6 +16,8 @@ export interface Writer {
    * third write of a slot in a row continues, so that the disk gets a copy in the end.
    */
   giveWay(namespace: string, isUrgent: boolean): Promise<void>
+  /** Gives up the write of a generation that is not the newest of its slot. */
+  giveUpOlder(): void
 }
 
 /** How many writes of a slot in a row may be given up, unless it is urgent. */
@@ -37,7 +39,7 @@ export function createWriter(
     clock,
   }: {
     readonly disk: Pick<GenerationDisk, 'write'>
-    readonly store: Pick<GenerationStore, 'list' | 'retain' | 'removed'>
+    readonly store: Pick<GenerationStore, 'latest' | 'list' | 'retain' | 'removed'>
     readonly clock: Pick<Clock, 'sleep'>
   },
   pace: (bytes: number, signal: AbortSignal) => Promise<void>,
@@ -68,6 +70,12 @@ export function createWriter(
 
   return {
     write,
+    giveUpOlder() {
+      if (writing === undefined) return
+      const { stored, stop } = writing
+      if (store.latest(stored.manifest.slot)?.dir !== stored.dir)
+        stop.abort(new GaveWay('a newer generation is about to arrive'))
+    },
     async giveWay(namespace, isUrgent) {
       if (writing === undefined) return
       const { stored, stop, over } = writing

@@ -56,14 +56,15 @@ export async function applyDelta(
   }
   try {
     const input = createByteReader(decompress(source(), options))
-    let manifest: Manifest
+    let received: Received
     try {
-      manifest = await receive(input, base, draft, options)
+      received = await receive(input, base, draft, options)
     } finally {
       await input.close()
     }
+    const { manifest, pageDigests } = received
     const { files, bytes: _, ...rest } = manifest
-    return await draft.commit(rest, signal === undefined ? { files } : { files, signal })
+    return await draft.commit(rest, { files, pageDigests, ...(signal && { signal }) })
   } catch (error) {
     await draft.discard()
     signal?.throwIfAborted()
@@ -82,12 +83,17 @@ function isCodecError(error: unknown): boolean {
   return code.startsWith('ZSTD_') || code.startsWith('Z_') || code === 'ERR_STREAM_PREMATURE_CLOSE'
 }
 
+interface Received {
+  readonly manifest: Manifest
+  readonly pageDigests: ReadonlyMap<string, Buffer>
+}
+
 async function receive(
   input: ByteReader,
   base: Stored | undefined,
   draft: Draft,
   options: ApplyOptions,
-): Promise<Manifest> {
+): Promise<Received> {
   const header = await readHeader(input)
   const { manifest } = header
   if (slotName(manifest.slot) !== slotName(draft.slot) || manifest.generation !== draft.generation)
@@ -105,7 +111,7 @@ async function receive(
   const past = header.base === undefined ? undefined : base
   const reader = past && (await openBase(past))
   const isLarge = manifest.files.some(({ byPage }) => byPage === true)
-  const digests: Buffer[] = []
+  const pageDigests = new Map<string, Buffer>()
   try {
     // The spare one is lost whatever becomes of this one.
     const spare =
@@ -127,7 +133,7 @@ async function receive(
         const written = await output.finish()
         if (written.size !== size || written.sha256 !== file.sha256)
           throw new CheckpointError('Corrupt', `${file.path} differs from its manifest`)
-        if (written.digests !== undefined) digests.push(written.digests)
+        if (written.digests !== undefined) pageDigests.set(file.path, written.digests)
         await handle.sync()
       } finally {
         await handle.close()
@@ -139,8 +145,8 @@ async function receive(
   if ((await input.exactly(1)).readUInt8() !== kinds.end)
     throw new CheckpointError('Corrupt', 'the delta has more files than its manifest')
   await input.end()
-  await writePageDigests(draft.dir, digests)
-  return manifest
+  await writePageDigests(draft.dir, [...pageDigests.values()])
+  return { manifest, pageDigests }
 }
 
 async function readHeader(input: ByteReader) {

@@ -1,4 +1,5 @@
 /** Files with the pages of a task: read from anywhere, and written from their start to their end. */
+import { readSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MoveOptions } from '../delta/moves.ts'
@@ -22,7 +23,8 @@ export interface Pages extends AsyncDisposable {
   readonly file: FileHandle
   /** Reads from a page on; the buffer is filled unless the file ends. */
   read(buffer: Buffer, at: number): Promise<void>
-  page(at: number): Promise<Buffer>
+  /** Returns a page at once: it is in memory, and a round trip to the thread pool takes longer than to read it. */
+  page(at: number): Buffer
 }
 
 export async function openPages(directory: string, pagesId: number): Promise<Pages> {
@@ -52,9 +54,10 @@ export async function openPages(directory: string, pagesId: number): Promise<Pag
   return {
     file,
     read,
-    async page(at) {
+    page(at) {
       const buffer = Buffer.allocUnsafe(page)
-      await readAt(buffer, at * page)
+      if (readSync(file.fd, buffer, 0, page, at * page) < page)
+        throw new CheckpointError('BadImage', `${name} is truncated`)
       return buffer
     },
     [Symbol.asyncDispose]: () => file.close(),
