@@ -14,7 +14,7 @@ enum { NR_read = 0, NR_write = 1, NR_close = 3, NR_sched_yield = 24, NR_nanoslee
        NR_renameat2 = 316, NR_setitimer = 38, NR_mmap = 9, NR_rt_sigprocmask = 14, NR_clone = 56, NR_kill = 62,
        NR_getppid = 110, NR_rt_sigtimedwait = 128, NR_prctl = 157, NR_ppoll = 271,
        NR_epoll_pwait = 281, NR_socket = 41, NR_sendto = 44, NR_sendmsg = 46, NR_getsockopt = 55, NR_futex = 202, NR_sched_setscheduler = 144,
-       NR_dup3 = 292, NR_fstat = 5, NR_fcntl = 72, NR_getpeername = 52, NR_listen = 50 };
+       NR_clock_gettime = 228, NR_dup3 = 292, NR_fstat = 5, NR_fcntl = 72, NR_getpeername = 52, NR_listen = 50 };
 enum { O_DIRECTORY_ONLY = 0200000 };
 
 static inline long raw(long number, long a, long b, long c, long d, long e, long f)
@@ -33,7 +33,7 @@ enum { NR_faccessat = 48, NR_openat = 56, NR_close = 57, NR_getdents64 = 61, NR_
        NR_fstatfs = 44, NR_exit_group = 94, NR_nanosleep = 101, NR_setitimer = 103, NR_sched_yield = 124, NR_setpriority = 140, NR_prctl = 167, NR_getpid = 172,
        NR_prlimit64 = 261, NR_renameat2 = 276, NR_ppoll = 73, NR_kill = 129, NR_rt_sigprocmask = 135, NR_rt_sigtimedwait = 137,
        NR_getppid = 173, NR_clone = 220, NR_mmap = 222, NR_epoll_pwait = 22,
-       NR_socket = 198, NR_sendto = 206, NR_sendmsg = 211, NR_getsockopt = 209, NR_futex = 98, NR_sched_setscheduler = 119, NR_dup3 = 24, NR_fstat = 80, NR_fcntl = 25, NR_getpeername = 205, NR_listen = 201 };
+       NR_socket = 198, NR_sendto = 206, NR_sendmsg = 211, NR_getsockopt = 209, NR_futex = 98, NR_sched_setscheduler = 119, NR_clock_gettime = 113, NR_dup3 = 24, NR_fstat = 80, NR_fcntl = 25, NR_getpeername = 205, NR_listen = 201 };
 enum { O_DIRECTORY_ONLY = 040000 };
 
 static inline long raw(long number, long a, long b, long c, long d, long e, long f)
@@ -47,6 +47,14 @@ static inline long raw(long number, long a, long b, long c, long d, long e, long
 #else
 #error "system calls of this processor are not written yet"
 #endif
+
+static inline long monotonic_ns(void)
+{
+	long time[2] = { 0, 0 };
+
+	raw(NR_clock_gettime, 1, (long)time, 0, 0, 0, 0);
+	return time[0] * 1000000000 + time[1];
+}
 
 extern int *__errno_location(void);
 

@@ -18,7 +18,7 @@
  *
  * 4. The server of a lazy restore takes an interrupted wait for an error and exits, and the application dies with it.
  * The kernel interrupts the wait when a process is stopped, frozen or inspected by a debugger. Here the wait is
- * repeated.
+ * repeated. Nor does the server leave the processor to the application whose page it has just inserted; here it does.
  *
  * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod
  * can reach, without checking the peer: see control.c, which wraps accept, bind, connect, sendmsg and futex waits.
@@ -334,13 +334,28 @@ int fstatfs(int fd, void *status)
 
 /* ---- waiting for page faults ---- */
 
-/* CRIU waits for ever or not at all, so the remaining time need not be computed. */
+enum { NEXT_FAULT_MS = 5 };
+
+/* For so long the server may wait in all although it has pages to insert, ns: one that is touched all the time would never be done. */
+static long patience = 500 * 1000 * 1000;
+
+/*
+ * CRIU waits for ever or not at all, so the remaining time need not be computed. Once it has answered a fault, it asks without a wait for
+ * the next one, and inserts other pages if there is none yet. On a busy machine the application got a processor only at the end of
+ * CRIU's time slice then: 3 ms for each of the some 300 pages that it touches before it answers. So CRIU waits for the next fault.
+ */
 int epoll_wait(int epoll, void *events, int room, int milliseconds)
 {
+	static int answered;
+	const int longer = milliseconds == 0 && answered && patience > 0;
+	const long begun = longer ? monotonic_ns() : 0;
 	long answer;
 
 	do
-		answer = raw(NR_epoll_pwait, epoll, (long)events, room, milliseconds, 0, 8);
+		answer = raw(NR_epoll_pwait, epoll, (long)events, room, longer ? NEXT_FAULT_MS : milliseconds, 0, 8);
 	while (answer == -E_INTR);
+	if (longer)
+		patience -= monotonic_ns() - begun;
+	answered = answer > 0;
 	return (int)result(answer);
 }

@@ -34,11 +34,6 @@ enum { WAIT_NS = 50000, GO_WAITS = 60 * 20000 };
  * after the first moment the check takes at most one part in eleven of a processor, at normal priority.
  */
 enum { URGENT_NS = 5 * 1000 * 1000, LONG_WAIT_NS = 1000000, WAITS_A_ROUND = 10, STANDING_NS = 999 * 1000 * 1000 };
-#if defined(__x86_64__)
-enum { NR_clock_gettime = 228 };
-#else
-enum { NR_clock_gettime = 113 };
-#endif
 /* The maximum; with more processes the gate refuses the dump. */
 #ifndef PIDS
 #define PIDS 65536
@@ -143,15 +138,6 @@ static int process_stands(int pid)
 	return all;
 }
 
-/* Monotonic, in nanoseconds. */
-static long now(void)
-{
-	long time[2] = { 0, 0 };
-
-	raw(NR_clock_gettime, 1, (long)time, 0, 0, 0, 0);
-	return time[0] * 1000000000 + time[1];
-}
-
 /* Keeps its priority if the change is not permitted. */
 static void schedule(int policy)
 {
@@ -169,7 +155,7 @@ static int all_stand(long *urgent)
 	count = 1;
 	for (int i = 0; i < count && all; i++) {
 		all = process_stands(pids[i]);
-		if (*urgent && now() > *urgent) {
+		if (*urgent && monotonic_ns() > *urgent) {
 			*urgent = 0;
 			schedule(FAIR);
 		}
@@ -226,22 +212,22 @@ static void at_end(int status, void *unused)
 
 static void wait_until_all_stand(void)
 {
-	const long began = now(), end = began + STANDING_NS;
+	const long began = monotonic_ns(), end = began + STANDING_NS;
 	long urgent = began + URGENT_NS;
 
 	for (;;) {
-		const long round = now();
+		const long round = monotonic_ns();
 		long waits;
 
 		if (all_stand(&urgent))
 			return;
-		waits = WAITS_A_ROUND * (now() - round);
-		if (is_orphan() || now() >= end)
+		waits = WAITS_A_ROUND * (monotonic_ns() - round);
+		if (is_orphan() || monotonic_ns() >= end)
 			give_up("gate", traced ? "a process is being traced" : "not all processes stopped");
 		if (waits < LONG_WAIT_NS)
 			waits = LONG_WAIT_NS;
-		if (waits >= end - now())
-			waits = end - now();
+		if (waits >= end - monotonic_ns())
+			waits = end - monotonic_ns();
 		pause_for(urgent ? WAIT_NS : waits > 0 ? waits : 0);
 	}
 }
