@@ -15,11 +15,11 @@ import { hostProcFs as fs } from './container/process.ts'
 import { type Core, createCore, type Platform } from './core.ts'
 import { sizeOfMemory } from './criu/memory-size.ts'
 import { sizeOfVolumes } from './criu/volumes-size.ts'
-import { isMoving } from './decide/moving.ts'
 import { createForgottenConnections, forgetConnections } from './forgotten-connections.ts'
 import { listen } from './listen.ts'
 import { enterNode, type Node } from './node.ts'
 import { createInquiry } from './observe/inquiry.ts'
+import { isMoving } from './observe/moving.ts'
 import type { Snapshot } from './observe/snapshot.ts'
 import { openPeers, type Peers } from './open-peers.ts'
 import type { AgentOptions } from './options.ts'
@@ -216,8 +216,7 @@ function keeperOf(
 ): DiskKeeper | undefined {
   if (disk === undefined || parts === undefined) return undefined
   return createDiskKeeper({
-    ...{ disk, store, node: options.node, clock, log },
-    keyParts: parts.read,
+    ...{ disk, store, node: options.node, keyParts: parts.read, clock, log },
     slots: () => slotsOnDisk(caches, options, core.observe()),
     isMoving: () => isMoving(core.observe(), clock.now()),
     everyMs: options.diskInterval * 1000,

@@ -16,7 +16,7 @@ import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generati
 import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { systemRandom as random } from '../../kube/random.ts'
-import { isMoving } from '../decide/moving.ts'
+import { isMoving } from '../observe/moving.ts'
 import { policy } from '../testing/fake/snapshots.ts'
 import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
 

@@ -1,6 +1,6 @@
 /** Whether clients wait for a memory that leaves this node, or comes to it. Pure. */
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { PodView, Snapshot } from '../observe/snapshot.ts'
+import type { PodView, Snapshot } from './snapshot.ts'
 
 /**
  * True while a primary here is to be stopped for its successor, or a pod here is to take over. The disk waits meanwhile.
