@@ -18,7 +18,7 @@
  *
  * 4. The server of a lazy restore takes an interrupted wait for an error and exits, and the application dies with it.
  * The kernel interrupts the wait when a process is stopped, frozen or inspected by a debugger. Here the wait is
- * repeated. Nor does the server leave the processor to the application whose page it has just inserted; here it does.
+ * repeated. The server also keeps the processor from the application whose page it has just inserted; here it waits.
  *
  * 5. It speaks with its own code, and restored processes with each other, over sockets that every process of the pod
  * can reach, without checking the peer: see control.c, which wraps accept, bind, connect, sendmsg and futex waits.
@@ -342,7 +342,7 @@ static long patience = 500 * 1000 * 1000;
 /*
  * CRIU waits for ever or not at all, so the remaining time need not be computed. Once it has answered a fault, it asks without a wait for
  * the next one, and inserts other pages if there is none yet. On a busy machine the application got a processor only at the end of
- * CRIU's time slice then: 3 ms for each of the some 300 pages that it touches before it answers. So CRIU waits for the next fault.
+ * CRIU's time slice then: 3 ms for each of about 300 pages that it touches before it answers. So CRIU waits for the next fault. Other events are rare.
  */
 int epoll_wait(int epoll, void *events, int room, int milliseconds)
 {

@@ -54,6 +54,16 @@ test('a listener lets as many wait as the kernel allows, if it let more than a f
   expect(said(['--preload', library])).toBe(`0 1 16 ${most} ${most}`)
 })
 
+test('D5.faults: the next page fault is waited for after one, but not for ever', async () => {
+  const [library, program] = [await criuShim(), await buildAsks('waits')]
+  const loader = elfNeeds(await readFile(program)).interpreter ?? ''
+  const said = (preload: readonly string[]) =>
+    spawnSync(loader, [...preload, program], { encoding: 'utf8' }).stdout.trim()
+  expect(said([])).toBe('0 0')
+  // A busy machine may deliver some of them late.
+  expect(said(['--preload', library])).toMatch(/^[1-9]\d* 0$/)
+})
+
 describe.skipIf(cannotUnshare !== undefined)(
   `limits of another user's process ${cannotUnshare ?? ''}`,
   () => {

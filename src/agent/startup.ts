@@ -19,7 +19,7 @@ import { createForgottenConnections, forgetConnections } from './forgotten-conne
 import { listen } from './listen.ts'
 import { enterNode, type Node } from './node.ts'
 import { createInquiry } from './observe/inquiry.ts'
-import { isMoving } from './observe/moving.ts'
+import { movingSlots } from './observe/moving.ts'
 import type { Snapshot } from './observe/snapshot.ts'
 import { openPeers, type Peers } from './open-peers.ts'
 import type { AgentOptions } from './options.ts'
@@ -218,7 +218,7 @@ function keeperOf(
   return createDiskKeeper({
     ...{ disk, store, node: options.node, keyParts: parts.read, clock, log },
     slots: () => slotsOnDisk(caches, options, core.observe()),
-    isMoving: () => isMoving(core.observe(), clock.now()),
+    moving: () => movingSlots(core.observe(), clock.now()),
     everyMs: options.diskInterval * 1000,
     onRecalled: ({ manifest: { slot } }) => core.announce(slot),
     changed: core.changed,

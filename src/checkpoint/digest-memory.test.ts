@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -24,6 +24,7 @@ test('a memory of digests gives up those that were used longest ago, and those t
   const d = hold(digests(70))
   expect([a.get(), c.get()?.size, d.get()?.size]).toEqual([undefined, 1, 1])
   expect(hold(digests(101)).get()).toBeUndefined()
+  expect(d.get()?.size).toBe(1)
 })
 
 test('a store holds the digests of what it has made and received, until it is removed', async () => {
@@ -39,6 +40,13 @@ test('a store holds the digests of what it has made and received, until it is re
     await putFiles(draft.dir, memoryImages(1, 1, new Map(pages)))
     const made = await draft.commit(manifestOf(1))
     const copy = await applyDelta(encodeDelta(undefined, made), undefined, await holder.begin(slotKey, 1))
+    // Nothing tells the digests of a file that its maker vouches for without them.
+    const third = newStore('third')
+    const vouched = await third.begin(slotKey, 1)
+    await cp(made.dir, vouched.dir, { recursive: true })
+    for (const name of ['manifest.json', 'arrival.json']) await rm(join(vouched.dir, name), { force: true })
+    const { files, bytes: _, ...rest } = made.manifest
+    expect((await vouched.commit(rest, { files })).held).toBeUndefined()
     for (const [store, stored] of [
       [source, made],
       [holder, copy],

@@ -14,8 +14,8 @@ const mostBytes = 64 * 2 ** 20
 const bytesOf = (digests: PageDigests) => [...digests.values()].reduce((sum, { length }) => sum + length, 0)
 
 /**
- * Holds the digests of the generations that were made or used last. To read and check those of 1 GB takes 20 to 50 ms, and a generation on its
- * way to a successor needs them four times.
+ * Holds the digests of generations that this process has made, those that were used last. To read and check those of 1 GB takes 20 to 50 ms, and
+ * a generation on its way to a successor needs them four times. All namespaces share the room: one of them can only make others slower.
  */
 export function createDigestMemory(most = mostBytes): (digests: PageDigests) => HeldDigests {
   /** The ones used last come last. */
@@ -39,6 +39,7 @@ export function createDigestMemory(most = mostBytes): (digests: PageDigests) => 
       forget: () => remove(key),
     }
     const bytes = bytesOf(digests)
+    if (bytes > most) return key
     held.set(key, { digests, bytes })
     sum += bytes
     for (const [oldest] of held) {

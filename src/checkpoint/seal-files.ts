@@ -34,7 +34,7 @@ export interface SealOptions {
   readonly signal: AbortSignal | undefined
 }
 
-/** The digests of three generations may be in the memory of the agent at once: 8 MiB for each GiB. */
+/** The digests of three generations may be in the memory of the agent at once, beside those that it holds: 8 MiB for each GiB. */
 const largestByPage = 8 * 2 ** 30
 
 interface Sealed {

@@ -21,7 +21,7 @@ export interface Stored {
   readonly completedAt: number
   /** Ms from the stop of the pod, or earlier, until the generation was complete here. Its state's age is at most now - completedAt + this. */
   readonly pipelineMs: number
-  /** Absent: an earlier process has made it. */
+  /** Its digests in memory; absent: an earlier process has made it, or nothing has told them. */
   readonly held?: HeldDigests | undefined
 }
 

@@ -12,6 +12,7 @@ export const design: readonly FeatureGroup[] = [
     name: 'Memory in another pod',
     features: [
       sentence('D5.lazy', 'large memory: it answers before its pages are there, and they are right', 'unit'),
+      sentence('D5.faults', 'large memory: a page that the app waits for comes before all others', 'unit'),
       sentence(
         'D5.lazy-lost',
         'when who brings the pages dies the application ends, and never sees zeros',

@@ -5,10 +5,10 @@ import { run } from '../../../build/run.ts'
 import { textsOf } from '../../../build/static-program.ts'
 
 /**
- * Builds a program that queries the kernel as CRIU does; see asks.c and options.c. Not static, so that it can
+ * Builds a program that queries the kernel as CRIU does; see asks.c, options.c and waits.c. Not static, so that it can
  * preload a library.
  */
-export async function buildAsks(name: 'asks' | 'options' = 'asks'): Promise<string> {
+export async function buildAsks(name: 'asks' | 'options' | 'waits' = 'asks'): Promise<string> {
   const compiler = await findCompiler({})
   const flags = ['-std=gnu17', '-D_GNU_SOURCE', '-O1', '-Wall', '-Wextra']
   const key = keyOf({

@@ -1,46 +1,48 @@
 import { expect, it } from 'vitest'
+import { slotName } from '../../checkpoint/manifest.ts'
 import { lease, pod, understudy } from '../testing/fake/snapshots.ts'
-import { isMoving } from './moving.ts'
+import { movingSlots } from './moving.ts'
 
 const until = 1_000_000
 const heldEnd = { forMs: 10_000, until, killedAt: until + 20_000, isWhole: true }
 const heir = { name: 'h', uid: understudy('h').uid, ip: undefined, restoreHash: undefined }
 const called = { name: 'h', uid: heir.uid }
 const made = { ...understudy('h'), madeForSlot: true }
+const told = (reason: string) => ({ status: 'False', reason, message: '' })
+const slots = [lease({ holder: called })]
 
 it.each([
-  ['a primary is to be stopped for its successor', { slots: [lease({ handover: 'uid-h' })], pods: [] }, true],
-  ['a primary that is suspended', { slots: [lease({ handover: lease().holder.uid })], pods: [] }, false],
+  ['its primary is to be stopped here', [lease({ handover: 'uid-h', node: 'b', holders: [] })], [], true],
+  ['a copy of it is here meanwhile', [lease({ handover: 'uid-h', node: 'a', holders: ['b'] })], [], true],
+  ['that is elsewhere', [lease({ handover: 'uid-h', node: 'a', holders: ['c'] })], [], false],
+  ['its primary is suspended', [lease({ handover: lease().holder.uid, node: 'b' })], [], false],
+  ['its deleted primary serves on', slots, [{ ...pod('h'), heldEnd }], true],
   [
-    'a deleted primary serves on',
-    { slots: [lease({ holder: called })], pods: [{ ...pod('h'), heldEnd }] },
-    true,
-  ],
-  ['another pod is deleted', { slots: [lease()], pods: [{ ...pod('other'), heldEnd }] }, false],
-  ['the next pod is awaited', { slots: [lease({ heir })], pods: [made] }, true],
-  ['the next pod is called', { slots: [lease({ holder: called })], pods: [made] }, true],
-  [
-    'the next pod runs',
-    {
-      slots: [lease({ holder: called })],
-      pods: [{ ...made, serving: { status: 'True', reason: 'OnStage', message: '', record: {} } }],
-    },
+    'its deleted primary stays for longer',
+    slots,
+    [{ ...pod('h'), heldEnd: { ...heldEnd, until: 1 } }],
     false,
   ],
+  ['another pod is deleted', [lease()], [{ ...pod('other'), heldEnd }], false],
+  ['its next pod is awaited', [lease({ heir })], [made], true],
+  ['its next pod is called', slots, [made], true],
+  ['its next pod resumes', slots, [{ ...made, serving: { ...told('Resuming'), record: {} } }], true],
+  ['its next pod runs', slots, [{ ...made, serving: { ...told('OnStage'), record: {} } }], false],
   [
-    'no memory can be restored in the next pod',
-    {
-      slots: [lease({ holder: called })],
-      pods: [{ ...made, understudyState: { status: 'False', reason: 'RestoreFailed', message: '' } }],
-    },
+    'its next pod does not answer any more',
+    slots,
+    [{ ...made, serving: { ...told('NotAnswering'), record: {} } }],
     false,
   ],
-  ['a hot backup is the heir', { slots: [lease({ heir })], pods: [understudy('h')] }, false],
-])('D9.keeper: a memory is on its way or not: %s', (_, snapshot, expected) => {
-  expect(isMoving(snapshot, until - 1)).toBe(expected)
-})
-
-it('D9.keeper: a pod that stays for longer than its app serves on keeps nothing from the disk', () => {
-  const snapshot = { slots: [lease({ holder: called })], pods: [{ ...pod('h'), heldEnd }] }
-  expect(isMoving(snapshot, until)).toBe(false)
+  ['its next pod has died', slots, [{ ...made, serving: { ...told('Died'), record: {} } }], false],
+  [
+    'its next pod cannot be given memory',
+    slots,
+    [{ ...made, understudyState: told('RestoreFailed') }],
+    false,
+  ],
+  ['a hot backup is its heir', [lease({ heir })], [understudy('h')], false],
+])('D9.keeper: a slot moves or not: %s', (_, slots, pods, expected) => {
+  const names = movingSlots({ node: 'b', slots, pods }, until - 1)
+  expect([...names]).toEqual(expected ? [slotName(lease())] : [])
 })

@@ -1,28 +1,45 @@
-/** Whether clients wait for a memory that leaves this node, or comes to it. Pure. */
+/** Slots whose memory leaves this node, or comes to it, while clients wait. Pure. */
+import { servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 
 /**
- * True while a primary here is to be stopped for its successor, or a pod here is to take over. The disk waits meanwhile.
+ * Returns the names of the slots of this node whose primary is to be stopped for its successor, or whose next pod is to take over. Their
+ * memory does not go to the disk meanwhile. A tenant can make that last: the caller sets the bound.
  *
  * @param now by the clock of the node, ms since the epoch.
  */
-export const isMoving = ({ slots, pods }: Pick<Snapshot, 'slots' | 'pods'>, now: number): boolean =>
-  slots.some(isHandedOver) || pods.some(pod => isLeaving(pod, slots, now) || isAwaited(pod, slots))
+export function movingSlots(
+  { node, slots, pods }: Pick<Snapshot, 'node' | 'slots' | 'pods'>,
+  now: number,
+): ReadonlySet<string> {
+  const byUid = new Map(pods.map(pod => [pod.uid, pod]))
+  const isMoving = (lease: SlotLease): boolean => {
+    const primary = byUid.get(lease.holder.uid)
+    const heir = byUid.get(lease.heir?.uid ?? '')
+    return (
+      (isHandedOver(lease) && (lease.node === node || lease.holders.includes(node))) ||
+      (primary !== undefined && (isLeaving(primary, now) || isAwaited(primary))) ||
+      (heir !== undefined && isAwaited(heir))
+    )
+  }
+  return new Set(slots.filter(isMoving).map(slotName))
+}
 
 const isHandedOver = ({ handover, holder, policy }: SlotLease): boolean =>
   handover !== undefined && handover !== holder.uid && policy?.paused !== true
 
 /** A deleted primary serves on, and is saved once more. */
-const isLeaving = ({ uid, heldEnd }: PodView, slots: readonly SlotLease[], now: number): boolean =>
-  heldEnd !== undefined && now < heldEnd.until && slots.some(({ holder }) => holder.uid === uid)
+const isLeaving = ({ heldEnd }: PodView, now: number): boolean => heldEnd !== undefined && now < heldEnd.until
 
-/** It was made for its slot, and has no memory that runs yet. */
-function isAwaited(pod: PodView, slots: readonly SlotLease[]): boolean {
-  const { uid, madeForSlot, understudy, terminating, serving, understudyState } = pod
-  if (!madeForSlot || !understudy || terminating || serving?.status === 'True') return false
-  return (
-    understudyState?.reason !== 'RestoreFailed' &&
-    slots.some(({ heir, holder }) => holder.uid === uid || heir?.uid === uid)
-  )
-}
+/** Conditions of a pod that has not run with the memory yet. */
+const before: readonly string[] = [servingReasons.offStage, servingReasons.resuming]
+
+/** It was made for its slot, and has not answered yet. */
+const isAwaited = (pod: PodView): boolean =>
+  pod.madeForSlot &&
+  pod.understudy &&
+  !pod.terminating &&
+  (pod.serving === undefined || before.includes(pod.serving.reason)) &&
+  pod.understudyState?.reason !== 'RestoreFailed'

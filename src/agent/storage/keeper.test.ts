@@ -16,7 +16,7 @@ import { manifestOf, putFiles, slotKey } from '../../checkpoint/testing/generati
 import { createFakeClock, type FakeClock } from '../../kube/clock.ts'
 import { silentLog as log } from '../../kube/log.ts'
 import { systemRandom as random } from '../../kube/random.ts'
-import { isMoving } from '../observe/moving.ts'
+import { movingSlots } from '../observe/moving.ts'
 import { policy } from '../testing/fake/snapshots.ts'
 import { createDiskKeeper, type DiskKeeper } from './keeper.ts'
 
@@ -55,6 +55,8 @@ interface World {
   readonly keeper: DiskKeeper
   readonly recalled: Stored[]
   slots: readonly SlotLease[] | undefined
+  /** Absent: those that the Leases hand over. */
+  moving?: ReadonlySet<string>
   /** undefined: the Secret cannot be read. */
   half: Uint8Array | undefined
   /** Those of the node. */
@@ -90,7 +92,7 @@ async function boot({
       return { agents: world.half, node: world.halves }
     },
     slots: () => world.slots,
-    isMoving: () => isMoving({ slots: world.slots ?? [], pods: [] }, 0),
+    moving: () => world.moving ?? movingSlots({ node: 'b', slots: world.slots ?? [], pods: [] }, 0),
     onRecalled: stored => recalled.push(stored),
     changed: () => undefined,
   })
@@ -622,23 +624,39 @@ describe('a tmpfs that is full', () => {
   )
 
   it('D9.keeper: a write is given up during a move, so that what arrives can be written over an older generation', async () => {
-    const world = await boot({ bytesPerSecond: 1_000 })
-    await add(world, 1, { bytes: 150_000 })
+    const bytes = 1_500_000
+    const world = await boot({ budget: 10 * bytes, bytesPerSecond: bytes / 15 })
+    await add(world, 1, { bytes })
     void world.keeper.run(stop.signal)
     world.keeper.noted()
     await eventually(async () => expect((await readdir(join(root, 'disk'))).length).toBeGreaterThan(0))
-    await add(world, 2, { bytes: 150_000 })
+    await add(world, 2, { bytes })
     await world.store.prune(slotKey, 2)
-    const before = await world.store.begin(slotKey, 3)
-    expect(before.takeSpare()).toBeUndefined()
-    await before.discard()
-    world.slots = [lease({ handover: 'uid-h' })]
     const draft = await world.store.begin(slotKey, 3)
+    expect(draft.takeSpare()).toBeUndefined()
+    world.slots = [lease({ handover: 'uid-h' })]
+    // The write would need 15 s.
+    for (let ms = 0; ms < 3_000; ms += 100) await clock.advance(100)
+    await eventually(async () => expect(draft.takeSpare()?.manifest.generation).toBe(1))
+    expect(await files()).toEqual([])
+  })
+
+  it.each([
+    ['a slot that moves for ever', 'shop.others.0.0a1b2c3d'],
+    ['its own slot that moves for ever', 'shop.carts.0.0a1b2c3d'],
+  ])('D9.keeper: the disk gets a copy of each slot, whatever %s', async (_, name) => {
+    const world = await boot({ bytesPerSecond: 10_000 })
+    world.moving = new Set([name])
+    void world.keeper.run(stop.signal)
+    let generation = 0
     await eventually(async () => {
-      // Between two pieces of the file.
-      await clock.advance(10_000)
-      expect(draft.takeSpare()?.manifest.generation).toBe(1)
-    })
+      generation += 1
+      await add(world, generation, { bytes: 100_000 })
+      await world.store.prune(slotKey, 2)
+      world.keeper.noted()
+      for (let ms = 0; ms < 10_000; ms += 500) await clock.advance(500)
+      expect(await files()).toHaveLength(1)
+    }, 30_000)
   })
 
   it('what has nothing to fall back on stays, and the room is refused', async () => {

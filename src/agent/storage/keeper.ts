@@ -4,6 +4,7 @@
  *
  * Long because reading, writing and removing share the turns of the slots.
  */
+import { parseSlotKey } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
 import type { KeyParts } from '../../checkpoint/disk/generation-key.ts'
@@ -27,8 +28,8 @@ export interface DiskKeeperOptions {
   readonly node: string
   /** Slots that concern this node, without those whose policy forbids disks; undefined: the list is incomplete now. */
   readonly slots: () => readonly SlotLease[] | undefined
-  /** True while clients wait for a memory that leaves this node, or comes to it: see `isMoving`. */
-  readonly isMoving: () => boolean
+  /** Returns the slots whose memory leaves this node, or comes to it: see `movingSlots`. */
+  readonly moving: () => ReadonlySet<string>
   /** Milliseconds between two files of a slot. */
   readonly everyMs: number
   readonly bytesPerSecond?: number
@@ -79,6 +80,8 @@ const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
 /** Most time for which the write of a file gives way to moves, and the pause between two looks, ms. */
 const giveWayMs = { most: 20_000, look: 100 }
+/** For so long a slot counts as one that moves, ms. Its pod may never start. */
+const mostMovingMs = 60_000
 
 interface Written {
   readonly on: OnDisk | undefined
@@ -106,8 +109,21 @@ const mayAdd = ({ policy }: SlotLease): boolean => policy?.disk === true
 const versionOf = ({ epoch, generation }: Pick<Sealed, 'epoch' | 'generation'>): string =>
   `${epoch}.${generation}`
 
+/** Returns the slots that move, unless they have done so for long. */
+function movingNow({ moving, clock }: Pick<DiskKeeperOptions, 'moving' | 'clock'>): () => readonly string[] {
+  /** Since when each slot moves, monotonic ms. */
+  const moves = new Map<string, number>()
+  return () => {
+    const found = moving()
+    for (const slot of [...moves.keys()]) if (!found.has(slot)) moves.delete(slot)
+    const now = clock.monotonic()
+    for (const slot of found) if (!moves.has(slot)) moves.set(slot, now)
+    return [...moves].flatMap(([slot, since]) => (now - since < mostMovingMs ? [slot] : []))
+  }
+}
+
 export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
-  const { disk, store, keyParts, node, slots, isMoving, everyMs, onRecalled, changed, clock, log } = options
+  const { disk, store, keyParts, node, slots, everyMs, onRecalled, changed, clock, log } = options
   const rate = createByteRate(options.bytesPerSecond ?? defaultRate, clock)
   const written = new Map<string, Written>()
   /** Slots (with their lives) for which the disk has been searched. */
@@ -128,6 +144,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     changed()
   })
   const { held, resting, known } = rolesOf(slots, node)
+  const moving = movingNow(options)
   const { write, giveWay, giveUpOlder } = createWriter({ disk, store, clock }, pace)
 
   const tell = (next: DiskKeeper['trouble']) => {
@@ -228,16 +245,17 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   })
 
   let lookedAt = Number.NEGATIVE_INFINITY
-  /** For how long the present write may give way yet, ms. */
+  /** For how long the present write may still give way, ms. */
   let patienceMs = 0
-
   async function pace(bytes: number, signal: AbortSignal): Promise<void> {
     // Not for each piece of a few kilobytes: a look goes through all that the agent knows.
     if (clock.monotonic() - lookedAt >= giveWayMs.look) {
-      for (; patienceMs > 0 && isMoving(); patienceMs -= giveWayMs.look) {
-        // The generation that arrives is written over the one before its base, unless that is being read.
-        giveUpOlder()
+      for (let now = moving(); now.length > 0; now = moving()) {
+        // The next generation is written over the one before its base, unless that is being read.
+        giveUpOlder(now)
+        if (patienceMs <= 0) break
         await clock.sleep(giveWayMs.look, signal)
+        patienceMs -= giveWayMs.look
       }
       lookedAt = clock.monotonic()
     }
@@ -356,7 +374,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   async function relieveNow(bytes: number, namespace: string): Promise<void> {
     const signal = AbortSignal.timeout(30_000)
-    const isUrgent = isMoving()
+    const isUrgent = moving().some(slot => parseSlotKey(slot)?.namespace === namespace)
     if (isUrgent) await giveWay(namespace, isUrgent)
     const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
     const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import type { GenerationDisk, Sealed } from '../../checkpoint/disk/disk.ts'
+import { slotName } from '../../checkpoint/manifest.ts'
 import type { Stored } from '../../checkpoint/store.ts'
 import { manifestOf, slotKey } from '../../checkpoint/testing/generation.ts'
 import { createFakeClock } from '../../kube/clock.ts'
@@ -96,11 +97,24 @@ it('D9.keeper: during a move the write of an older generation is given up, and t
   const { kept, writer, write, end } = stand()
   const [newest, older] = [generation(2), generation(1)]
   kept.push(newest, older)
+  const moving = [slotName(slotKey)]
   const written = write(newest)
-  writer.giveUpOlder()
+  writer.giveUpOlder(moving)
   end()
   expect((await written).generation).toBe(2)
-  const second = write(older)
-  writer.giveUpOlder()
-  await expect(second).rejects.toBeInstanceOf(GaveWay)
+  for (const _ of [1, 2]) {
+    const next = write(older)
+    writer.giveUpOlder([])
+    writer.giveUpOlder(moving)
+    writer.giveUpOlder(moving)
+    await expect(next).rejects.toBeInstanceOf(GaveWay)
+  }
+  const third = write(older)
+  writer.giveUpOlder(moving)
+  end()
+  expect((await third).generation).toBe(1)
+  const elsewhere = write(older)
+  writer.giveUpOlder(['shop.others.0.0a1b2c3d'])
+  end()
+  expect((await elsewhere).generation).toBe(1)
 })

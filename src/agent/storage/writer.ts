@@ -16,8 +16,8 @@ export interface Writer {
    * third write of a slot in a row continues, so that the disk gets a copy in the end.
    */
   giveWay(namespace: string, isUrgent: boolean): Promise<void>
-  /** Gives up the write of a generation that is not the newest of its slot. */
-  giveUpOlder(): void
+  /** Gives up the write of a generation of these slots that is not the newest of its slot; not the third write in a row. */
+  giveUpOlder(slots: readonly string[]): void
 }
 
 /** How many writes of a slot in a row may be given up, unless it is urgent. */
@@ -70,11 +70,13 @@ export function createWriter(
 
   return {
     write,
-    giveUpOlder() {
-      if (writing === undefined) return
+    giveUpOlder(slots) {
+      if (writing === undefined || writing.stop.signal.aborted || inRow.times >= mostInRow) return
       const { stored, stop } = writing
-      if (store.latest(stored.manifest.slot)?.dir !== stored.dir)
-        stop.abort(new GaveWay('a newer generation is about to arrive'))
+      const { slot } = stored.manifest
+      if (!slots.includes(slotName(slot)) || store.latest(slot)?.dir === stored.dir) return
+      inRow = { ...inRow, times: inRow.times + 1 }
+      stop.abort(new GaveWay('a newer generation is about to arrive'))
     },
     async giveWay(namespace, isUrgent) {
       if (writing === undefined) return

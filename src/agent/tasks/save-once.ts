@@ -141,8 +141,9 @@ export async function saveOnce(
       { stoppedAt, pageDigests: result.pageDigests, sign: work.sign, signal },
     )
     work.announce(key)
-    // To remove 1 GB takes 0.1 to 0.2 s, and clients wait for the successor. The next task of the slot does it.
-    if (!isFinal && !isLast) await store.prune(key, Math.max(policy.keep, baseAndNewest))
+    const pruned = store.prune(key, Math.max(policy.keep, baseAndNewest))
+    // To remove 1 GB takes 0.1 to 0.2 s, and clients wait for the successor. A generation that cannot be removed still counts, and the next removal retries.
+    await (isFinal || isLast ? void pruned.catch(() => undefined) : pruned)
     return stored
   } catch (error) {
     if (frozenMs > 0) inVain?.(frozenMs)
