@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { slotName } from '../../checkpoint/manifest.ts'
-import { lease, pod, understudy } from '../testing/fake/snapshots.ts'
+import { lease, pod, policy, understudy } from '../testing/fake/snapshots.ts'
 import { movingSlots } from './moving.ts'
 
 const until = 1_000_000
@@ -15,6 +15,12 @@ it.each([
   ['its primary is to be stopped here', [lease({ handover: 'uid-h', node: 'b', holders: [] })], [], true],
   ['a copy of it is here meanwhile', [lease({ handover: 'uid-h', node: 'a', holders: ['b'] })], [], true],
   ['that is elsewhere', [lease({ handover: 'uid-h', node: 'a', holders: ['c'] })], [], false],
+  [
+    'its replacements pause',
+    [lease({ handover: 'uid-h', node: 'b', policy: policy({ paused: true }) })],
+    [],
+    false,
+  ],
   ['its primary is suspended', [lease({ handover: lease().holder.uid, node: 'b' })], [], false],
   ['its deleted primary serves on', slots, [{ ...pod('h'), heldEnd }], true],
   [
@@ -26,6 +32,8 @@ it.each([
   ['another pod is deleted', [lease()], [{ ...pod('other'), heldEnd }], false],
   ['its next pod is awaited', [lease({ heir })], [made], true],
   ['its next pod is called', slots, [made], true],
+  ['its next pod ends', slots, [{ ...made, terminating: true }], false],
+  ['its next pod waits', slots, [{ ...made, serving: { ...told('OffStage'), record: {} } }], true],
   ['its next pod resumes', slots, [{ ...made, serving: { ...told('Resuming'), record: {} } }], true],
   ['its next pod runs', slots, [{ ...made, serving: { ...told('OnStage'), record: {} } }], false],
   [

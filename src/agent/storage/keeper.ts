@@ -80,6 +80,8 @@ const sweepAfterMs = 60_000
 const defaultRate = 32 * 1024 * 1024
 /** Most time for which the write of a file gives way to moves, and the pause between two looks, ms. */
 const giveWayMs = { most: 20_000, look: 100 }
+/** The part of all other time by which writes may give way again. */
+const refill = 1 / 4
 /** For so long a slot counts as one that moves, ms. Its pod may never start. */
 const mostMovingMs = 60_000
 
@@ -245,11 +247,13 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   })
 
   let lookedAt = Number.NEGATIVE_INFINITY
-  /** For how long the present write may still give way, ms. */
-  let patienceMs = 0
+  /** For how long writes may still give way, ms. Time brings it back, so tenants whose pods move all the time leave most of it to the disk. */
+  let patienceMs = giveWayMs.most
   async function pace(bytes: number, signal: AbortSignal): Promise<void> {
     // Not for each piece of a few kilobytes: a look goes through all that the agent knows.
     if (clock.monotonic() - lookedAt >= giveWayMs.look) {
+      const writtenMs = Math.min(clock.monotonic() - lookedAt, giveWayMs.most / refill)
+      patienceMs = Math.min(patienceMs + writtenMs * refill, giveWayMs.most)
       for (let now = moving(); now.length > 0; now = moving()) {
         // The next generation is written over the one before its base, unless that is being read.
         giveUpOlder(now)
@@ -273,7 +277,6 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       // A newer one, for which the tmpfs has no room yet, must not make way for this one.
       if (newest !== undefined && isNewer(newest, stored.manifest))
         return note(name, newest, clock.monotonic(), versionOf(stored.manifest))
-      patienceMs = giveWayMs.most
       note(name, await write(stored, keys.current, signal), clock.monotonic())
       refusals.set(name, undefined)
       await prune(lease, signal)
@@ -374,7 +377,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
 
   async function relieveNow(bytes: number, namespace: string): Promise<void> {
     const signal = AbortSignal.timeout(30_000)
-    const isUrgent = moving().some(slot => parseSlotKey(slot)?.namespace === namespace)
+    const moves = moving()
+    const isUrgent = moves.some(slot => parseSlotKey(slot)?.namespace === namespace)
     if (isUrgent) await giveWay(namespace, isUrgent)
     const leases = new Map((slots() ?? []).map(lease => [slotName(lease), lease]))
     const newest = new Set(store.list().flatMap(({ manifest }) => store.latest(manifest.slot)?.dir ?? []))
@@ -391,7 +395,7 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
       try {
         if (
           lease === undefined ||
-          !(await isSpare(stored, lease, { mayWrite: !isUrgent && !isShareUsed, signal }))
+          !(await isSpare(stored, lease, { mayWrite: moves.length === 0 && !isShareUsed, signal }))
         )
           continue
         const { slot, epoch, generation } = stored.manifest
@@ -408,6 +412,8 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
     async run(signal) {
       while (!signal.aborted) {
         wake = Promise.withResolvers()
+        // A slot that moves twice has two beginnings, also if nothing is written in between.
+        moving()
         try {
           await recall(signal)
           forgetRefusals()

@@ -65,6 +65,23 @@ it('D9.keeper: two writes of a slot in a row may be given up, and the third one 
   await expect(fourth).rejects.toBeInstanceOf(GaveWay)
 })
 
+it('D9.keeper: writes of several slots in turn are given up twice each', async () => {
+  const { kept, writer, write, retained, end } = stand()
+  kept.push(generation(9), generation(9, other))
+  for (const slot of [slotKey, other, slotKey, other]) {
+    const written = write(generation(1, slot))
+    await writer.giveWay(slotKey.namespace, false)
+    // A write that still ends counts once.
+    await writer.giveWay(slotKey.namespace, false)
+    await expect(written).rejects.toBeInstanceOf(GaveWay)
+  }
+  const third = write(generation(1))
+  await writer.giveWay(slotKey.namespace, false)
+  expect(retained).toEqual(['carts-0/1'])
+  end()
+  await third
+})
+
 it('every write is given up if it is urgent', async () => {
   const { writer, write } = stand()
   for (const number of [1, 2, 3, 4]) {

@@ -31,7 +31,7 @@ interface Writing {
   readonly over: Promise<void>
 }
 
-/** @param pace called before each piece of a file. */
+/** @param pace called after each piece of a file. */
 export function createWriter(
   {
     disk,
@@ -45,8 +45,16 @@ export function createWriter(
   pace: (bytes: number, signal: AbortSignal) => Promise<void>,
 ): Writer {
   let writing: Writing | undefined
-  /** How many writes of the slot that was written last have been given up since one came to its end. */
-  let inRow = { slot: '', times: 0 }
+  /** How many writes of each slot have been given up since one came to its end. */
+  const inRow = new Map<string, number>()
+  const timesOf = (stored: Stored) => inRow.get(slotName(stored.manifest.slot)) ?? 0
+
+  function giveUp({ stored, stop }: Writing, why: string) {
+    // The write of before may still close its file.
+    if (stop.signal.aborted) return
+    inRow.set(slotName(stored.manifest.slot), timesOf(stored) + 1)
+    stop.abort(new GaveWay(why))
+  }
 
   async function write(stored: Stored, key: GenerationKey, signal: AbortSignal): Promise<Sealed> {
     const { slot, epoch, generation } = stored.manifest
@@ -54,12 +62,12 @@ export function createWriter(
     using stop = linkedTo(signal)
     const over = Promise.withResolvers<void>()
     writing = { stored, stop, over: over.promise }
-    const name = slotName(slot)
-    if (inRow.slot !== name) inRow = { slot: name, times: 0 }
+    const present = new Set([stored, ...store.list()].map(({ manifest }) => slotName(manifest.slot)))
+    for (const slot of [...inRow.keys()]) if (!present.has(slot)) inRow.delete(slot)
     const pacing = (bytes: number) => pace(bytes, stop.signal)
     try {
       const sealed = await disk.write(stored, key, { signal: stop.signal, pace: pacing })
-      inRow = { slot: name, times: 0 }
+      inRow.delete(slotName(slot))
       return sealed
     } finally {
       writing = undefined
@@ -71,21 +79,18 @@ export function createWriter(
   return {
     write,
     giveUpOlder(slots) {
-      if (writing === undefined || writing.stop.signal.aborted || inRow.times >= mostInRow) return
-      const { stored, stop } = writing
-      const { slot } = stored.manifest
-      if (!slots.includes(slotName(slot)) || store.latest(slot)?.dir === stored.dir) return
-      inRow = { ...inRow, times: inRow.times + 1 }
-      stop.abort(new GaveWay('a newer generation is about to arrive'))
+      if (writing === undefined || timesOf(writing.stored) >= mostInRow) return
+      const { dir, manifest } = writing.stored
+      if (slots.includes(slotName(manifest.slot)) && store.latest(manifest.slot)?.dir !== dir)
+        giveUp(writing, 'a newer generation is about to arrive')
     },
     async giveWay(namespace, isUrgent) {
       if (writing === undefined) return
-      const { stored, stop, over } = writing
+      const { stored, over } = writing
       const isKept = store.list().some(({ dir }) => dir === stored.dir)
       if (stored.manifest.slot.namespace !== namespace || isKept) return
-      if (!isUrgent && inRow.times >= mostInRow) return
-      inRow = { ...inRow, times: inRow.times + 1 }
-      stop.abort(new GaveWay('a newer generation needs the room'))
+      if (!isUrgent && timesOf(stored) >= mostInRow) return
+      giveUp(writing, 'a newer generation needs the room')
       using late = abortAfter(clock, patienceMs, () => new Error('the disk hangs'))
       await unlessAborted(over, late.signal).catch(() => undefined)
       await store.removed()
