@@ -336,7 +336,7 @@ int fstatfs(int fd, void *status)
 
 enum { NEXT_FAULT_MS = 5 };
 
-/* For so long the server may wait in all although it has pages to insert, ns: one that is touched all the time would never be done. */
+/* The rest of the time for which the server may wait for faults while it has pages to insert, ns. It would never end if faults came all the time. */
 static long patience = 500 * 1000 * 1000;
 
 /*

@@ -6,11 +6,18 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { eventually } from '../../test/support/eventually.ts'
-import { introduce, key, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
+import { introduce, key, type Node, primary, startNode, timeout, vote, voter } from './testing/voters.ts'
 
 /** The first word of every datagram between two nodes with this key. */
 const tagOf = (of: string) =>
   createHmac('sha256', Buffer.from(of, 'hex')).update('tag').digest().subarray(0, 4)
+
+/** The primary of `a` has `b` as its only voter. */
+async function elect(a: Node, b: Node, over: { readonly timeout?: number } = {}): Promise<void> {
+  await introduce(a, b)
+  await b.ask('vote', vote(a, over))
+  expect(await a.ask('primary', primary([voter(b)], over))).toBe('ok')
+}
 
 const why = process.getuid?.() === 0 ? undefined : '(needs root: it serves nobody else)'
 
@@ -52,10 +59,8 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
   test('D8.suspect: who will state a silence soon says so, until the next heartbeat or the statement', async () => {
     await using a = await startNode('a')
     await using b = await startNode('b')
-    await introduce(a, b)
     const longer = { timeout: 6 * timeout }
-    await b.ask('vote', vote(a, longer))
-    expect(await a.ask('primary', primary([voter(b)], longer))).toBe('ok')
+    await elect(a, b, longer)
     process.kill(a.sentinel.pid, 'SIGSTOP')
     await b.event('suspect', { slot: 'ns/web-0', epoch: 1 })
     process.kill(a.sentinel.pid, 'SIGCONT')
@@ -79,10 +84,8 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
     async when => {
       await using a = await startNode('a')
       await using b = await startNode('b')
-      await introduce(a, b)
       const longer = { timeout: 2 * timeout }
-      await b.ask('vote', vote(a, longer))
-      expect(await a.ask('primary', primary([voter(b)], longer))).toBe('ok')
+      await elect(a, b, longer)
       process.kill(a.sentinel.pid, 'SIGSTOP')
       if (when === 'after') await b.event('suspect', { epoch: 1 })
       process.kill(b.sentinel.pid, 'SIGSTOP')
@@ -102,9 +105,7 @@ describe.skipIf(why !== undefined)(`datagrams and promises ${why ?? ''}`, () => 
   test('D8.overslept: a voter that is late time and again states the silence at last', async () => {
     await using a = await startNode('a')
     await using b = await startNode('b')
-    await introduce(a, b)
-    await b.ask('vote', vote(a))
-    expect(await a.ask('primary', primary([voter(b)]))).toBe('ok')
+    await elect(a, b)
     process.kill(a.sentinel.pid, 'SIGSTOP')
     await b.event('suspect', { epoch: 1 })
     // It runs for too short a time to warn again.

@@ -79,8 +79,8 @@ export async function sealFiles(dir: string, options: SealOptions): Promise<Seal
   const all = new Map([...(pageDigests ?? []), ...digester.ofPath])
   const digests = new Map<number, Buffer>()
   for (const [index, { path, size, byPage }] of files.entries()) {
-    const ofPages = byPage ? all.get(path) : undefined
-    if (ofPages?.length === digestBytesOf(size)) digests.set(index, ofPages)
+    const ofPages = byPage ? digestsIn(all, { path, size }) : undefined
+    if (ofPages !== undefined) digests.set(index, ofPages)
   }
   const isComplete = files.every(({ byPage }, index) => !byPage || digests.has(index))
   return {
@@ -93,6 +93,12 @@ export async function sealFiles(dir: string, options: SealOptions): Promise<Seal
 interface Sized {
   readonly path: string
   readonly size: number
+}
+
+/** Returns the digests of the pages of a file; undefined if they are missing, or those of a file of another size. */
+function digestsIn(all: ReadonlyMap<string, Buffer>, { path, size }: Sized): Buffer | undefined {
+  const ofPages = all.get(path)
+  return ofPages?.length === digestBytesOf(size) ? ofPages : undefined
 }
 
 async function sizesOf(dir: string, paths: readonly string[]): Promise<readonly Sized[]> {
@@ -121,10 +127,7 @@ async function createPagesDigester(
   pages: readonly Sized[],
   { base, pageDigests = new Map(), comparePages }: Pick<SealOptions, 'base' | 'pageDigests' | 'comparePages'>,
 ) {
-  const known = ({ path, size }: Sized) => {
-    const ofPages = pageDigests.get(path)
-    return ofPages?.length === digestBytesOf(size) ? ofPages : undefined
-  }
+  const known = (file: Sized) => digestsIn(pageDigests, file)
   const before = pages.every(known) ? undefined : await knownOf(dir, found, base)
   const ofPath = new Map<string, Buffer>()
   return {

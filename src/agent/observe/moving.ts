@@ -5,8 +5,8 @@ import { slotName } from '../../checkpoint/manifest.ts'
 import type { PodView, Snapshot } from './snapshot.ts'
 
 /**
- * Returns the names of the slots of this node whose primary is to be stopped for its successor, or whose next pod is to take over. Their
- * memory does not go to the disk meanwhile. A tenant can make that last: the caller sets the bound.
+ * Returns the names of the slots of this node whose primary is to be stopped for its successor, or whose next pod is to take over. The
+ * disk of the node waits meanwhile. A tenant can make that last, so the caller sets a bound.
  *
  * @param now by the clock of the node, ms since the epoch.
  */

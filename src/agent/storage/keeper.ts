@@ -249,14 +249,15 @@ export function createDiskKeeper(options: DiskKeeperOptions): DiskKeeper {
   let lookedAt = Number.NEGATIVE_INFINITY
   /** For how long writes may still give way, ms. Time brings it back, so tenants whose pods move all the time leave most of it to the disk. */
   let patienceMs = giveWayMs.most
+
   async function pace(bytes: number, signal: AbortSignal): Promise<void> {
     // Not for each piece of a few kilobytes: a look goes through all that the agent knows.
     if (clock.monotonic() - lookedAt >= giveWayMs.look) {
       const writtenMs = Math.min(clock.monotonic() - lookedAt, giveWayMs.most / refill)
       patienceMs = Math.min(patienceMs + writtenMs * refill, giveWayMs.most)
-      for (let now = moving(); now.length > 0; now = moving()) {
+      for (let moves = moving(); moves.length > 0; moves = moving()) {
         // The next generation is written over the one before its base, unless that is being read.
-        giveUpOlder(now)
+        giveUpOlder(moves)
         if (patienceMs <= 0) break
         await clock.sleep(giveWayMs.look, signal)
         patienceMs -= giveWayMs.look

@@ -141,9 +141,8 @@ export async function saveOnce(
       { stoppedAt, pageDigests: result.pageDigests, sign: work.sign, signal },
     )
     work.announce(key)
-    const pruned = store.prune(key, Math.max(policy.keep, baseAndNewest))
-    // To remove 1 GB takes 0.1 to 0.2 s, and clients wait for the successor. A generation that cannot be removed still counts, and the next removal retries.
-    await (isFinal || isLast ? void pruned.catch(() => undefined) : pruned)
+    const pruned = prune(work, key, policy)
+    if (!isFinal && !isLast) await pruned
     return stored
   } catch (error) {
     if (frozenMs > 0) inVain?.(frozenMs)
@@ -152,6 +151,16 @@ export async function saveOnce(
     understudies.lookAgain(pod.uid)
     throw error
   }
+}
+
+/**
+ * Removes older generations. After a last save no caller waits: for 1 GB it takes 0.1 to 0.2 s, and clients wait for the successor. So its
+ * failure is handled in any case. A generation that cannot be removed still counts, and the next removal retries.
+ */
+function prune({ store }: SaveContext, key: SlotKey, { keep }: SlotPolicy): Promise<void> {
+  const pruned = store.prune(key, Math.max(keep, baseAndNewest))
+  pruned.catch(() => undefined)
+  return pruned
 }
 
 /** Makes room for a generation, and begins it. @throws CheckpointError StoreFull, AgentError VolumesTooLarge, the signal's reason. */
