@@ -10,13 +10,14 @@ type Direction = (typeof directions)[number]
 
 const table = ['inet', 'drill'] as const
 
+/** Filters the packets of a node. A node without power has none, and comes back without filters. */
+async function filter({ cluster }: Stage, node: string, chains: readonly string[]): Promise<void> {
+  if (!(await cluster.hasPower(node))) return
+  await cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
+}
+
 /** Drops packets between a node with its pods and these networks. */
-async function drop(
-  { cluster }: Stage,
-  node: string,
-  far: readonly string[],
-  direction: Direction,
-): Promise<void> {
+async function drop(stage: Stage, node: string, far: readonly string[], direction: Direction): Promise<void> {
   const set = `{ ${far.join(', ')} }`
   const comes = direction === 'out' ? [] : [`ip saddr ${set}`]
   const goes = direction === 'in' ? [] : [`ip daddr ${set}`]
@@ -27,7 +28,7 @@ async function drop(
       const drops = rules.map(rule => `${rule} drop;`).join(' ')
       return `chain ${hook} { type filter hook ${hook} priority -10; ${drops} }`
     })
-  await cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
+  await filter(stage, node, chains)
 }
 
 /** After a reboot it is gone already. */
@@ -133,9 +134,7 @@ export const lossy: Nemesis = {
       target: `${node} loses ${percent} %`,
       unsaved: savedThrough(stage, [node]),
       holdMs: random.between(5_000, 20_000),
-      strike: async () => {
-        await stage.cluster.inNode(node, ['nft', `table ${table.join(' ')} { ${chains.join('; ')}; }`])
-      },
+      strike: () => filter(stage, node, chains),
       heal: () => undrop(stage, node),
     }
   },
