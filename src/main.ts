@@ -126,6 +126,25 @@ program
     'carry out ClonePods; deploy/clone-pods has the kind and the rights for them',
     defaults.clonePods,
   )
+  .option(
+    '--migrations-per-set <n>',
+    'number of pods of one BackupPodSet that move at once; drains have as many places of their own, also in the next three budgets',
+    natural(1),
+    defaults.migrationsPerSet,
+  )
+  .option(
+    '--migrations-per-node <n>',
+    'number of pods that move away from one node at once',
+    natural(1),
+    defaults.migrationsPerNode,
+  )
+  .option(
+    '--migrations-per-namespace <n>',
+    'number of pods of one namespace that move at once',
+    natural(1),
+    defaults.migrationsPerNamespace,
+  )
+  .option('--migrations <n>', 'number of pods that move at once', natural(1), defaults.migrations)
   .option('--waker-image <image>', 'image of the gate in cold backups', `understudy.invalid/waker:${version}`)
   .option(
     '--injected-resources <cpu=…,memory=…>',

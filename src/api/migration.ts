@@ -175,3 +175,9 @@ export const isUnderWay = ({ metadata, status }: Migration): boolean =>
     status?.phase === 'Preparing' ||
     status?.phase === 'Stopping' ||
     status?.phase === 'Switching')
+
+/** The oldest first; of those of one second, by name. */
+export function byAge({ metadata: a }: Migration, { metadata: b }: Migration): number {
+  const [madeA, madeB] = [a.creationTimestamp ?? '', b.creationTimestamp ?? '']
+  return madeA === madeB ? (a.name < b.name ? -1 : 1) : madeA < madeB ? -1 : 1
+}

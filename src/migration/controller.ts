@@ -9,6 +9,7 @@ import type { Random } from '../kube/random.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcile.ts'
 import { createReports } from '../slot/observe/reports.ts'
 import { createSince } from '../slot/observe/since.ts'
+import type { MigrationBudgets } from './budgets.ts'
 import type { MigrationMetrics } from './metrics.ts'
 import { decide } from './next.ts'
 import { type FollowedStores, observe } from './observe.ts'
@@ -18,6 +19,7 @@ import type { MigrationView } from './view.ts'
 
 export interface MigrationControllerOptions extends FollowedStores {
   readonly api: Pick<Api, 'patch' | 'delete'>
+  readonly budgets: MigrationBudgets
   /** True while a list that passes need is not complete. */
   readonly isMissing: () => boolean
   readonly queue: Queue
@@ -60,7 +62,7 @@ export function createMigrationController(options: MigrationControllerOptions): 
   const reconcile = async (_: string, { signal, log }: ReconcileContext): Promise<Result> => {
     if (migrations.list().length === 0) return {}
     if (isMissing()) throw new RetryLater(500, 'a list that Migrations need is not complete yet')
-    const plan = decide(observe({ ...options, since, stops, patience, heard }), clock.now())
+    const plan = decide(observe({ ...options, since, stops, patience, heard }), clock.now(), options.budgets)
     const writes = [
       ...plan.statuses.map(({ view, status }) => writeStatus(options, view, status, signal)),
       ...plan.deletions.map(view => remove(options, view, signal)),

@@ -4,13 +4,16 @@ import { describe, expect, it } from 'vitest'
 import type { MigrationPhase, MigrationSpec, MigrationStatus } from '../api/migration.ts'
 import { parseMigration } from '../api/parse-migration.ts'
 import { timelyMs } from '../slot/decide/deadlines.ts'
-import { budgets } from './budgets.ts'
-import { decide, mostWrites, settlesMs } from './next.ts'
+import { defaultBudgets as budgets, type MigrationBudgets } from './budgets.ts'
+import { decide as decideWithin, mostWrites, settlesMs } from './next.ts'
 import { mostKept } from './retention.ts'
 import type { Facts, Held, MigrationView, Target } from './view.ts'
 
 const now = Date.UTC(2030, 0, 1, 12)
 const ago = (ms: number) => new Date(now - ms).toISOString()
+
+const decide = (views: readonly MigrationView[], at: number, within: MigrationBudgets = budgets) =>
+  decideWithin(views, at, within)
 
 const held = (over: Partial<Held> = {}): Held => ({
   type: 'held',
@@ -321,18 +324,33 @@ describe('D16.budgets: Migrations', () => {
     over: Partial<MigrationView> = {},
   ) =>
     Array.from({ length: count }, (_, i) =>
-      view(held({ source: { uid: `uid-${i}`, node: 'n1', set: `s${i}`, slot: 0, ...of(i) } }), undefined, {
+      view(held({ source: { uid: `uid-${i}`, node: 'n1', set: `s${i}`, slot: i, ...of(i) } }), undefined, {
         ...{ name: `m${i}`, uid: `m${i}`, createdAt: i },
         ...over,
       }),
     )
   const phases = (views: readonly MigrationView[]) =>
     new Map(decide(views, now).statuses.map(({ view: { name }, status }) => [name, status.phase]))
-  const reasonsOf = (views: readonly MigrationView[]) =>
-    decide(views, now).statuses.map(({ status }) => status.conditions?.[0]?.reason)
+  const reasonsOf = (views: readonly MigrationView[], within?: MigrationBudgets) =>
+    decide(views, now, within).statuses.map(({ status }) => status.conditions?.[0]?.reason)
 
-  it('of one set go one after the other', () => {
-    expect(reasonsOf(many(3, i => ({ set: 'web', node: `n${i}` })))).toEqual(['Begins', 'SetBusy', 'SetBusy'])
+  it('of one set go two at a time, and of one slot one after the other', () => {
+    expect(reasonsOf(many(3, i => ({ set: 'web', node: `n${i}` })))).toEqual(['Begins', 'Begins', 'SetBusy'])
+    expect(reasonsOf(many(2, i => ({ set: 'web', node: `n${i}`, slot: 0 })))).toEqual(['Begins', 'SetBusy'])
+  })
+
+  it.each([
+    ['perSet', 'SetBusy', () => ({ set: 'web' })],
+    ['perNode', 'NodeBudget', () => ({})],
+    ['perNamespace', 'NamespaceBudget', (i: number) => ({ node: `n${i}` })],
+    ['total', 'TotalBudget', (i: number) => ({ node: `n${i}` })],
+  ] as const)('are limited by the option for %s', (budget, reason, of) => {
+    const wide = { perSet: 9, perNode: 9, perNamespace: 9, total: 9 }
+    expect(reasonsOf(many(5, of), wide)).toEqual(Array.from({ length: 5 }, () => 'Begins'))
+    expect(reasonsOf(many(5, of), { ...wide, [budget]: 4 })).toEqual([
+      ...Array.from({ length: 4 }, () => 'Begins'),
+      reason,
+    ])
   })
 
   it('leave a node two at a time, a namespace three at a time, and are eight in all', () => {
@@ -358,6 +376,12 @@ describe('D16.budgets: Migrations', () => {
     }))
     const told = phases([...ofUsers, ...ofDrain])
     expect(['d0', 'd1', 'd2'].map(name => told.get(name))).toEqual(['Reserving', 'Reserving', 'Pending'])
+    // Also if they are of the same set.
+    const ofSet = [...ofUsers, ...ofDrain].map((each, i) => ({
+      ...each,
+      facts: held({ source: { uid: `uid-${i}`, node: 'n1', set: 'web', slot: i } }),
+    }))
+    expect(phases(ofSet).get('d1')).toBe('Reserving')
     // Not the other way round: what a drain does counts for users.
     const begun = ofDrain.slice(0, 2).map(each => ({ ...each, status: { phase: 'Reserving' } as const }))
     expect(phases([...begun, ...many(1, () => ({}))]).get('m0')).toBe('Pending')
@@ -414,6 +438,7 @@ describe('D16.budgets: Migrations', () => {
     const world = fc.array(
       fc.record({
         set: fc.nat(4),
+        slot: fc.nat(3),
         node: fc.nat(5),
         space: fc.nat(4),
         isRunning: fc.boolean(),
@@ -423,8 +448,8 @@ describe('D16.budgets: Migrations', () => {
     )
     fc.assert(
       fc.property(world, given => {
-        const views = given.map(({ set, node, space, isRunning, created }, i) => {
-          const source = { uid: `uid-${i}`, node: `n${node}`, set: `s${set}`, slot: i }
+        const views = given.map(({ set, slot, node, space, isRunning, created }, i) => {
+          const source = { uid: `uid-${i}`, node: `n${node}`, set: `s${set}`, slot }
           const facts = held({ source, target: target() })
           const status: MigrationStatus = isRunning ? { phase: 'Preparing', source } : {}
           const metadata = { namespace: `t${space}`, name: `m${i}`, uid: `m${i}` }
@@ -439,9 +464,11 @@ describe('D16.budgets: Migrations', () => {
         const active = [...running, ...begins]
         const sourceOf = ({ facts }: MigrationView) => (facts.type === 'held' ? facts.source : undefined)
         const setOf = (one: MigrationView) => `${one.namespace}/${sourceOf(one)?.set}`
+        const slotOf = (one: MigrationView) => `${setOf(one)}/${sourceOf(one)?.slot}`
         const count = (test: (one: MigrationView) => boolean, among = active) => among.filter(test).length
         for (const one of begins) {
-          expect(count(other => setOf(other) === setOf(one))).toBe(1)
+          expect(count(other => slotOf(other) === slotOf(one))).toBe(1)
+          expect(count(other => setOf(other) === setOf(one))).toBeLessThanOrEqual(budgets.perSet)
           expect(count(other => other.namespace === one.namespace)).toBeLessThanOrEqual(budgets.perNamespace)
           expect(count(other => sourceOf(other)?.node === sourceOf(one)?.node)).toBeLessThanOrEqual(
             budgets.perNode,
@@ -452,7 +479,8 @@ describe('D16.budgets: Migrations', () => {
           if (active.includes(one)) continue
           const isBlocked =
             active.length >= budgets.total ||
-            count(other => setOf(other) === setOf(one)) > 0 ||
+            count(other => slotOf(other) === slotOf(one)) > 0 ||
+            count(other => setOf(other) === setOf(one)) >= budgets.perSet ||
             count(other => other.namespace === one.namespace) >= budgets.perNamespace ||
             count(other => sourceOf(other)?.node === sourceOf(one)?.node) >= budgets.perNode
           expect(isBlocked, 'one waits for nothing').toBe(true)

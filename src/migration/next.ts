@@ -5,7 +5,7 @@ import { beganAt, finishedAt } from '../api/migration-times.ts'
 import type { ParsedMigration } from '../api/parse-migration.ts'
 import { isEqual } from '../kube/equal.ts'
 import { timelyMs } from '../slot/decide/deadlines.ts'
-import { Admissions } from './budgets.ts'
+import { Admissions, type MigrationBudgets } from './budgets.ts'
 import { judgeDowntime, patience, tooLong } from './downtime.ts'
 import { outlived } from './retention.ts'
 import { predictedIn, statusAfter, type Word } from './status.ts'
@@ -32,9 +32,9 @@ export interface Plan {
 }
 
 /** @param now wall clock, ms since the epoch. */
-export function decide(views: readonly MigrationView[], now: number): Plan {
+export function decide(views: readonly MigrationView[], now: number, budgets: MigrationBudgets): Plan {
   const inOrder = [...views].sort(byTurn)
-  const admitted = new Admissions(inOrder.filter(isAdmitted))
+  const admitted = new Admissions(inOrder.filter(isAdmitted), budgets)
   const statuses = inOrder.flatMap(view => {
     if (isFinished(view)) return []
     const word = wordOf(view, admitted, now)

@@ -4,7 +4,12 @@ import { labels } from '../api/labels.ts'
 import type { Migration } from '../api/migration.ts'
 import type { NodeReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, numberedSlotLeaseBody } from '../api/numbered-slot.ts'
-import { migrationAnnotation, podConditions, successorAnnotation } from '../api/pod-contract.ts'
+import {
+  holdInitContainer,
+  migrationAnnotation,
+  podConditions,
+  successorAnnotation,
+} from '../api/pod-contract.ts'
 import { kindLabels } from '../api/pod-kind.ts'
 import { tookOver } from '../api/slot-lease.ts'
 import { createFakeClock } from '../kube/clock.ts'
@@ -24,15 +29,22 @@ interface More {
   readonly failedOf?: string
   /** The source that the Migration has found before. */
   readonly source?: NonNullable<Migration['status']>['source']
+  /** An earlier Migration moves slot 1, whose heir is the pod `h` of node `n2`, too. */
+  readonly isRivalled?: boolean
 }
 
-function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More = {}) {
+function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source, isRivalled }: More = {}) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
-  const { metadata, spec } = numberedSlotLeaseBody(
-    makeLease(makeHolder('p', 0), { holders: ['n2'], ...over }),
-  )
-  leases.upsert({ metadata: { ...metadata, uid: 'lease', resourceVersion: '1' }, spec })
+  for (const [name, slot] of [
+    ['p', 0],
+    ['q', 1],
+  ] as const) {
+    const { metadata, spec } = numberedSlotLeaseBody(
+      makeLease(makeHolder(name, slot), { holders: ['n2'], ...over }),
+    )
+    leases.upsert({ metadata: { ...metadata, uid: `lease-${name}`, resourceVersion: '1' }, spec })
+  }
   const pods = createStore<Pod>({ indexes: { set: () => ['default/bps'] } })
   pods.upsert({
     metadata: {
@@ -43,21 +55,23 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More 
   })
   const reports = createStore<NodeReport>()
   const nodes = createStore<Node>()
-  if (failedOf !== undefined) {
+  if (failedOf !== undefined || over.heir !== undefined) {
     reports.upsert(makeReport('n2', { ready: true }))
     nodes.upsert({ metadata: { name: 'n2', uid: 'n2', resourceVersion: '1' } })
     pods.upsert({
       metadata: {
         ...{ namespace: 'default', name: 'h', uid: 'uid-h', resourceVersion: '1' },
         labels: { ...kindLabels('hotbackup'), [labels.set]: 'bps' },
-        annotations: { [successorAnnotation]: '0', [migrationAnnotation]: failedOf },
+        ...(failedOf && { annotations: { [successorAnnotation]: '0', [migrationAnnotation]: failedOf } }),
       },
-      spec: { nodeName: 'n2', containers: [], readinessGates: [] },
-      status: {
-        conditions: [
-          { type: podConditions.understudy, status: 'False', reason: restoreFailed, message: 'torn' },
-        ],
-      },
+      spec: { nodeName: 'n2', containers: [], initContainers: [{ name: holdInitContainer }] },
+      ...(failedOf && {
+        status: {
+          conditions: [
+            { type: podConditions.understudy, status: 'False', reason: restoreFailed, message: 'torn' },
+          ],
+        },
+      }),
     })
   }
   const migrations = createStore<Migration>()
@@ -66,13 +80,19 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source }: More 
     spec: { source: { name: 'p' } },
     ...(source && { status: { phase: 'Stopping', source } }),
   })
-  const [view] = observe({
+  if (isRivalled)
+    migrations.upsert({
+      metadata: { namespace: 'default', name: 'a', uid: 'a', resourceVersion: '1' },
+      spec: { source: { name: 'q' } },
+      status: { phase: 'Preparing', source: { uid: 'uid-q', node: 'n-q', set: 'bps', slot: 1 } },
+    })
+  const views = observe({
     ...{ clock, leases, pods, migrations, since: createSince(clock), stops: createStops(clock) },
     patience: createPatience(clock),
     heard: { silentFor: () => 0 },
     ...{ sets: createStore<BackupPodSet>(), reports, nodes },
   })
-  return view?.facts
+  return views.find(({ name }) => name === 'm')?.facts
 }
 
 it('a primary whose memory may not be saved has none that could move, although its slot has a Lease', () => {
@@ -94,4 +114,10 @@ it('D16.handed: a pod has moved only if it has handed its slot over; its success
   expect(taken(tookOver)).toMatchObject({ type: 'passed', isLoss: true })
   // A Lease of an earlier version says nothing.
   expect(taken()).toMatchObject({ type: 'passed', isLoss: false })
+})
+
+it('D16.several: a pod that is the heir of two moving slots is the target of one Migration', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: undefined }
+  expect(factsWith({ heir })).toMatchObject({ target: { name: 'h' } })
+  expect(factsWith({ heir }, { isRivalled: true })).toMatchObject({ type: 'held', target: undefined })
 })

@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
+import { byAge, isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../api/numbered-slot.ts'
 import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
@@ -12,7 +12,7 @@ import type { Clock } from '../kube/clock.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { hasLabels, impliedDowntimeMs, takesMoves, targetOf } from '../slot/decide/move.ts'
+import { hasLabels, impliedDowntimeMs, type MovingSlot, takesMoves, targetsOf } from '../slot/decide/move.ts'
 import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
 import type { Reports } from '../slot/observe/reports.ts'
 import type { Since } from '../slot/observe/since.ts'
@@ -43,6 +43,11 @@ export interface ObserveDeps extends FollowedStores {
   readonly patience: Patience
 }
 
+interface Deps extends ObserveDeps {
+  /** Migrations for which their sets act, the oldest first. */
+  readonly underWay: readonly Migration[]
+}
+
 /** The source of a Migration that the operator has found once. */
 type Source = NonNullable<MigrationStatus['source']>
 
@@ -54,6 +59,7 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
   const uids = new Set(present.map(({ metadata }) => metadata.uid))
   deps.stops.keep(uids)
   deps.patience.keep(uids)
+  const underWay = present.filter(isUnderWay).sort(byAge)
   return present.map(migration => {
     const {
       namespace = '',
@@ -66,7 +72,9 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
     const wish = parseMigration(migration)
     const { status = {} } = migration
     const isOver = isFinished(migration) || !wish.ok
-    const facts = isOver ? over : factsOf(deps, migration, wish.wish, key => seenForMs(`${uid}/${key}`))
+    const facts = isOver
+      ? over
+      : factsOf({ ...deps, underWay }, migration, wish.wish, key => seenForMs(`${uid}/${key}`))
     return {
       ...{ namespace, name, uid, resourceVersion, generation, wish, status },
       createdAt: Date.parse(creationTimestamp ?? '') || 0,
@@ -80,7 +88,7 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
 const over: Facts = { type: 'another' }
 
 function factsOf(
-  deps: ObserveDeps,
+  deps: Deps,
   migration: Migration,
   wish: ParsedMigration,
   seenForMs: (key: string) => number,
@@ -122,7 +130,7 @@ function findSource(deps: ObserveDeps, namespace: string, { source }: ParsedMigr
 }
 
 function heldBy(
-  deps: ObserveDeps,
+  deps: Deps,
   object: Migration,
   { nodeSelector }: ParsedMigration,
   source: Source,
@@ -134,13 +142,7 @@ function heldBy(
   deps.stops.noteStopping(migration, stopOf(lease, said))
   const isBegun = isUnderWay(object)
   const setKey = `${lease.namespace}/${source.set}`
-  const nodes = new Set(
-    deps.nodes.list().flatMap(node => {
-      const { name } = node.metadata
-      const isAble = deps.reports.get(name)?.status?.ready === true && name !== source.node
-      return isAble && takesMoves(node, nodeSelector) ? [name] : []
-    }),
-  )
+  const nodes = ableNodes(deps, source, nodeSelector)
   const candidates = deps.pods
     .by(bySet, setKey)
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
@@ -151,7 +153,9 @@ function heldBy(
   const heirs = new Set(ofSet.map(({ heir }) => heir?.uid))
   const target =
     candidates.find(({ uid }) => uid === lease.handover) ??
-    targetOf({ pods: candidates, heirs }, lease, { nodes }) ??
+    targetsOf({ pods: candidates, heirs }, movingSlots(deps, object, { lease, move: { nodes } }, ofSet)).get(
+      lease.slot,
+    ) ??
     // It is not replaced: see `withoutTarget`.
     candidates.find(
       ({ kind, node = '', stage: { madeFor, failed } }) =>
@@ -176,6 +180,41 @@ function heldBy(
     saved: savedIn(said),
     silentMs: deps.heard.silentFor(source.node),
   }
+}
+
+/** Returns the nodes that can take the pod, and have the labels. */
+const ableNodes = (
+  { nodes, reports }: Pick<ObserveDeps, 'nodes' | 'reports'>,
+  source: Source,
+  nodeSelector: ParsedMigration['nodeSelector'],
+): ReadonlySet<string> =>
+  new Set(
+    nodes.list().flatMap(node => {
+      const { name } = node.metadata
+      const isAble = reports.get(name)?.status?.ready === true && name !== source.node
+      return isAble && takesMoves(node, nodeSelector) ? [name] : []
+    }),
+  )
+
+/** Returns the slots of the set that move, with this one, in the order in which the set chooses pods for them. */
+function movingSlots(
+  deps: Deps,
+  object: Migration,
+  own: MovingSlot,
+  ofSet: readonly NumberedSlotLease[],
+): readonly MovingSlot[] {
+  // One that still waits for its turn comes last.
+  const inOrder = isUnderWay(object) ? deps.underWay : [...deps.underWay, object]
+  return inOrder.flatMap(each => {
+    if (each === object) return [own]
+    const { namespace, group } = own.lease
+    const source = each.status?.source
+    if (source === undefined || each.metadata.namespace !== namespace || source.set !== group) return []
+    const lease = ofSet.find(({ slot, holder }) => slot === source.slot && holder.uid === source.uid)
+    const wish = parseMigration(each)
+    if (lease === undefined || !wish.ok) return []
+    return [{ lease, move: { nodes: ableNodes(deps, source, wish.wish.nodeSelector) } }]
+  })
 }
 
 /** @param said by the node of the primary. */

@@ -92,7 +92,7 @@ async function setUp(manager: Manager, options: OperatorOptions, version: string
   const caches = createCaches(manager, options)
   const { sets, nodes, reports } = caches.stores
   leadSets(manager, options, { wakeKeys, stateStore, urgentApi, caches })
-  leadMigrations(manager, caches)
+  leadMigrations(manager, options, caches)
   leadDrains(manager, caches)
   leadJobs(manager, options, caches.stores)
   const migratingPods = leadMigratingPods(manager, caches)
@@ -154,12 +154,19 @@ const leads = ({ election }: Pick<Manager, 'election'>): boolean => election.isL
 /** Adds the controller of Migrations to the work of the leader. */
 function leadMigrations(
   manager: Manager,
+  options: OperatorOptions,
   { stores, missingForMemory }: Pick<ReturnType<typeof createCaches>, 'stores' | 'missingForMemory'>,
 ): void {
   const { clock, random, log, metrics } = manager
   const controller = createMigrationController({
     ...stores,
     api: manager.leaderApi,
+    budgets: {
+      perSet: options.migrationsPerSet,
+      perNode: options.migrationsPerNode,
+      perNamespace: options.migrationsPerNamespace,
+      total: options.migrations,
+    },
     isMissing: () => missingForMemory().length > 0,
     queue: manager.queue({ name: 'migration' }),
     metrics: createMigrationMetrics(metrics.registry, () => ({

@@ -1,6 +1,7 @@
 import { generationsKey } from '../api/generations-key.ts'
 import type { InjectedResources } from '../api/injected-resources.ts'
 import type { MemoryNamespaces } from '../api/memory-permission.ts'
+import { defaultBudgets } from '../migration/budgets.ts'
 import { defaultStateBudget } from '../slot/http-state/budget.ts'
 import type { TraceOptions } from '../traces/open.ts'
 
@@ -18,6 +19,11 @@ export interface OperatorOptions extends TraceOptions {
   readonly migratingJobs: boolean
   /** Carry out ClonePods: they need rights of their own. */
   readonly clonePods: boolean
+  /** How many Migrations may be under way at once. */
+  readonly migrationsPerSet: number
+  readonly migrationsPerNode: number
+  readonly migrationsPerNamespace: number
+  readonly migrations: number
   /** Image of the gate of cold backups. */
   readonly wakerImage: string
   /** Requests and limits of the containers that the operator adds to pods. */
@@ -47,6 +53,10 @@ export const defaults = {
   podMigrationJobs: false,
   migratingJobs: false,
   clonePods: false,
+  migrationsPerSet: defaultBudgets.perSet,
+  migrationsPerNode: defaultBudgets.perNode,
+  migrationsPerNamespace: defaultBudgets.perNamespace,
+  migrations: defaultBudgets.total,
   workers: 8,
   connections: 24,
   stateStore: 'memory',

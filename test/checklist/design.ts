@@ -571,6 +571,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D16.phases', 'each phase of a Migration and each reason', 'unit'),
       sentence('D16.budgets', 'no budget of Migrations is exceeded, and none waits for nothing', 'unit'),
       sentence('D16.again', 'a Migration does not fail for a pod of an earlier one', 'unit'),
+      sentence('D16.several', 'several slots of one set move at the same time, within a budget', 'unit'),
       sentence('D16.nowhere', 'a pod that no node takes keeps no slot waiting', 'unit'),
       sentence('D16.handed', 'a failover during a move is no move', 'unit'),
       sentence('D16.moves', 'a primary moves with its memory, and its hot backup covers it there', 'e2e'),
@@ -613,6 +614,7 @@ export const design: readonly FeatureGroup[] = [
       sentence('D17.budget', 'whether a set has a disruption budget, and beside those of users', 'unit'),
       sentence('D17.away', 'evictions of primaries are refused while the operator is away', 'apiserver'),
       sentence('D17.drains', 'kubectl drain ends by itself, and no counted answer is lost', 'e2e'),
+      sentence('D17.several', 'primaries of one set leave a drained node at the same time', 'e2e'),
       sentence('D17.refuses', 'a primary may not be evicted, and its hot backup may', 'e2e'),
       sentence(
         'D17.waits',

@@ -9,7 +9,7 @@ import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { fitsDowntime } from '../../slot/decide/move.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { handoverOverAt } from './losses.ts'
-import { isWell, mayMoveNow, movesOf, targetFor } from './moves.ts'
+import { isWell, mayMoveNow, movesOf, targetsFor } from './moves.ts'
 import { awayFrom, couldTake, inTurn, relaysOf } from './relay.ts'
 import { isGivenUp, updateOf } from './update.ts'
 
@@ -64,16 +64,18 @@ const requested = (s: Snapshot, memory: MemoryView): Turn[] =>
   })
 
 /** Slots that Migrations move, once the pod that takes them has their memory. */
-const moved = (s: Snapshot): Turn[] =>
-  [...movesOf(s).values()].flatMap(({ slot, primary, move }): Turn[] => {
+function moved(s: Snapshot): Turn[] {
+  const targets = targetsFor(s)
+  return [...movesOf(s).values()].flatMap(({ slot, primary, move }): Turn[] => {
     if (!mayStandStill(slot) || !mayMoveNow(s, primary)) return []
-    const target = targetFor(s, slot, move)
+    const target = targets.get(slot.lease.slot)
     const successor = handoverSuccessor(target === undefined ? [] : [target], slot)
     const copy = slot.copies.find(({ node }) => node === successor?.node)
     // Once the primary is stopped, the time that this takes does not matter any more.
     const mayBegin = slot.lease.handover === successor?.uid || fitsDowntime(move, copy?.report)
     return successor === undefined || !mayBegin ? [] : [{ primary, slot, successor, requested: true }]
   })
+}
 
 /** Outdated slots, once every backup is of the new template and in its place. */
 function rolled(s: Snapshot, memory: MemoryView): Turn[] {

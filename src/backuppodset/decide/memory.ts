@@ -12,7 +12,7 @@ import { clones } from './clones.ts'
 import { together } from './converge.ts'
 import { beganAnew, failures, unwanted } from './deaths.ts'
 import { turnOf } from './handover-turns.ts'
-import { targetsOf } from './moves.ts'
+import { runningTargetsFor } from './moves.ts'
 import { placingFor } from './near.ts'
 import { partition } from './partition.ts'
 import { primariesByLease, untimelySuccessors } from './primaries-by-lease.ts'
@@ -173,7 +173,7 @@ function leaseWrites(
   const ungranted = ungrantedSlots(s, memory, { taken, suspension, healthy, settled, turn })
   return [
     ...assignments(s, memory, random, {
-      ...{ primaries: settled, understudies, relays, targets: targetsOf(s) },
+      ...{ primaries: settled, understudies, relays, targets: runningTargetsFor(s) },
       ...{ ending: taken.ending, emptied: new Set(emptied) },
       ...{ owner: s.set, turn, isGivenUp: slot => isGivenUp(s, slot) },
       ...{ unwanted: unwanted(s, memory, settled), ungranted },

@@ -40,19 +40,21 @@ const moveOf = (source: string, nodes: readonly string[], over: Partial<Move> = 
   ...over,
 })
 
-/** A pod that is made comes to a node, and its containers run. */
-const arrivedOn =
+/** A pod that is made comes to a node, and its containers run. It has no memory yet. */
+const runningOn =
   (node: string) =>
-  (s: Snapshot): Snapshot =>
-    staged({
-      ...s,
-      pods: s.pods.map(pod => {
-        const { stage } = pod
-        return pod.kind === 'hotbackup' && stage?.successorOf !== undefined
-          ? { ...pod, node, ready: true, stage: { ...stage, containers: 'app=1' } }
-          : pod
-      }),
-    })
+  (s: Snapshot): Snapshot => ({
+    ...s,
+    pods: s.pods.map(pod => {
+      const { stage } = pod
+      return pod.kind === 'hotbackup' && stage?.successorOf !== undefined
+        ? { ...pod, node, ready: true, stage: { ...stage, containers: 'app=1' } }
+        : pod
+    }),
+  })
+
+/** The same, and its memory comes at once. */
+const arrivedOn = (node: string) => (s: Snapshot) => staged(runningOn(node)(s))
 
 /** The same, for pods that are made from now on; those of before stay. */
 const arrivedBeside = (s: Snapshot): Snapshot => {
@@ -193,6 +195,34 @@ describe('a Migration moves the primary of a slot', () => {
     })
     expect(open).toBe(1)
     expect([primaryOf(end, 0)?.node, primaryOf(end, 1)?.node]).toEqual(['far', 'far'])
+  })
+
+  it('D16.several: pods for several slots are made at the same time, and none of them waits for the stop of another', () => {
+    const moves = ['p0', 'p1'].map(name => moveOf(name, ['off'], { uid: name, maxDowntimeMs: 300 }))
+    const slow = (s: Snapshot) => withPipeline(arrivedOn('off')(s), 2)
+    const { end, actions } = rest({ ...world(2, 1), moves }, slow)
+    expect(made(actions)).toMatchObject([
+      { successorOf: { slot: 0, migration: 'p0' } },
+      { successorOf: { slot: 1, migration: 'p1' } },
+    ])
+    const leases = [...(end.memory?.slots.values() ?? [])].map(({ lease }) => lease)
+    expect(new Set(leases.map(({ heir }) => heir?.name)).size).toBe(2)
+    expect(leases.map(({ handover }) => handover)).toEqual([undefined, undefined])
+  })
+
+  it('D16.several: the heir of two slots takes one of them, and a pod is made for the other', () => {
+    const s = world(2, 1)
+    const slots = [...(s.memory?.slots.values() ?? [])]
+    expect(slots.map(({ lease }) => lease.heir?.name)).toEqual(['h0', 'h0'])
+    // The first one waits: its primary would be stopped for too long.
+    const moves = ['p0', 'p1'].map(name => moveOf(name, ['n-h0', 'off'], { uid: name, maxDowntimeMs: 300 }))
+    const asked = withPipeline({ ...s, moves }, 2)
+    expect(made(actionsOf(decide(asked, random)))).toMatchObject([{ successorOf: { slot: 1 } }])
+    const { end } = rest(
+      { ...s, moves: moves.map(move => ({ ...move, maxDowntimeMs: undefined })) },
+      arrivedOn('off'),
+    )
+    expect([primaryOf(end, 0)?.name, primaryOf(end, 1)?.node]).toEqual(['h0', 'off'])
   })
 
   it('D16.abort: a Migration that is deleted leaves the primary where it is, running, and its pod goes', () => {

@@ -2,7 +2,7 @@
 import { unfitNodes } from '../../slot/decide/assignments.ts'
 import { mayStandStill } from '../../slot/decide/handover.ts'
 import type { SlotMemory } from '../../slot/decide/memory-view.ts'
-import { type Move, targetOf } from '../../slot/decide/move.ts'
+import { type Move, targetsOf } from '../../slot/decide/move.ts'
 import type { PodView } from '../snapshot.ts'
 import { isRetained } from './retention.ts'
 import { type Facts, isGivenUp } from './update.ts'
@@ -28,40 +28,48 @@ export function movesOf(facts: Facts): ReadonlyMap<number, Moving> {
   )
 }
 
-/** Returns the pod that takes a moving slot; undefined: there is none yet on a node where its memory can run. */
-export function targetFor({ pods, memory }: Facts, { lease }: SlotMemory, move: Move): PodView | undefined {
-  if (memory === undefined) return undefined
-  const unfit = unfitNodes(memory, lease.node)
-  const nodes = new Set([...move.nodes].filter(name => !unfit.has(name)))
+/** Returns the pod that takes each moving slot, by number, as far as there is one on a node where its memory can run. */
+export function targetsFor(facts: Facts): ReadonlyMap<number, PodView> {
+  const { pods, memory } = facts
+  const moving = [...movesOf(facts).values()]
+  if (memory === undefined || moving.length === 0) return new Map()
   const heirs = new Set([...memory.slots.values()].map(slot => slot.lease.heir?.uid))
-  return targetOf({ pods, heirs }, lease, { nodes })
+  return targetsOf(
+    { pods, heirs },
+    moving.map(({ slot: { lease }, move }) => {
+      const unfit = unfitNodes(memory, lease.node)
+      return { lease, move: { nodes: new Set([...move.nodes].filter(name => !unfit.has(name))) } }
+    }),
+  )
 }
 
 /**
- * Returns the pod that is to take each moving slot, by the slot's number, as far as there is one whose containers run. It becomes the heir,
+ * Returns the pod that is to take each moving slot, by number, as far as there is one whose containers run. It becomes the heir,
  * and so gets the memory. Not while the primary is stopped for another pod: that handover comes to its end first.
  */
-export const targetsOf = (facts: Facts): ReadonlyMap<number, PodView> =>
-  new Map(
-    [...movesOf(facts)].flatMap(([number, { slot, move }]) => {
-      const target = targetFor(facts, slot, move)
-      const runs = target?.node !== undefined && target.stage?.containers !== undefined
-      const { handover = target?.uid } = slot.lease
-      return runs && handover === target.uid ? [[number, target] as const] : []
+export function runningTargetsFor(facts: Facts): ReadonlyMap<number, PodView> {
+  const targets = targetsFor(facts)
+  return new Map(
+    [...targets].filter(([number, { uid, node, stage }]) => {
+      const handover = facts.memory?.slots.get(number)?.lease.handover ?? uid
+      return node !== undefined && stage?.containers !== undefined && handover === uid
     }),
   )
+}
 
 /** Returns the move for which a pod is to be made now. */
-export const withoutTarget = (facts: Facts): Moving | undefined =>
-  [...movesOf(facts).values()]
+export function withoutTarget(facts: Facts): Moving | undefined {
+  const targets = targetsFor(facts)
+  return [...movesOf(facts).values()]
     .filter(
       moving =>
         mayStandStill(moving.slot) &&
         mayMoveNow(facts, moving.primary) &&
-        targetFor(facts, moving.slot, moving.move) === undefined &&
+        !targets.has(moving.slot.lease.slot) &&
         facts.pods.every(pod => !isMadeFor(pod, moving)),
     )
     .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)[0]
+}
 
 /**
  * True if the pod was made for this move. If it failed, it is not replaced: the next one would fail, too, and the Migration tells

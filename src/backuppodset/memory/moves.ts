@@ -1,4 +1,4 @@
-import { isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
+import { byAge, isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
 import type { MigrationReason } from '../../api/migration-reasons.ts'
 import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
@@ -34,30 +34,19 @@ export interface MovesDeps {
 export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: MovesDeps): readonly Move[] {
   const underWay = migrations.by(bySet, setKey)
   if (underWay.length === 0) return []
-  const created = ({ metadata }: Migration) => metadata.creationTimestamp ?? ''
-  return [...underWay]
-    .sort((a, b) =>
-      created(a) === created(b)
-        ? a.metadata.name < b.metadata.name
-          ? -1
-          : 1
-        : created(a) < created(b)
-          ? -1
-          : 1,
-    )
-    .flatMap((migration): Move[] => {
-      const parsed = parseMigration(migration)
-      const uid = migration.status?.source?.uid
-      if (!parsed.ok || uid === undefined) return []
-      const { nodeSelector, maxDowntimeMs } = parsed.wish
-      const avoid = migrations.by(byFailedSource, uid).flatMap(({ status }) => status?.target?.node ?? [])
-      return [
-        {
-          ...{ name: migration.metadata.name, uid: migration.metadata.uid },
-          ...{ source: uid, nodeSelector, avoid: [...new Set(avoid)] },
-          maxDowntimeMs: migration.status?.acceptsDowntime === true ? undefined : maxDowntimeMs,
-          nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
-        },
-      ]
-    })
+  return [...underWay].sort(byAge).flatMap((migration): Move[] => {
+    const parsed = parseMigration(migration)
+    const uid = migration.status?.source?.uid
+    if (!parsed.ok || uid === undefined) return []
+    const { nodeSelector, maxDowntimeMs } = parsed.wish
+    const avoid = migrations.by(byFailedSource, uid).flatMap(({ status }) => status?.target?.node ?? [])
+    return [
+      {
+        ...{ name: migration.metadata.name, uid: migration.metadata.uid },
+        ...{ source: uid, nodeSelector, avoid: [...new Set(avoid)] },
+        maxDowntimeMs: migration.status?.acceptsDowntime === true ? undefined : maxDowntimeMs,
+        nodes: new Set(nodes().filter(name => takesMoves(nodeOf(name), nodeSelector))),
+      },
+    ]
+  })
 }

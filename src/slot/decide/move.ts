@@ -66,7 +66,7 @@ interface Players<Pod> {
  * Returns the pod that takes the slot: the pod that a handover in progress names, or else the heir of the slot, or a hot
  * backup that is heir of no slot, or a pod that was made for this move. Undefined: there is none on the nodes of the move.
  */
-export function targetOf<Pod extends Candidate>(
+function targetOf<Pod extends Candidate>(
   { pods, heirs }: Players<Pod>,
   lease: SlotMemory['lease'],
   { nodes }: Pick<Move, 'nodes'>,
@@ -82,6 +82,32 @@ export function targetOf<Pod extends Candidate>(
     return at === undefined ? [] : [{ pod, at }]
   })
   return fit.sort((a, b) => a.at - b.at || (a.pod.name < b.pod.name ? -1 : 1))[0]?.pod
+}
+
+/** A slot that moves, with the nodes on which it may continue. */
+export interface MovingSlot {
+  readonly lease: SlotMemory['lease']
+  readonly move: Pick<Move, 'nodes'>
+}
+
+/**
+ * Returns the pod that takes each of these slots, by number. A pod may be the heir of several slots, and takes one of them: the slot whose
+ * handover has begun, or else the first of them. The others need other pods, and do not wait until that one is gone.
+ */
+export function targetsOf<Pod extends Candidate>(
+  { pods, heirs }: Players<Pod>,
+  moving: readonly MovingSlot[],
+): ReadonlyMap<number, Pod> {
+  const chosen = new Map<number, Pod>()
+  const inOrder = [...moving].sort(
+    (a, b) => Number(b.lease.handover !== undefined) - Number(a.lease.handover !== undefined),
+  )
+  for (const { lease, move } of inOrder) {
+    const left = pods.filter(pod => ![...chosen.values()].includes(pod))
+    const target = targetOf({ pods: left, heirs }, lease, move)
+    if (target !== undefined) chosen.set(lease.slot, target)
+  }
+  return chosen
 }
 
 function mayBeTarget(pod: Candidate, lease: SlotMemory['lease'], nodes: Move['nodes']): boolean {

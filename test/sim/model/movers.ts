@@ -5,6 +5,7 @@ import type { Clock } from '../../../src/kube/clock.ts'
 import type { Log } from '../../../src/kube/log.ts'
 import { createQueue } from '../../../src/kube/queue.ts'
 import type { Random } from '../../../src/kube/random.ts'
+import { defaultBudgets } from '../../../src/migration/budgets.ts'
 import { createMigrationController } from '../../../src/migration/controller.ts'
 import type { createCaches } from '../../../src/operator/caches.ts'
 
@@ -35,7 +36,7 @@ export function createMovers({
   const isMissing = () => missingForMemory().length > 0
   const controllers = [
     createMigrationController({
-      ...{ ...shared, isMissing, queue: ofMigrations },
+      ...{ ...shared, isMissing, queue: ofMigrations, budgets: defaultBudgets },
       metrics: { ended: () => undefined },
     }),
     createDrainController({
