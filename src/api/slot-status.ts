@@ -40,6 +40,8 @@ export interface SlotStatus {
   /** Total number of these nodes, if the list is cut. */
   readonly usableOnCount?: number
   readonly protection?: Protection
+  /** Name of the hot backup that may take the slot without the operator, once the primary has died. */
+  readonly grantedTo?: string
   /** The slot's last takeover after a loss. */
   readonly lastFailover?: SlotFailover
 }

@@ -45,6 +45,17 @@ it('a set without primaries, as a suspended one, has no unprotected slots', asyn
   expect(await registry.metrics()).not.toMatch(/understudy_slots\{.*set="bps"/)
 })
 
+it('a set has the number of its slots that their heirs may take without the operator', async () => {
+  const registry = new Registry()
+  const metrics = createSetMetrics(registry)
+  const set = { namespace: 'a', name: 'bps' }
+  const slots = [{ ...slot('Frozen'), grantedTo: 'h' }, slot('Frozen')]
+  metrics.counted(set, { ...status, slots }, now)
+  expect(await registry.metrics()).toMatch(/understudy_slots_granted\{.*set="bps"\} 1/)
+  metrics.forget(set)
+  expect(await registry.metrics()).not.toMatch(/understudy_slots_granted\{.*set="bps"/)
+})
+
 it('D19.metrics: a set has its failovers and its losses, from 0 on, until it is deleted', async () => {
   const registry = new Registry()
   const metrics = createSetMetrics(registry)

@@ -86,13 +86,30 @@ const instruments = (registers: Registry[]) => ({
     labelNames: [...setLabels, 'protection'],
     registers,
   }),
+  grantedSlots: new Gauge({
+    name: metricName('slots_granted'),
+    help: 'Slots of a set whose heir may take them without the operator (failover.grant: Heir).',
+    labelNames: setLabels,
+    registers,
+  }),
 })
 
 /** @param named shared with other metrics that name sets. */
 export function createSetMetrics(registry: Registry, named: NamedSets = createNamedSets()): SetMetrics {
   const registers = [registry]
-  const { actions, failovers, wakes, pods, ready, phases, stateLost, age, interval, protectedSlots } =
-    instruments(registers)
+  const {
+    actions,
+    failovers,
+    wakes,
+    pods,
+    ready,
+    phases,
+    stateLost,
+    age,
+    interval,
+    protectedSlots,
+    grantedSlots,
+  } = instruments(registers)
   // Initialised to 0: Prometheus sees no increase in a counter that first appears with its first loss.
   const beginAtZero = (labels: SetLabels) => {
     for (const how of losses) stateLost.inc({ ...labels, how }, 0)
@@ -178,6 +195,8 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
             { ...labels, protection },
             slots.filter(slot => slot.protection === protection).length,
           )
+      if (slots.length === 0) grantedSlots.remove(labels)
+      else grantedSlots.set(labels, slots.filter(({ grantedTo }) => grantedTo !== undefined).length)
     },
     forget(set) {
       named.forget(set)
@@ -189,11 +208,13 @@ export function createSetMetrics(registry: Registry, named: NamedSets = createNa
       showSlots(set, [], 0)
       shown.delete(`${set.namespace}/${set.name}`)
       for (const protection of protections) protectedSlots.remove({ ...labels, protection })
+      grantedSlots.remove(labels)
       for (const how of losses) stateLost.remove({ ...labels, how })
       for (const reason of lossReasons) failovers.remove({ ...labels, reason })
     },
     reset() {
-      for (const metric of [pods, ready, age, interval, protectedSlots, stateLost, failovers]) metric.reset()
+      for (const metric of [pods, ready, age, interval, protectedSlots, grantedSlots, stateLost, failovers])
+        metric.reset()
       beginAtZero(unnamedSet)
       shown.clear()
       named.clear()

@@ -59,6 +59,9 @@ const slot = object<SlotStatus>(
       'With checkpoint: how a successor could get the memory. Frozen: a ready hot backup has it restored and stopped. Staged: the node of a ready hot backup has it as files. Cold: another node has it, and a cold backup must be woken or a pod created first. None: no other node could restore it. With source http, Warm: a running hot backup gets the pulled state; Cold: a cold backup gets it; None: no state was pulled, or only a new pod could get it.',
       protections,
     ),
+    grantedTo: text(
+      'With failover.grant: Heir: name of the hot backup that may take the slot without the operator; absent: the operator calls its successor.',
+    ),
     lastFailover: object<SlotFailover>(
       {
         from: text('Name of the lost primary.'),

@@ -1,5 +1,6 @@
 // Long because pods, reports and the status share the fixtures of one slot.
 import { describe, expect, it } from 'vitest'
+import type { Grant } from '../../api/grant.ts'
 import { labels } from '../../api/labels.ts'
 import type { NodeReport, SlotReport } from '../../api/node-report.ts'
 import {
@@ -318,6 +319,17 @@ describe('status', () => {
     expect(facts(frozen, [p0, makeUnderstudy('h0', {}, { failed: 'torn' })]).protection).toBe('Cold')
     const succeeded = makeSlot({ ...lease, holder: { name: 'x', uid: 'x' } }, frozen.copies)
     expect(facts(succeeded)).toMatchObject({ generation: 0, usableOn: [], protection: 'None' })
+  })
+
+  it('says which hot backup may take the slot without the operator', () => {
+    const granted = (over: Partial<Grant>, holder = lease.holder) => {
+      const grant = { number: 2, isRevoked: false, heir: { uid: h0.uid, node: 'n-h0' }, ...over }
+      return slotFacts(makeSlot({ ...lease, holder, grant }, []), p0, [p0, h0], times).grantedTo
+    }
+    expect(granted({})).toBe('h0')
+    expect(granted({ isRevoked: true })).toBeUndefined()
+    expect(granted({}, { name: 'x', uid: 'x' })).toBeUndefined()
+    expect(slotFacts(makeSlot(lease, []), p0, [p0, h0], times)).not.toHaveProperty('grantedTo')
   })
 
   it('says how far apart checkpoints are, and why further than the set asks for', () => {

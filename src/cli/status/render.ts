@@ -126,6 +126,7 @@ function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOpti
             ? '-'
             : [duration(slot.intervalSeconds), slot.intervalReason ?? []].flat().join(' '),
           slot.pipelineSeconds === undefined ? '-' : duration(slot.pipelineSeconds),
+          slot.grantedTo ?? '-',
         ]
       : []),
   ]
@@ -133,7 +134,7 @@ function slotTable({ slots, memory }: SetFacts, { now, paint, wide }: RenderOpti
     [
       ...['SLOT', 'POD', 'NODE', 'READY', 'EPOCH'],
       ...(memory === undefined ? [] : ['GENERATION', 'STATE AGE', 'PROTECTION', 'USABLE ON']),
-      ...(memory !== undefined && wide ? ['INTERVAL', 'PIPELINE'] : []),
+      ...(memory !== undefined && wide ? ['INTERVAL', 'PIPELINE', 'GRANTED TO'] : []),
       'LAST FAILOVER',
     ],
     slots.map(slot => [

@@ -45,6 +45,14 @@ describe('all about one set', () => {
     )
   })
 
+  test('wide, slots name the hot backup that may take them without the operator', () => {
+    const granted = setFacts(set(), pods, reports)
+    const slots = granted.slots.map(slot => ({ ...slot, grantedTo: 'web-h' }))
+    expect(renderSet({ ...granted, slots }, { ...options, wide: true })).toMatch(
+      /GRANTED TO +LAST FAILOVER\n.* web-h +10m ago/,
+    )
+  })
+
   test('pods say what they are there for', () => {
     expect(text).toContain(
       [

@@ -10,7 +10,10 @@ interface Times {
 }
 
 type SlotFacts = Required<Pick<SlotStatus, 'generation' | 'usableOn' | 'protection'>> &
-  Pick<SlotStatus, 'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds'>
+  Pick<
+    SlotStatus,
+    'usableOnCount' | 'savedAt' | 'intervalSeconds' | 'intervalReason' | 'pipelineSeconds' | 'grantedTo'
+  >
 
 /** Returns what the status says about a slot's memory: how new it is, and which pods could continue with it. */
 export function slotFacts(
@@ -19,7 +22,8 @@ export function slotFacts(
   pods: readonly Candidate[],
   times: Times,
 ): SlotFacts {
-  const copies = slot?.lease.holder.uid === primary.uid ? slot.copies : []
+  const isIts = slot?.lease.holder.uid === primary.uid
+  const copies = isIts ? slot.copies : []
   const usable = copies.filter(({ node, report }) => report.usable !== undefined && node !== primary.node)
   const able = pods.filter(
     pod =>
@@ -40,6 +44,8 @@ export function slotFacts(
   )
   const { intervalSeconds, intervalReason } = slot?.source ?? {}
   const pipelineSeconds = best?.report.pipelineSeconds
+  const grant = isIts ? slot.lease.grant : undefined
+  const granted = pods.find(({ uid }) => grant?.isRevoked === false && uid === grant.heir?.uid)
   return {
     generation: best?.report.generation ?? 0,
     ...(best && { savedAt: savedAt(best, times) }),
@@ -48,6 +54,7 @@ export function slotFacts(
     ...(pipelineSeconds !== undefined && { pipelineSeconds }),
     usableOn: usable.map(({ node }) => node).slice(0, slotLimits.usableOn),
     ...(usable.length > slotLimits.usableOn && { usableOnCount: usable.length }),
+    ...(granted && { grantedTo: granted.name }),
     protection: isFrozen ? 'Frozen' : withPod.length > 0 ? 'Staged' : usable.length > 0 ? 'Cold' : 'None',
   }
 }
