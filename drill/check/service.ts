@@ -34,10 +34,11 @@ export function outageOf({ struck, end }: Facts, { slot, calls }: SlotFacts): Ou
 
 /**
  * The longest outage that the failure model allows, with the part of a busy machine. For a slot that a fault has hit it is
- * the sum over all faults, because the others may delay its takeover.
+ * the sum over all faults, because the others may delay its takeover. Each slot counts as hit if its primary may have too few voters.
  */
-export function allowedMs({ lateness, begin, end, faults }: Facts, mine: SlotFacts): number {
-  const model = mine.faults.length === 0 ? 0 : faults.reduce((sum, { outageMs }) => sum + outageMs, 0)
+export function allowedMs({ lateness, begin, end, faults, outvotedAt }: Facts, mine: SlotFacts): number {
+  const isHit = mine.faults.length > 0 || outvotedAt < Number.POSITIVE_INFINITY
+  const model = isHit ? faults.reduce((sum, { outageMs }) => sum + outageMs, 0) : 0
   return steadyMs + model + steps * lateness(begin, end)
 }
 

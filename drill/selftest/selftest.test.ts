@@ -70,6 +70,20 @@ describe('the checker of drills', () => {
     for (const one of ['Api', 'Node'] as const) expect(found(one, one)).toContain('Unprovoked')
   })
 
+  it('allows an outage of a slot that no fault names if two faults together silence two of three voters', () => {
+    const history = forgeries.find(({ rule }) => rule === 'Unserved')?.history() ?? []
+    const found = (...voters: readonly Fault['silences'][]) => {
+      const elsewhere = history.flatMap((entry): Entry[] =>
+        entry.type === 'fault'
+          ? voters.map(silences => ({ ...entry, silences, slots: [], outageMs: 10_000 }))
+          : [entry],
+      )
+      return check(elsewhere).violations.map(({ rule }) => rule)
+    }
+    expect(found('Api', 'Node')).not.toContain('Unserved')
+    for (const one of ['Api', 'Node'] as const) expect(found(one, one)).toContain('Unserved')
+  })
+
   it('counts the age of a copy from the first fault that keeps newer memory from the heir of the slot', () => {
     const history = forgeries.find(({ rule }) => rule === 'LostBeyondAge')?.history() ?? []
     const found = (slot: number) => {
