@@ -4,6 +4,7 @@ import type { Clock } from '../kube/clock.ts'
 import { type Controller, type ControllerMetrics, createController } from '../kube/controller.ts'
 import { isKubeError } from '../kube/errors.ts'
 import type { Log } from '../kube/log.ts'
+import { mergePatch } from '../kube/merge-patch.ts'
 import type { Queue } from '../kube/queue.ts'
 import type { Random } from '../kube/random.ts'
 import { type ReconcileContext, type Result, RetryLater } from '../kube/reconcile.ts'
@@ -90,11 +91,11 @@ type Writer = Pick<MigrationControllerOptions, 'api' | 'metrics'>
 /** With the version that the decision is about: a Migration that has changed since is decided about again. */
 async function writeStatus(
   { api, metrics }: Writer,
-  { namespace, name, resourceVersion, createdAt }: MigrationView,
+  { namespace, name, resourceVersion, createdAt, status: previous }: MigrationView,
   status: MigrationStatus,
   signal: AbortSignal,
 ): Promise<void> {
-  const body = { metadata: { resourceVersion }, status }
+  const body = { metadata: { resourceVersion }, status: mergePatch(previous, status) }
   const options = { subresource: 'status', signal } as const
   const ref = { namespace, name }
   const write = api.patch(migrationResource, ref, { type: 'merge', body }, options)

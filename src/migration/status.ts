@@ -57,8 +57,8 @@ export function statusAfter(
 }
 
 /**
- * Returns the fields of the prediction. It is about the stop, so it does not change after the stop has begun. A merge patch removes no
- * field, so each field keeps its last value.
+ * Returns the fields of the prediction. It is about the stop, so it does not change after the stop has begun. Each field keeps its last
+ * value.
  */
 function predictionAfter({ status, facts, wish }: MigrationView): Partial<MigrationStatus> {
   if (facts.type !== 'held' || facts.isStopping || !wish.ok) return predictionIn(status)

@@ -155,6 +155,19 @@ describe('the report of a node', () => {
     await end()
   })
 
+  it('takes back a trouble of the disk that is over, and a disk that is not used any more', async () => {
+    const { clock, writer, writes, end } = stand(true)
+    const memory = { bytes: 1, budget: 2 }
+    const trouble = { reason: 'KeyMissing', message: 'the key is missing' }
+    for (const disk of [{ ...memory, ...trouble }, memory, undefined]) {
+      writer.update({ ...content(1), memory, ...(disk && { disk }) })
+      await clock.advance(5_000)
+    }
+    const none = { reason: null, message: null }
+    expect(writes.map(({ disk }) => disk)).toEqual([{ ...memory, ...trouble }, { ...memory, ...none }, null])
+    await end()
+  })
+
   it('names slots so that operators and agents of the version before read them, too', async () => {
     const { clock, writer, writes, end } = stand()
     const other = { ...slot, name: 'web-0.kind', generation: 1 }

@@ -1,4 +1,5 @@
 import {
+  type Budget,
   type NodeCheck,
   type NodeReport,
   nodeReports,
@@ -11,6 +12,7 @@ import type { Clock } from '../../kube/clock.ts'
 import { isEqual } from '../../kube/equal.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { Log } from '../../kube/log.ts'
+import { mergePatch } from '../../kube/merge-patch.ts'
 import { cutTo } from '../../kube/object.ts'
 import { apiVersionOf } from '../../kube/resources.ts'
 import { mayBeKept } from '../../slot/decide/kept.ts'
@@ -30,6 +32,8 @@ export interface ReportWriter {
   /** Calls the listener for every write of the whole report that the API server has taken. */
   onAnswer(listener: (answer: ApiAnswer) => void): void
 }
+
+const troubleFields = { reason: '', message: '' } satisfies Partial<Budget>
 
 export interface ReportWriterOptions {
   readonly api: Pick<Api, 'patch' | 'create'>
@@ -63,9 +67,11 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
   let wake = Promise.withResolvers<void>()
 
   const write = async (content: ReportContent, signal: AbortSignal): Promise<void> => {
-    const { slots, ...rest } = withinLimits(content)
+    const { slots, memory, disk, ...rest } = withinLimits(content)
     const common = {
       ...rest,
+      // A trouble that is over, or that an earlier agent had.
+      ...(memory && mergePatch({ memory: troubleFields, disk: troubleFields }, { memory, disk })),
       slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }

@@ -7,6 +7,7 @@ import {
 import { isFinishedReservation } from '../../api/reservation.ts'
 import type { Api } from '../../kube/api-types.ts'
 import { isKubeError } from '../../kube/errors.ts'
+import { mergePatch } from '../../kube/merge-patch.ts'
 import { parseResourceVersion } from '../../kube/object.ts'
 import type { Resource } from '../../kube/resources.ts'
 import type { JobView } from '../decide/view.ts'
@@ -31,7 +32,7 @@ export function createWriter(api: Pick<Api, 'get' | 'patch'>): Writer {
   return {
     async write({ resource, name, uid, resourceVersion, status: previous }, status, signal) {
       // With the version that the decision is about: a job that has changed since is decided about again.
-      const body = { metadata: { uid, resourceVersion }, status: { ...without(previous, status), ...status } }
+      const body = { metadata: { uid, resourceVersion }, status: mergePatch(previous, status) }
       open.set(uid, { resource, name })
       try {
         note(await api.patch(resource, { name }, { type: 'merge', body }, { subresource: 'status', signal }))
@@ -70,10 +71,6 @@ export function createWriter(api: Pick<Api, 'get' | 'patch'>): Writer {
     },
   }
 }
-
-/** A merge keeps each field that it does not name. */
-const without = (previous: PodMigrationJobStatus, status: PodMigrationJobStatus) =>
-  Object.fromEntries(Object.keys(previous).flatMap(field => (field in status ? [] : [[field, null]])))
 
 /** True while anything has not ended: then the world around it is followed. */
 export const isAnyOpen = (jobs: readonly KnownJob[], reservations: readonly KnownReservation[]): boolean =>
