@@ -75,6 +75,19 @@ describe('a hot backup is stranded', () => {
     expect(strandedPods(s)).toBeUndefined()
   })
 
+  it('on the node of primaries that share the heir elsewhere, if another node could cover one of them', () => {
+    const p1 = primary('p1', 1, 'a')
+    const h1 = hot('h1', 'b')
+    const shared = [slotOf(p0, h1, ['b']), slotOf(p1, h1, ['b'])]
+    const pods = [p0, p1, h0, h1]
+    expect(strandedPods(world(pods, shared, ['a', 'b']))).toEqual(['uid-h0'])
+    // It could cover a slot, or there is no second understudy at all.
+    expect(strandedPods(world([p0, p1, hot('h0', 'c'), h1], shared, ['a', 'b', 'c']))).toEqual([])
+    expect(strandedPods(world([p0, p1, h1], shared, ['a', 'b']))).toEqual([])
+    const ownHeirs = [slotOf(p0, h1, ['b']), slotOf(p1, hot('h2', 'b'), ['b'])]
+    expect(strandedPods(world([...pods, hot('h2', 'b')], ownHeirs, ['a', 'b']))).toBeUndefined()
+  })
+
   it('not while another hot backup could be heir, or has no node yet', () => {
     for (const h1 of [hot('h1', 'b'), hot('h1', undefined)])
       expect(strandedPods(world([p0, h0, h1], [slotOf(p0)], ['a', 'b']))).toEqual([])

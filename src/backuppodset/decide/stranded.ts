@@ -1,6 +1,6 @@
 /**
- * Hot backups that can be heir of no slot where they are, while a slot has no heir: they are on the node of the primary
- * that they should cover. The scheduler does not move pods, so the operator replaces them.
+ * Hot backups that can be heir of no slot where they are, while a slot has no heir, or shares it with another slot: they are on the node of
+ * the primary that they should cover. The scheduler does not move pods, so the operator replaces them.
  */
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { couldInherit, toInherit, uncoveredSlots } from '../../slot/decide/uncovered.ts'
@@ -29,19 +29,25 @@ export function untilStranded({ stranded, monotonicNow }: Snapshot): number | un
 
 /**
  * Returns the uids of the stranded hot backups of a set that has nothing else to do, in a fixed order; undefined if
- * every slot has its heir.
+ * every slot has an heir of its own.
  */
 export function strandedPods(observed: Snapshot): readonly string[] | undefined {
   const { memory } = observed
   if (memory === undefined) return undefined
   const slots = [...memory.slots.values()].filter(slot => !isRetained(slot))
-  if (slots.every(({ lease }) => lease.heir !== undefined)) return undefined
+  const isWithoutHeir = slots.some(({ lease }) => lease.heir === undefined)
+  // An understudy is frozen for one slot, so the others that share it are less protected.
+  const short = isWithoutHeir ? slots : sharingTheirHeir(slots)
+  if (short.length === 0) return undefined
   const s = withErrands(observed)
   const hot = hotBackups(s)
   if (hot === undefined || !isQuiet(s, memory)) return []
-  const primaries = new Map(slots.flatMap(({ lease }) => (lease.node ? [[lease.slot, lease.node]] : [])))
-  const avoid = avoided(s, nodesOfPrimaries(s, primaries))
-  const open = uncoveredSlots(memory, primaries, [...hot, ...relaysOf(s)], avoid).filter(
+  const heirs = new Set(slots.map(({ lease }) => lease.heir?.uid))
+  const able = isWithoutHeir ? [...hot, ...relaysOf(s)] : hot.filter(({ uid }) => !heirs.has(uid))
+  const nodesOf = (each: readonly SlotMemory[]) =>
+    new Map(each.flatMap(({ lease }) => (lease.node ? [[lease.slot, lease.node]] : [])))
+  const avoid = avoided(s, nodesOfPrimaries(s, nodesOf(slots)))
+  const open = uncoveredSlots(memory, nodesOf(short), able, avoid).filter(
     ({ slot, nodes }) =>
       nodes.length > 0 && slots.some(each => each.lease.slot === slot && canBeMade(s, each)),
   )
@@ -55,6 +61,11 @@ export function strandedPods(observed: Snapshot): readonly string[] | undefined 
         .sort((a, b) => (a.name < b.name ? -1 : 1))
         .map(({ uid }) => uid)
 }
+
+const sharingTheirHeir = (slots: readonly SlotMemory[]): readonly SlotMemory[] =>
+  slots.filter(({ lease: { slot, heir } }) =>
+    slots.some(({ lease }) => lease.slot !== slot && lease.heir?.uid === heir?.uid),
+  )
 
 /** Returns the hot backups of the set if they are complete, and each is in a place and can be given memory. */
 function hotBackups(s: Snapshot): readonly PodView[] | undefined {

@@ -1,4 +1,4 @@
-/** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir. */
+/** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir of its own. */
 import { labels } from '../../../../src/api/labels.ts'
 import { confinedAnnotation } from '../../../../src/api/pod-contract.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
@@ -38,7 +38,7 @@ const isNowhere = ({ metadata, spec }: Pod): boolean =>
 
 /**
  * True for a hot backup on the node of the primaries of all slots without heir, if all others are there too, and another
- * node is able to cover them.
+ * node is able to cover them. If each slot has an heir, the same holds for those that share one, and for hot backups that are heir of none.
  */
 export function isStranded(
   { cluster, leaseOf }: Ground,
@@ -54,12 +54,18 @@ export function isStranded(
     .filter(object => object.metadata.ownerReferences?.[0]?.uid === set.metadata.uid)
     .flatMap(object => leaseOf(object) ?? [])
     .filter(({ retainedSince }) => retainedSince === undefined)
-  const open = slots.filter(({ heir }) => heir === undefined)
+  const without = slots.filter(({ heir }) => heir === undefined)
+  const sharing = slots.filter(({ slot, heir }) =>
+    slots.some(other => other.slot !== slot && other.heir?.uid === heir?.uid),
+  )
+  const open = without.length > 0 ? without : sharing
+  const isHeir = ({ metadata: { uid } }: Pod) => slots.some(({ heir }) => heir?.uid === uid)
+  const couldCover = (pod: Pod) => isHot(pod) && !isNowhere(pod) && (without.length > 0 || !isHeir(pod))
   return (
     open.length > 0 &&
     open.every(({ node }) => node === spec?.nodeName) &&
     slots.every(({ heir, holder }) => heir?.uid !== metadata.uid && holder.uid !== metadata.uid) &&
-    server.list(pods).every(pod => !isHot(pod) || isNowhere(pod) || pod.spec?.nodeName === spec?.nodeName) &&
+    server.list(pods).every(pod => !couldCover(pod) || pod.spec?.nodeName === spec?.nodeName) &&
     nodes.some(node => node.machine.name !== spec?.nodeName && isAble(node))
   )
 }
