@@ -176,8 +176,14 @@ export const isUnderWay = ({ metadata, status }: Migration): boolean =>
     status?.phase === 'Stopping' ||
     status?.phase === 'Switching')
 
-/** The oldest first; of those of one second, by name. */
-export function byAge({ metadata: a }: Migration, { metadata: b }: Migration): number {
-  const [madeA, madeB] = [a.creationTimestamp ?? '', b.creationTimestamp ?? '']
-  return madeA === madeB ? (a.name < b.name ? -1 : 1) : madeA < madeB ? -1 : 1
+/**
+ * The order in which Migrations of a set choose their pods: by priority, then those that began first. Only one that a drain needs can
+ * take a pod from another that has begun.
+ */
+export function byTurn(a: Migration, b: Migration): number {
+  const rank = ({ spec: { priority = migrationDefaults.priority } }: Migration) =>
+    migrationPriorities.indexOf(priority)
+  const times = ({ metadata, status = {} }: Migration) =>
+    `${phaseTime(status, 'Reserving')} ${metadata.creationTimestamp} ${metadata.name}`
+  return rank(a) - rank(b) || (times(a) < times(b) ? -1 : 1)
 }

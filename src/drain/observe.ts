@@ -105,7 +105,7 @@ function leavingIn(
 
 /**
  * True for one that a drain may rely on: others have budgets, time-outs and finalizers of their users. It begins when a user's of the
- * same set has ended, and before those that wait.
+ * same slot has ended, and before those that wait.
  */
 const isOfDrains = (migration: Migration): boolean =>
   !isFinished(migration) &&

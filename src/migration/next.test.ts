@@ -25,7 +25,7 @@ const held = (over: Partial<Held> = {}): Held => ({
 })
 
 const target = (over: Partial<Target> = {}): Target => ({
-  ...{ name: 'web-t', uid: 'uid-t', node: 'n2', unschedulable: undefined, failed: undefined },
+  ...{ name: 'web-t', uid: 'uid-t', node: 'n2', createdAt: 0, unschedulable: undefined, failed: undefined },
   ...{ hasMemory: true, impliedDowntimeMs: 150, waited: { generations: 1, ms: 0 } },
   ...over,
 })
@@ -209,6 +209,11 @@ describe('D16.phases: a Migration', () => {
       'Failed',
       'Unschedulable',
     ])
+    // Another Migration has taken the pod of before, and this one has just been made.
+    const made = (agoMs: number) =>
+      held({ target: target({ node: undefined, unschedulable: 'no room', createdAt: now - agoMs }) })
+    expect(outcomeOf(view(made(299_000), undefined, begun('Reserving', 800_000)))[0]).toBe('Reserving')
+    expect(outcomeOf(view(made(300_000), undefined, begun('Reserving', 800_000)))[0]).toBe('Failed')
     const nowhere = held({ nodes: 0 })
     expect(outcomeOf(view(nowhere, undefined, begun('Reserving', 299_000)))).toEqual(['Reserving', 'NoNode'])
     expect(outcomeOf(view(nowhere, undefined, begun('Reserving', 300_000)))).toEqual(['Failed', 'NoNode'])

@@ -145,10 +145,14 @@ function underWay({ status }: MigrationView, wish: ParsedMigration, facts: Held,
     return failed(word.reason, `after pendingTimeoutSeconds: ${word.message}`)
   const { target, nodes } = facts
   const isHomeless = target === undefined ? nodes === 0 : target.unschedulable !== undefined
-  if (isHomeless && now - begun >= wish.unschedulableMs)
+  if (isHomeless && now - homelessSince(begun, target) >= wish.unschedulableMs)
     return failed(word.reason, `after unschedulableTimeoutSeconds: ${word.message}`)
   return word
 }
+
+/** A pod that was made instead of another one has its own time to find a node. */
+const homelessSince = (begun: number, target: Target | undefined): number =>
+  Math.max(begun, target?.createdAt ?? 0)
 
 function beforeStop(wish: ParsedMigration, held: Held): Word {
   const { target, isPaused, saved, nodes } = held
@@ -237,11 +241,14 @@ function deadlinesOf(view: MigrationView, now: number): readonly number[] {
     case 'backup':
     case 'unkept':
       return [now + settlesMs - facts.seenForMs]
-    case 'held':
+    case 'held': {
+      const begun = beganAt(status, 'Reserving')
       return [
-        ...timesAfter(beganAt(status, 'Reserving'), [pendingMs, unschedulableMs]),
+        ...timesAfter(begun, [pendingMs]),
+        ...(begun === undefined ? [] : [homelessSince(begun, facts.target) + unschedulableMs]),
         ...(facts.target?.waited === undefined ? [] : [now + patience.ms - facts.target.waited.ms]),
       ]
+    }
     case 'passed':
       return timesAfter(beganAt(status, 'Switching'), [pendingMs])
     case 'another':

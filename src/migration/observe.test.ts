@@ -29,11 +29,16 @@ interface More {
   readonly failedOf?: string
   /** The source that the Migration has found before. */
   readonly source?: NonNullable<Migration['status']>['source']
+  /** Uid of the earlier Migration that made the pod `h` for another slot. */
+  readonly madeElsewhere?: string
   /** An earlier Migration moves slot 1, whose heir is the pod `h` of node `n2`, too. */
   readonly isRivalled?: boolean
 }
 
-function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source, isRivalled }: More = {}) {
+function factsWith(
+  over: Partial<NumberedSlotLease>,
+  { failedOf, source, madeElsewhere, isRivalled }: More = {},
+) {
   const clock = createFakeClock()
   const leases = createStore<Lease>({ indexes: leaseIndexes })
   for (const [name, slot] of [
@@ -63,6 +68,9 @@ function factsWith(over: Partial<NumberedSlotLease>, { failedOf, source, isRival
         ...{ namespace: 'default', name: 'h', uid: 'uid-h', resourceVersion: '1' },
         labels: { ...kindLabels('hotbackup'), [labels.set]: 'bps' },
         ...(failedOf && { annotations: { [successorAnnotation]: '0', [migrationAnnotation]: failedOf } }),
+        ...(madeElsewhere && {
+          annotations: { [successorAnnotation]: '1', [migrationAnnotation]: madeElsewhere },
+        }),
       },
       spec: { nodeName: 'n2', containers: [], initContainers: [{ name: holdInitContainer }] },
       ...(failedOf && {
@@ -120,4 +128,9 @@ it('D16.several: a pod that is the heir of two moving slots is the target of one
   const heir = { name: 'h', uid: 'uid-h', ip: undefined }
   expect(factsWith({ heir })).toMatchObject({ target: { name: 'h' } })
   expect(factsWith({ heir }, { isRivalled: true })).toMatchObject({ type: 'held', target: undefined })
+})
+
+it('a hot backup that was made for another slot, and is the heir of this one by now, is the target', () => {
+  const heir = { name: 'h', uid: 'uid-h', ip: undefined }
+  expect(factsWith({ heir }, { madeElsewhere: 'earlier' })).toMatchObject({ target: { name: 'h' } })
 })

@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { byAge, isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
+import { byTurn, isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../api/numbered-slot.ts'
 import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
@@ -44,7 +44,7 @@ export interface ObserveDeps extends FollowedStores {
 }
 
 interface Deps extends ObserveDeps {
-  /** Migrations for which their sets act, the oldest first. */
+  /** Migrations for which their sets act, in the order in which they choose pods. */
   readonly underWay: readonly Migration[]
 }
 
@@ -59,7 +59,7 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
   const uids = new Set(present.map(({ metadata }) => metadata.uid))
   deps.stops.keep(uids)
   deps.patience.keep(uids)
-  const underWay = present.filter(isUnderWay).sort(byAge)
+  const underWay = present.filter(isUnderWay).sort(byTurn)
   return present.map(migration => {
     const {
       namespace = '',
@@ -148,7 +148,12 @@ function heldBy(
     .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
     .flatMap(pod => {
       const candidate = candidateOf(pod, undefined)
-      return candidate === undefined ? [] : [{ ...candidate, stage: stageOf(pod), pod }]
+      if (candidate === undefined) return []
+      const stage = stageOf(pod)
+      const { successorOf } = stage
+      // The set has made it the heir of a slot for which it was not made.
+      const errandOver = ofSet.some(each => each.heir?.uid === candidate.uid && each.slot !== successorOf)
+      return [{ ...candidate, stage: { ...stage, errandOver }, pod }]
     })
   const heirs = new Set(ofSet.map(({ heir }) => heir?.uid))
   const target =
@@ -244,6 +249,7 @@ function targetView(
     name: pod.metadata.name,
     uid: pod.metadata.uid,
     node: pod.spec?.nodeName,
+    createdAt: Date.parse(pod.metadata.creationTimestamp ?? '') || 0,
     unschedulable:
       pod.spec?.nodeName === undefined && scheduled?.status === 'False'
         ? (scheduled.message ?? 'no node takes it')

@@ -65,6 +65,8 @@ export interface Target {
   readonly name: string
   readonly uid: string
   readonly node: string | undefined
+  /** By the clock of the API server, ms since the epoch. */
+  readonly createdAt: number
   /** Why no node takes it, in the scheduler's words. */
   readonly unschedulable: string | undefined
   /** Why it could not be given the memory. */

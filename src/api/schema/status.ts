@@ -60,7 +60,7 @@ const slot = object<SlotStatus>(
       protections,
     ),
     grantedTo: text(
-      'With failover.grant: Heir: name of the hot backup that may take the slot without the operator; absent: the operator calls its successor.',
+      'With failover.grant: Heir: name of the hot backup that may take the slot without the operator; absent: none may, or its grant has been revoked.',
     ),
     lastFailover: object<SlotFailover>(
       {

@@ -20,7 +20,7 @@ import { untilForgotten } from './retention.ts'
 import { retirements, untilRetirementDelay } from './retirements.ts'
 import { revisionActions } from './revisions.ts'
 import { rollout } from './rollout.ts'
-import { rolloutWithMemory, swapInProgress } from './rollout-with-memory.ts'
+import { rolloutWithMemory, swapInProgress, targetsBeforeStop } from './rollout-with-memory.ts'
 import { policies as builtIn, type Policies } from './select.ts'
 import { services } from './services.ts'
 import { replaceStranded, untilStranded } from './stranded.ts'
@@ -55,6 +55,7 @@ export function decide(observed: Snapshot, random: Random, policies: Policies = 
     tiers.push({ tier: 'rollout', actions: steps.length > 0 || s.set.suspended ? steps : replaceStranded(s) })
   } else if (s.memory) {
     const planned = tiers.flatMap(({ actions }) => actions)
+    tiers.unshift({ tier: 'hotbackups', aside: true, actions: targetsBeforeStop(s, random, planned) })
     tiers.push({ tier: 'primaries', aside: true, actions: swapInProgress(s, s.memory, planned) })
   }
   if (s.formerSlots?.length)

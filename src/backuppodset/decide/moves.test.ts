@@ -210,6 +210,43 @@ describe('a Migration moves the primary of a slot', () => {
     expect(leases.map(({ handover }) => handover)).toEqual([undefined, undefined])
   })
 
+  it('D16.several: the pod for the next slot is made before the first primary is stopped', () => {
+    const moves = ['p0', 'p1'].map(name => moveOf(name, ['n-h0', 'off'], { uid: name }))
+    const plan = decide({ ...world(2, 1), moves }, random)
+    expect(actionsOf(plan)).toMatchObject([
+      { type: 'create', successorOf: { slot: 1, migration: 'p1' } },
+      { type: 'writeSlot', lease: { slot: 0, handover: 'uid-h0' } },
+    ])
+    // Nothing delays the swap of a primary that stands still.
+    const standing = played({ ...world(2, 1), moves }, plan, { comes: () => true })
+    const without = { ...standing, pods: standing.pods.filter(pod => pod.stage?.madeFor === undefined) }
+    expect(actionsOf(decide(without, random))).toMatchObject([{ type: 'promote', pod: { name: 'h0' } }])
+  })
+
+  it('D16.several: a hot backup of an earlier move that is the heir of another slot by now takes that slot', () => {
+    const s = world(2, 1)
+    const pods = s.pods.map(
+      (pod): PodView =>
+        pod.name === 'h0' && pod.stage
+          ? { ...pod, stage: { ...pod.stage, successorOf: 1, madeFor: 'earlier' } }
+          : pod,
+    )
+    const first = { ...s, pods, moves: [moveOf('p0', ['n-h0'])] }
+    const standing = played(first, decide(first, random), { comes: () => true })
+    expect(standing.memory?.slots.get(0)?.lease.handover).toBe('uid-h0')
+    // A move of the slot for which it was made begins, while the primary of the other slot stands still.
+    const both = { ...standing, moves: [moveOf('p0', ['n-h0']), moveOf('p1', ['off'], { uid: 'n' })] }
+    expect(actionsOf(decide(both, random))).toMatchObject([{ type: 'promote', pod: { name: 'h0' } }])
+  })
+
+  it('D16.several: of two Migrations of one slot the first counts', () => {
+    const s = world(1, 1)
+    const moves = [moveOf('p0', ['off']), moveOf('p0', ['n-h0'], { uid: 'n' })]
+    expect(made(actionsOf(decide({ ...s, moves }, random)))).toMatchObject([
+      { successorOf: { slot: 0, migration: 'm' } },
+    ])
+  })
+
   it('D16.several: the heir of two slots takes one of them, and a pod is made for the other', () => {
     const s = world(2, 1)
     const slots = [...(s.memory?.slots.values() ?? [])]

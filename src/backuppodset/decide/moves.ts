@@ -13,19 +13,22 @@ export interface Moving {
   readonly move: Move
 }
 
-/** Returns the slots that are to move, by number. A move ends with its primary: the move does not ask for anything of the successor. */
+/**
+ * Returns the slots that are to move, by number, in the order of their Migrations; of two Migrations of one slot, the first counts. A move
+ * ends with its primary: the move does not ask for anything of the successor.
+ */
 export function movesOf(facts: Facts): ReadonlyMap<number, Moving> {
   const { memory, moves = [], pods } = facts
-  if (memory === undefined || memory.refused !== undefined) return new Map()
-  return new Map(
-    moves.flatMap(move => {
-      const primary = pods.find(({ uid, kind }) => uid === move.source && kind === 'primary')
-      const slot = memory.slots.get(primary?.slot ?? -1)
-      if (primary === undefined || slot === undefined || slot.lease.holder.uid !== primary.uid) return []
-      if (isRetained(slot) || isGivenUp(facts, slot)) return []
-      return [[slot.lease.slot, { slot, primary, move }] as const]
-    }),
-  )
+  const moving = new Map<number, Moving>()
+  if (memory === undefined || memory.refused !== undefined) return moving
+  for (const move of moves) {
+    const primary = pods.find(({ uid, kind }) => uid === move.source && kind === 'primary')
+    const slot = memory.slots.get(primary?.slot ?? -1)
+    if (primary === undefined || slot === undefined || slot.lease.holder.uid !== primary.uid) continue
+    if (isRetained(slot) || isGivenUp(facts, slot) || moving.has(slot.lease.slot)) continue
+    moving.set(slot.lease.slot, { slot, primary, move })
+  }
+  return moving
 }
 
 /** Returns the pod that takes each moving slot, by number, as far as there is one on a node where its memory can run. */
@@ -57,8 +60,8 @@ export function runningTargetsFor(facts: Facts): ReadonlyMap<number, PodView> {
   )
 }
 
-/** Returns the move for which a pod is to be made now. */
-export function withoutTarget(facts: Facts): Moving | undefined {
+/** Returns the moves for which pods are to be made now, by slot. */
+export function withoutTarget(facts: Facts): readonly Moving[] {
   const targets = targetsFor(facts)
   return [...movesOf(facts).values()]
     .filter(
@@ -68,7 +71,7 @@ export function withoutTarget(facts: Facts): Moving | undefined {
         !targets.has(moving.slot.lease.slot) &&
         facts.pods.every(pod => !isMadeFor(pod, moving)),
     )
-    .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)[0]
+    .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)
 }
 
 /**

@@ -70,7 +70,9 @@ export function withErrands<T extends Facts>(facts: T): T {
   const pods = facts.pods.map((pod): PodView => {
     const { kind, stage } = pod
     if (kind !== 'hotbackup' || stage?.successorOf === undefined) return pod
-    if (turns.has(stage.successorOf) || moves.has(stage.successorOf)) return pod
+    const moving = moves.get(stage.successorOf)
+    // One of an earlier Migration may be the heir of another slot by now, whose primary is stopped for it.
+    if (moving === undefined ? turns.has(stage.successorOf) : isMadeFor(pod, moving)) return pod
     return isOver(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
   })
   return { ...facts, pods }

@@ -30,11 +30,11 @@ export function rolloutWithMemory(
   policies: Policies,
 ): Action[] {
   const turn = turnOf(s)
+  // Nothing delays the handover of a primary that is stopped.
+  const targets = turn?.slot.lease.handover === undefined ? makeTargets(s, random) : []
+  if (targets.length > 0) return targets
   // A requested handover comes first: a roll waits until it is done.
   if (turn?.requested) return handOver(s, memory, turn)
-  // Nothing delays the handover of a primary that is stopped.
-  const target = turn?.slot.lease.handover === undefined ? makeTarget(s, random) : []
-  if (target.length > 0) return target
   if (s.set.suspended) return []
   const misfits = misfitsOf(s)
   if (misfits.length > 0) return misfits
@@ -68,6 +68,15 @@ export function rolloutWithMemory(
 }
 
 /**
+ * Returns the pods for other moves of a set whose next handover is about to begin. They come before the write that stops its primary:
+ * from then on nothing may delay the swap.
+ */
+export function targetsBeforeStop(s: Snapshot, random: Random, planned: readonly Action[]): Action[] {
+  const isBusy = planned.some(({ type }) => type !== 'writeSlot')
+  return isBusy || turnOf(s)?.slot.lease.handover !== undefined ? [] : makeTargets(s, random)
+}
+
+/**
  * Returns the swap of a handover for which a primary is stopped, whatever else the plan has to do first: a creation may be refused on
  * every pass. Nothing if the plan has something to do with the two pods or their slot.
  */
@@ -92,34 +101,35 @@ export function swapInProgress(s: Snapshot, memory: MemoryView, planned: readonl
 function makeRelay(s: Snapshot, random: Random): Action[] {
   const slot = withoutSuccessor(s)
   if (slot === undefined) return []
-  return [madeAway(s, random, slot)]
+  return [madeAway(s, slot, podNamer(s, random)())]
 }
 
-/** Makes a hot backup for a move, on a node where the move may go. */
-function makeTarget(s: Snapshot, random: Random): Action[] {
-  const moving = withoutTarget(s)
-  if (moving === undefined) return []
-  const { restoreHash = '' } = moving.slot.lease
-  const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
-  if (restoreHash !== s.restoreHash && revision === undefined) return []
-  const { nodeSelector, avoid = [], uid: migration } = moving.move
-  const made = madeAway(s, random, moving.slot)
-  const near = made.successorOf.near.filter(node => !avoid.includes(node))
-  return [
-    {
-      ...made,
-      successorOf: { ...made.successorOf, near, avoid, nodeSelector, migration },
-      ...(revision && { revision }),
-    },
-  ]
+/** Makes hot backups for moves, on nodes where the moves may go. One that cannot be made keeps no other waiting. */
+function makeTargets(s: Snapshot, random: Random): Action[] {
+  const name = podNamer(s, random)
+  return withoutTarget(s).flatMap(({ slot, move }): Action[] => {
+    const { restoreHash = '' } = slot.lease
+    const revision = restoreHash === s.restoreHash ? undefined : revisionFor(s, restoreHash)
+    if (restoreHash !== s.restoreHash && revision === undefined) return []
+    const { nodeSelector, avoid = [], uid: migration } = move
+    const made = madeAway(s, slot, name())
+    const near = made.successorOf.near.filter(node => !avoid.includes(node))
+    return [
+      {
+        ...made,
+        successorOf: { ...made.successorOf, near, avoid, nodeSelector, migration },
+        ...(revision && { revision }),
+      },
+    ]
+  })
 }
 
 /** Returns the creation of a hot backup that can take this slot, off the node of its primary. */
-const madeAway = (s: Snapshot, random: Random, slot: SlotMemory) =>
+const madeAway = (s: Snapshot, slot: SlotMemory, name: string) =>
   ({
     type: 'create',
     kind: 'hotbackup',
-    name: podNamer(s, random)(),
+    name,
     role: undefined,
     successorOf: { slot: slot.lease.slot, near: awayFrom(slot), notOn: slot.lease.node },
     strategy: s.set.strategy.unallocatedToHotbackup,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Migration } from '../../api/migration.ts'
+import type { Migration, MigrationPriority } from '../../api/migration.ts'
 import type { Node } from '../../kube/resources.ts'
 import { createStore } from '../../kube/store.ts'
 import { migrationIndexes, observeMoves } from './moves.ts'
@@ -29,6 +29,24 @@ it('MP-32 the bound of a stop is that of the Migration until its controller acce
     return move?.maxDowntimeMs
   }
   expect([bound(), bound(false), bound(true)]).toEqual([300, 300, undefined])
+})
+
+it('moves come in the order of priority, then in the order in which they began', () => {
+  const begun = (name: string, at: string, priority?: MigrationPriority): Migration => ({
+    metadata: { ...migration.metadata, name, uid: name, creationTimestamp: `2030-01-01T00:00:0${name}Z` },
+    spec: { ...migration.spec, ...(priority && { priority }) },
+    status: { ...migration.status, phaseTimes: [{ phase: 'Reserving', at: `2030-01-01T00:01:${at}.000Z` }] },
+  })
+  const all = [
+    begun('1', '07'),
+    begun('2', '05'),
+    begun('3', '05'),
+    begun('4', '09', 'SystemCritical'),
+    begun('5', '01', 'SystemMaintenance'),
+  ]
+  const by = (index: string) => (index === 'set' ? all : [])
+  const moves = observeMoves('default/web', { migrations: { by }, nodeOf: () => undefined, nodes: () => [] })
+  expect(moves.map(({ name }) => name)).toEqual(['4', '2', '3', '1', '5'])
 })
 
 it('a pod that is made for a move avoids the nodes on which earlier moves of the primary could not give it the memory', () => {

@@ -1,4 +1,4 @@
-import { byAge, isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
+import { byTurn, isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
 import type { MigrationReason } from '../../api/migration-reasons.ts'
 import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
@@ -30,11 +30,11 @@ export interface MovesDeps {
   readonly nodes: () => readonly string[]
 }
 
-/** Returns the moves that Migrations ask of this set, the oldest Migration first. */
+/** Returns the moves that Migrations ask of this set, in their order. */
 export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: MovesDeps): readonly Move[] {
   const underWay = migrations.by(bySet, setKey)
   if (underWay.length === 0) return []
-  return [...underWay].sort(byAge).flatMap((migration): Move[] => {
+  return [...underWay].sort(byTurn).flatMap((migration): Move[] => {
     const parsed = parseMigration(migration)
     const uid = migration.status?.source?.uid
     if (!parsed.ok || uid === undefined) return []

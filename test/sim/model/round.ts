@@ -58,7 +58,7 @@ const lookEveryMs = 500
 const lingerMs = 10_000
 const recoverMs = 100_000
 const wellMs = 4_000
-/** Migrations of a set wait for each other. */
+/** Only some Migrations of a set are under way at once. */
 const movesMs = 6 * moveLimitMs
 
 export function specOf(scenario: Scenario): object {
