@@ -2,6 +2,7 @@
  * A failover consists of some writes to the API server, one after the other, and clients wait for each of them. In the same
  * moment the report and the events of its nodes change. These writes give way for a moment, because one server takes them all.
  */
+import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../kube/clock.ts'
 
 export interface Precedence {
@@ -30,6 +31,8 @@ export function createPrecedence(clock: Pick<Clock, 'sleep'>): Precedence {
       return work
     },
     async giveWay() {
+      // The pass that has changed the report has also begun the promotion, whose first steps need some microtasks.
+      await setImmediate()
       if (underWay === 0) return
       const ended = new AbortController()
       const late = clock.sleep(mostMs, ended.signal).catch(() => undefined)
