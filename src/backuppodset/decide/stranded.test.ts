@@ -1,3 +1,4 @@
+// Long because one small world serves all of its cases.
 import { describe, expect, it } from 'vitest'
 import { createFakeClock } from '../../kube/clock.ts'
 import type { MemoryView, NodeView, SlotMemory } from '../../slot/decide/memory-view.ts'
