@@ -217,7 +217,7 @@ describe('a Migration moves the primary of a slot', () => {
       { type: 'create', successorOf: { slot: 1, migration: 'p1' } },
       { type: 'writeSlot', lease: { slot: 0, handover: 'uid-h0' } },
     ])
-    // Nothing delays the swap of a primary that stands still.
+    // Nothing delays the swap of a primary that is stopped.
     const standing = played({ ...world(2, 1), moves }, plan, { comes: () => true })
     const without = { ...standing, pods: standing.pods.filter(pod => pod.stage?.madeFor === undefined) }
     expect(actionsOf(decide(without, random))).toMatchObject([{ type: 'promote', pod: { name: 'h0' } }])
@@ -234,7 +234,7 @@ describe('a Migration moves the primary of a slot', () => {
     const first = { ...s, pods, moves: [moveOf('p0', ['n-h0'])] }
     const standing = played(first, decide(first, random), { comes: () => true })
     expect(standing.memory?.slots.get(0)?.lease.handover).toBe('uid-h0')
-    // A move of the slot for which it was made begins, while the primary of the other slot stands still.
+    // A move of the slot for which it was made begins, while the primary of the other slot is stopped.
     const both = { ...standing, moves: [moveOf('p0', ['n-h0']), moveOf('p1', ['off'], { uid: 'n' })] }
     expect(actionsOf(decide(both, random))).toMatchObject([{ type: 'promote', pod: { name: 'h0' } }])
   })
