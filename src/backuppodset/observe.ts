@@ -18,7 +18,7 @@ import { epochOf, isFinished, slotOf, type Wakening } from '../slot/observe/cand
 import { slotLeasesOf } from '../slot/observe/slot-leases.ts'
 import { isForMemory, isRetired, isUnpublished, withStage } from '../slot/observe/stage.ts'
 import { completingIn } from './completion.ts'
-import { strandedPods } from './decide/stranded.ts'
+import { isEachCovered, strandedPods } from './decide/stranded.ts'
 import { type MovesDeps, observeMoves } from './memory/moves.ts'
 import { type MemoryDeps, type MemoryRecord, observeMemory } from './memory/observe.ts'
 import { policyOf } from './memory/policy.ts'
@@ -139,7 +139,7 @@ export function observe(set: ParsedSet, status: BackupPodSet['status'], deps: Ob
     ...(retired.length > 0 && { retired }),
     ...(moves.length > 0 && { moves }),
   }
-  const stranded = record.strandings.note(strandedPods(seen))
+  const stranded = record.strandings.note(strandedPods(seen), isEachCovered(seen))
   const snapshot: Snapshot = { ...seen, ...(stranded && { stranded }) }
   return { snapshot: Object.freeze(snapshot), viewOf: view, pods: candidates }
 }

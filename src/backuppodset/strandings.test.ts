@@ -10,7 +10,7 @@ const stand = () => {
     const next = strandings.note(uids)
     return next && [next.uid, next.dueAt - clock.monotonic()]
   }
-  return { clock, left, covered: () => strandings.note(undefined) }
+  return { clock, left, strandings, covered: () => strandings.note(undefined) }
 }
 
 it('replaces a hot backup once it has been stranded for 15 s without a break', async () => {
@@ -41,4 +41,15 @@ it('pauses before it replaces the next one, longer each time, until every slot h
   expect(pauses).toEqual([15_000, 60_000, 120_000, 240_000, 480_000, 600_000])
   expect(covered()).toBeUndefined()
   expect(left('g')).toEqual(['g', 15_000])
+})
+
+it('replaces one where each slot has an heir, and not the next one, until each has an heir of its own', () => {
+  const { covered, strandings } = stand()
+  expect(strandings.note(['a'], true)?.uid).toBe('a')
+  expect(strandings.note([], true)).toBeUndefined()
+  expect(strandings.note(['b'], true)).toBeUndefined()
+  expect(strandings.note(['b'], true)).toBeUndefined()
+  expect(strandings.note(['b'], false)?.uid).toBe('b')
+  covered()
+  expect(strandings.note(['c'], true)?.uid).toBe('c')
 })

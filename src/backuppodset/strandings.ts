@@ -11,16 +11,17 @@ const pauses = Object.freeze({ initialMs: 60_000, maxMs: 600_000, jitter: 0 })
 export interface Strandings {
   /**
    * To be called once per pass.
-   * @param uids of the pods that are stranded now; undefined if every slot has its heir, which ends the pauses.
+   * @param uids of the pods that are stranded now; undefined if every slot has an heir of its own, which ends the pauses.
+   * @param isCovered every slot has an heir, although some share it: one pod is replaced, and not the next one that is stranded, too.
    * @returns the pod to replace; undefined if none is stranded.
    */
-  note(uids: readonly string[] | undefined): Stranded | undefined
+  note(uids: readonly string[] | undefined, isCovered?: boolean): Stranded | undefined
 }
 
 export function createStrandings(clock: Pick<Clock, 'monotonic'>): Strandings {
   let last: { readonly uid: string; readonly at: number | undefined; readonly times: number } | undefined
   return {
-    note(uids) {
+    note(uids, isCovered = false) {
       if (uids === undefined) last = undefined
       const before = last
       const uid = uids?.find(each => each === before?.uid) ?? uids?.[0]
@@ -32,6 +33,7 @@ export function createStrandings(clock: Pick<Clock, 'monotonic'>): Strandings {
       const at = (isSame ? before.at : undefined) ?? clock.monotonic()
       const times = before === undefined ? 0 : before.times + (isSame ? 0 : 1)
       last = { uid, at, times }
+      if (isCovered && times > 0) return undefined
       return { uid, dueAt: at + (times === 0 ? patienceMs : backoffMs(times - 1, pauses)) }
     },
   }

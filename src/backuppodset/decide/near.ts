@@ -1,7 +1,7 @@
-/** The nodes on which a new hot backup can be the heir of slots that have none. */
+/** The nodes on which a new hot backup can be the heir of slots that have none, or else of those that share one. */
 import { fitsMemory } from '../../slot/decide/kinds.ts'
 import type { MemoryView } from '../../slot/decide/memory-view.ts'
-import { type Uncovered, uncoveredSlots } from '../../slot/decide/uncovered.ts'
+import { sharingSlots, type Uncovered, uncoveredSlots } from '../../slot/decide/uncovered.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 
@@ -22,7 +22,9 @@ export const placingFor =
   hot => {
     const occupied = nodesOfPrimaries(s, primaries)
     const heirs = hot.filter(({ stage }) => stage?.failed === undefined)
-    let open = uncoveredSlots(memory, primaries, heirs, avoided(s, occupied))
+    const avoid = avoided(s, occupied)
+    const uncovered = uncoveredSlots(memory, primaries, heirs, avoid)
+    let open = uncovered.length > 0 ? uncovered : sharingSlots(memory, primaries, heirs, avoid)
     return made => {
       const restoreHash = made.revision?.restoreHash ?? s.restoreHash
       const fit = open.filter(slot => fitsMemory(restoreHash, slot.restoreHash))

@@ -9,7 +9,7 @@ import { makeMemorySnapshot, staged, stageOf } from '../testing/memory.ts'
 import { played } from '../testing/played.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
-import { strandedPods } from './stranded.ts'
+import { isEachCovered, strandedPods } from './stranded.ts'
 
 /** An event that hits a set between two passes. */
 const events = fc.oneof(
@@ -167,7 +167,7 @@ it('comes to rest in its numbers, with a Lease for each primary, after any walk;
         let s = makeMemorySnapshot({ replicas: 2, hotBackups: 2, coldBackups: 1 }, [], [], {}, ['n-x', 'n-y'])
         const strandings = createStrandings({ monotonic: () => s.monotonicNow })
         const pass = () => {
-          const stranded = strandings.note(strandedPods(s))
+          const stranded = strandings.note(strandedPods(s), isEachCovered(s))
           const next = decide(stranded ? { ...s, stranded } : s, draws)
           check(s, actionsOf(next))
           s = played(s, next, answers)

@@ -11,7 +11,7 @@ import { played } from '../testing/played.ts'
 import { actionsOf } from '../testing/snapshots.ts'
 import { decide } from './decide.ts'
 import { movesOf } from './moves.ts'
-import { strandedPods } from './stranded.ts'
+import { isEachCovered, strandedPods } from './stranded.ts'
 
 const nodes = ['n-x', 'n-y', 'n-z']
 
@@ -242,7 +242,7 @@ it('comes to rest with moves at any time, with a primary for each slot; no move 
         const strandings = createStrandings({ monotonic: () => s.monotonicNow })
         let last: readonly Action[] = []
         const pass = () => {
-          const stranded = strandings.note(strandedPods(s))
+          const stranded = strandings.note(strandedPods(s), isEachCovered(s))
           const next = decide(stranded ? { ...s, stranded } : s, draws)
           check(s, actionsOf(next))
           last = actionsOf(next)

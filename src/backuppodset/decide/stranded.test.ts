@@ -224,6 +224,14 @@ describe('a stranded hot backup is replaced', () => {
     expect(strandedPods(s)).toBeUndefined()
   })
 
+  it('by one that prefers the node that can cover one of the slots which share an heir', () => {
+    const p1 = primary('p1', 1, 'a')
+    const h1 = hot('h1', 'b')
+    const shared = [slotOf(p0, h1, ['b']), slotOf(p1, h1, ['b'])]
+    const without = world([p0, p1, h1], shared, ['a', 'b', 'c'], {}, { hotBackups: 2, antiAffinity: 'None' })
+    expect(nearOf(without)).toEqual([['b', 'c']])
+  })
+
   it('one of several at a time', () => {
     const h1 = hot('h1', 'a')
     const s = world([p0, h0, h1], [slotOf(p0, undefined, ['b'])], ['a', 'b'])

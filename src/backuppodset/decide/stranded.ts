@@ -3,7 +3,7 @@
  * the primary that they should cover. The scheduler does not move pods, so the operator replaces them.
  */
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import { couldInherit, toInherit, uncoveredSlots } from '../../slot/decide/uncovered.ts'
+import { couldInherit, sharingSlots, toInherit, uncoveredSlots } from '../../slot/decide/uncovered.ts'
 import type { Action } from '../plan.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import { arePrimariesWell, turnOf } from './handover-turns.ts'
@@ -35,19 +35,17 @@ export function strandedPods(observed: Snapshot): readonly string[] | undefined 
   const { memory } = observed
   if (memory === undefined) return undefined
   const slots = [...memory.slots.values()].filter(slot => !isRetained(slot))
-  const isWithoutHeir = slots.some(({ lease }) => lease.heir === undefined)
-  // An understudy is frozen for one slot, so the others that share it are less protected.
-  const short = isWithoutHeir ? slots : sharingTheirHeir(slots)
-  if (short.length === 0) return undefined
+  const isCovered = areCovered(slots)
+  if (isCovered && new Set(slots.map(({ lease }) => lease.heir?.uid)).size === slots.length) return undefined
   const s = withErrands(observed)
   const hot = hotBackups(s)
   if (hot === undefined || !isQuiet(s, memory)) return []
-  const heirs = new Set(slots.map(({ lease }) => lease.heir?.uid))
-  const able = isWithoutHeir ? [...hot, ...relaysOf(s)] : hot.filter(({ uid }) => !heirs.has(uid))
-  const nodesOf = (each: readonly SlotMemory[]) =>
-    new Map(each.flatMap(({ lease }) => (lease.node ? [[lease.slot, lease.node]] : [])))
-  const avoid = avoided(s, nodesOfPrimaries(s, nodesOf(slots)))
-  const open = uncoveredSlots(memory, nodesOf(short), able, avoid).filter(
+  const primaries = new Map(slots.flatMap(({ lease }) => (lease.node ? [[lease.slot, lease.node]] : [])))
+  const avoid = avoided(s, nodesOfPrimaries(s, primaries))
+  const short = isCovered
+    ? sharingSlots(memory, primaries, hot, avoid)
+    : uncoveredSlots(memory, primaries, [...hot, ...relaysOf(s)], avoid)
+  const open = short.filter(
     ({ slot, nodes }) =>
       nodes.length > 0 && slots.some(each => each.lease.slot === slot && canBeMade(s, each)),
   )
@@ -62,10 +60,12 @@ export function strandedPods(observed: Snapshot): readonly string[] | undefined 
         .map(({ uid }) => uid)
 }
 
-const sharingTheirHeir = (slots: readonly SlotMemory[]): readonly SlotMemory[] =>
-  slots.filter(({ lease: { slot, heir } }) =>
-    slots.some(({ lease }) => lease.slot !== slot && lease.heir?.uid === heir?.uid),
-  )
+const areCovered = (slots: readonly SlotMemory[]): boolean =>
+  slots.every(({ lease }) => lease.heir !== undefined)
+
+/** True if each slot has an heir, although some may share one: then a single attempt to make that better is enough. */
+export const isEachCovered = ({ memory }: Pick<Snapshot, 'memory'>): boolean =>
+  areCovered([...(memory?.slots.values() ?? [])].filter(slot => !isRetained(slot)))
 
 /** Returns the hot backups of the set if they are complete, and each is in a place and can be given memory. */
 function hotBackups(s: Snapshot): readonly PodView[] | undefined {

@@ -53,6 +53,27 @@ export function uncoveredSlots(
   })
 }
 
+/**
+ * Returns the slots that have the heir of another slot, and that no idle understudy could take instead: an understudy is frozen for one slot,
+ * so the others are less protected.
+ */
+export function sharingSlots(
+  memory: MemoryView,
+  primaries: ReadonlyMap<number, string>,
+  understudies: readonly Candidate[],
+  avoided: ReadonlySet<string>,
+): readonly Uncovered[] {
+  const heirOf = (slot: number) => memory.slots.get(slot)?.lease.heir?.uid
+  const numbers = [...primaries.keys()].filter(slot => heirOf(slot) !== undefined)
+  const sharing = numbers.filter(slot =>
+    numbers.some(other => other !== slot && heirOf(other) === heirOf(slot)),
+  )
+  const heirs = new Set(numbers.map(heirOf))
+  const idle = understudies.filter(({ uid }) => !heirs.has(uid))
+  const theirs = new Map([...primaries].filter(([slot]) => sharing.includes(slot)))
+  return uncoveredSlots(memory, theirs, idle, avoided)
+}
+
 /** A node whose primary its voters call silent may be lost, although its agent has written a moment ago. */
 function ableNodes({ nodes, slots }: MemoryView): readonly string[] {
   const silent = new Set(

@@ -1,4 +1,4 @@
-/** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir of its own. */
+/** StrandedStays: a hot backup can be heir of no slot where it is, and stays there although a slot has no heir. */
 import { labels } from '../../../../src/api/labels.ts'
 import { confinedAnnotation } from '../../../../src/api/pod-contract.ts'
 import { leases, type Pod, pods } from '../../../../src/kube/resources.ts'
@@ -18,7 +18,7 @@ export function strandedStays(ground: Ground): (elapsed: number) => void {
     setOf(cluster)?.spec.updateStrategy?.type !== 'RollingUpdate' &&
     differences(ground).length === 0
   return elapsed => {
-    const stranded = server.list(pods).filter(pod => isStranded(ground, pod, health.isSound))
+    const stranded = server.list(pods).filter(pod => isStranded(ground, pod, health.isSound, 'NoHeir'))
     const isCounted = stranded.length > 0 && works()
     for (const uid of strandedMs.keys())
       if (!isCounted || stranded.every(({ metadata }) => metadata.uid !== uid)) strandedMs.delete(uid)
@@ -38,12 +38,14 @@ const isNowhere = ({ metadata, spec }: Pod): boolean =>
 
 /**
  * True for a hot backup on the node of the primaries of all slots without heir, if all others are there too, and another
- * node is able to cover them. If each slot has an heir, the same holds for those that share one, and for hot backups that are heir of none.
+ * node is able to cover them. With `SharedHeir`, if each slot has an heir, the same holds for those that share one, and for hot backups that are
+ * heir of none: the operator tries once.
  */
 export function isStranded(
   { cluster, leaseOf }: Ground,
   { metadata, spec }: Pod,
   isAble: (node: ModelNode) => boolean,
+  lack: 'NoHeir' | 'SharedHeir',
 ): boolean {
   const { server, nodes } = cluster
   const isHot = (pod: Pick<Pod, 'metadata'>) => pod.metadata.labels?.[labels.type] === 'hotbackup'
@@ -58,7 +60,7 @@ export function isStranded(
   const sharing = slots.filter(({ slot, heir }) =>
     slots.some(other => other.slot !== slot && other.heir?.uid === heir?.uid),
   )
-  const open = without.length > 0 ? without : sharing
+  const open = without.length > 0 || lack === 'NoHeir' ? without : sharing
   const isHeir = ({ metadata: { uid } }: Pod) => slots.some(({ heir }) => heir?.uid === uid)
   const couldCover = (pod: Pod) => isHot(pod) && !isNowhere(pod) && (without.length > 0 || !isHeir(pod))
   return (

@@ -43,7 +43,7 @@ function excuses(ground: Ground): (set: BackupPodSet, pod: Pod) => boolean {
     if (heldBy(cluster, leaseOf, uid)?.retainedSince !== undefined) return true
     if (time.now() - (letGoAt.get(uid) ?? Number.NEGATIVE_INFINITY) < bounds.passMs) return true
     // It could be heir of no slot where it was, and on another node, as far as the operator knew.
-    if (isStranded(ground, pod, health.mayBeHeard)) return true
+    if (isStranded(ground, pod, health.mayBeHeard, 'SharedHeir')) return true
     // A suspended set needs none. When it resumes, pods are made for its slots beside its backups; the first of them that can takes a slot, and
     // another one is too many, whichever is further along.
     if (set.spec.suspend === true) return true
