@@ -223,6 +223,20 @@ describe('a Migration moves the primary of a slot', () => {
     expect(actionsOf(decide(without, random))).toMatchObject([{ type: 'promote', pod: { name: 'h0' } }])
   })
 
+  it('D16.several: the write that lets a primary run again waits for no pod that is to be made', () => {
+    const moves = ['p0', 'p1'].map(name => moveOf(name, ['off'], { uid: name }))
+    let s: Snapshot = { ...world(2, 1), moves }
+    for (let i = 0; s.memory?.slots.get(0)?.lease.handover === undefined; i += 1) {
+      expect(i).toBeLessThan(20)
+      s = arrivedOn('off')(played(s, decide(s, random), { comes: () => true }))
+    }
+    // The pods that were made for both moves are gone.
+    const alone = { ...s, pods: s.pods.filter(({ stage }) => stage?.madeFor === undefined) }
+    const [first] = actionsOf(decide(alone, random))
+    expect(first).toMatchObject({ type: 'writeSlot', lease: { slot: 0, handover: undefined } })
+    expect(made(actionsOf(decide(alone, random)))).toEqual([])
+  })
+
   it('D16.several: a hot backup of an earlier move that is the heir of another slot by now takes that slot', () => {
     const s = world(2, 1)
     const pods = s.pods.map(

@@ -60,18 +60,16 @@ export function runningTargetsFor(facts: Facts): ReadonlyMap<number, PodView> {
   )
 }
 
-/** Returns the moves for which pods are to be made now, by slot. */
+/** Returns the moves for which pods are to be made now, in their order. */
 export function withoutTarget(facts: Facts): readonly Moving[] {
   const targets = targetsFor(facts)
-  return [...movesOf(facts).values()]
-    .filter(
-      moving =>
-        mayStandStill(moving.slot) &&
-        mayMoveNow(facts, moving.primary) &&
-        !targets.has(moving.slot.lease.slot) &&
-        facts.pods.every(pod => !isMadeFor(pod, moving)),
-    )
-    .sort((a, b) => a.slot.lease.slot - b.slot.lease.slot)
+  return [...movesOf(facts).values()].filter(
+    moving =>
+      mayStandStill(moving.slot) &&
+      mayMoveNow(facts, moving.primary) &&
+      !targets.has(moving.slot.lease.slot) &&
+      facts.pods.every(pod => !isMadeFor(pod, moving)),
+  )
 }
 
 /**

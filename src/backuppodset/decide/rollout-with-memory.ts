@@ -69,11 +69,13 @@ export function rolloutWithMemory(
 
 /**
  * Returns the pods for other moves of a set whose next handover is about to begin. They come before the write that stops its primary:
- * from then on nothing may delay the swap.
+ * from then on nothing may delay the swap. Every other write of a Lease may be one for which clients wait, and comes first.
  */
 export function targetsBeforeStop(s: Snapshot, random: Random, planned: readonly Action[]): Action[] {
-  const isBusy = planned.some(({ type }) => type !== 'writeSlot')
-  return isBusy || turnOf(s)?.slot.lease.handover !== undefined ? [] : makeTargets(s, random)
+  const begins =
+    planned.length > 0 && planned.every(each => each.type === 'writeSlot' && each.requestsHandover)
+  const isAnyStopped = [...(s.memory?.slots.values() ?? [])].some(({ lease }) => lease.handover !== undefined)
+  return begins && !isAnyStopped ? makeTargets(s, random) : []
 }
 
 /**

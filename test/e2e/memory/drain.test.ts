@@ -126,7 +126,7 @@ async function drainThereAndBack(world: World): Promise<void> {
   await Promise.all(sets.map(set => saved(set)))
   const lives = await Promise.all(sets.map(async set => (await slotsOf(set))[0]?.incarnation))
   for (const set of sets) expect(await nodeOf(set)).toBe(node)
-  const clients = await Promise.all(sets.map(counting))
+  const clients = await Promise.all(sets.map(set => counting(set)))
   try {
     const begun = Date.now()
     await drain(node)
