@@ -213,9 +213,9 @@ describe('D16.last-save: a primary whose app does not know yet that it is delete
 
   it('is saved although its app may know of its end before the memory is hashed', async () => {
     await begin()
-    a.beforeSeal = () => (a.stops.has('last-uid-p') ? sleep(1_200) : undefined)
-    // So the app does not know of its end for 0.8 s.
-    cluster.put('a', deleted(7_700))
+    a.beforeSeal = () => (a.stops.has('last-uid-p') ? sleep(2_500) : undefined)
+    // So the app does not know of its end for 2 s. A busy machine needs some of them until the stop.
+    cluster.put('a', deleted(6_500))
     await died()
     await untilFrozen('two')
   })
