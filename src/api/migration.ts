@@ -177,10 +177,10 @@ export const isUnderWay = ({ metadata, status }: Migration): boolean =>
     status?.phase === 'Switching')
 
 /**
- * The order in which Migrations of a set choose their pods: by priority, then those that began first. Only one that a drain needs can
- * take a pod from another that has begun.
+ * The order in which Migrations of a set choose their pods: by priority, then those that began first. Only a Migration with a higher
+ * priority can take a pod from one that has begun.
  */
-export function byTurn(a: Migration, b: Migration): number {
+export function byPrecedence(a: Migration, b: Migration): number {
   const rank = ({ spec: { priority = migrationDefaults.priority } }: Migration) =>
     migrationPriorities.indexOf(priority)
   const times = ({ metadata, status = {} }: Migration) =>

@@ -12,7 +12,7 @@ export interface Strandings {
   /**
    * To be called once per pass.
    * @param uids of the pods that are stranded now; undefined if every slot has an heir of its own, which ends the pauses.
-   * @param isCovered every slot has an heir, although some share it: one pod is replaced, and not the next one that is stranded, too.
+   * @param isCovered true if every slot has an heir, although some slots may share one. Then one pod is replaced. The next stranded pod stays.
    * @returns the pod to replace; undefined if none is stranded.
    */
   note(uids: readonly string[] | undefined, isCovered?: boolean): Stranded | undefined

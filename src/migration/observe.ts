@@ -1,6 +1,6 @@
 import type { BackupPodSet } from '../api/backuppodset.ts'
 import { labels } from '../api/labels.ts'
-import { byTurn, isFinished, isUnderWay, type Migration, type MigrationStatus } from '../api/migration.ts'
+import { isFinished, isUnderWay, type Migration } from '../api/migration.ts'
 import type { NodeReport, SlotReport } from '../api/node-report.ts'
 import { type NumberedSlotLease, slotLeaseName } from '../api/numbered-slot.ts'
 import { type ParsedMigration, parseMigration } from '../api/parse-migration.ts'
@@ -12,12 +12,13 @@ import type { Clock } from '../kube/clock.ts'
 import { keyOfRef } from '../kube/object.ts'
 import type { Lease, Node, Pod } from '../kube/resources.ts'
 import type { Store } from '../kube/store.ts'
-import { hasLabels, impliedDowntimeMs, type MovingSlot, takesMoves, targetsOf } from '../slot/decide/move.ts'
+import { hasLabels, impliedDowntimeMs, targetsOf } from '../slot/decide/move.ts'
 import { candidateOf, slotOf } from '../slot/observe/candidate.ts'
 import type { Reports } from '../slot/observe/reports.ts'
 import type { Since } from '../slot/observe/since.ts'
 import { presentLeases } from '../slot/observe/slot-leases.ts'
 import { stageOf } from '../slot/observe/stage.ts'
+import { ableNodes, movingSlots, type Source, type UnderWay, underWayIn } from './moving-slots.ts'
 import type { Patience } from './patience.ts'
 import { shortestRestartMs } from './restart.ts'
 import type { Stop, Stops } from './stops.ts'
@@ -44,12 +45,9 @@ export interface ObserveDeps extends FollowedStores {
 }
 
 interface Deps extends ObserveDeps {
-  /** Migrations for which their sets act, in the order in which they choose pods. */
-  readonly underWay: readonly Migration[]
+  /** In the order in which they choose pods. */
+  readonly underWay: readonly UnderWay[]
 }
-
-/** The source of a Migration that the operator has found once. */
-type Source = NonNullable<MigrationStatus['source']>
 
 /** Returns all Migrations that are not being deleted, with the facts about them; it reads caches only. */
 export function observe(deps: ObserveDeps): readonly MigrationView[] {
@@ -59,7 +57,7 @@ export function observe(deps: ObserveDeps): readonly MigrationView[] {
   const uids = new Set(present.map(({ metadata }) => metadata.uid))
   deps.stops.keep(uids)
   deps.patience.keep(uids)
-  const underWay = present.filter(isUnderWay).sort(byTurn)
+  const underWay = underWayIn(deps, present)
   return present.map(migration => {
     const {
       namespace = '',
@@ -158,9 +156,10 @@ function heldBy(
   const heirs = new Set(ofSet.map(({ heir }) => heir?.uid))
   const target =
     candidates.find(({ uid }) => uid === lease.handover) ??
-    targetsOf({ pods: candidates, heirs }, movingSlots(deps, object, { lease, move: { nodes } }, ofSet)).get(
-      lease.slot,
-    ) ??
+    targetsOf(
+      { pods: candidates, heirs },
+      movingSlots(deps.underWay, setKey, { lease, move: { nodes } }, ofSet),
+    ).get(lease.slot) ??
     // It is not replaced: see `withoutTarget`.
     candidates.find(
       ({ kind, node = '', stage: { madeFor, failed } }) =>
@@ -185,41 +184,6 @@ function heldBy(
     saved: savedIn(said),
     silentMs: deps.heard.silentFor(source.node),
   }
-}
-
-/** Returns the nodes that can take the pod, and have the labels. */
-const ableNodes = (
-  { nodes, reports }: Pick<ObserveDeps, 'nodes' | 'reports'>,
-  source: Source,
-  nodeSelector: ParsedMigration['nodeSelector'],
-): ReadonlySet<string> =>
-  new Set(
-    nodes.list().flatMap(node => {
-      const { name } = node.metadata
-      const isAble = reports.get(name)?.status?.ready === true && name !== source.node
-      return isAble && takesMoves(node, nodeSelector) ? [name] : []
-    }),
-  )
-
-/** Returns the slots of the set that move, with this one, in the order in which the set chooses pods for them. */
-function movingSlots(
-  deps: Deps,
-  object: Migration,
-  own: MovingSlot,
-  ofSet: readonly NumberedSlotLease[],
-): readonly MovingSlot[] {
-  // One that still waits for its turn comes last.
-  const inOrder = isUnderWay(object) ? deps.underWay : [...deps.underWay, object]
-  return inOrder.flatMap(each => {
-    if (each === object) return [own]
-    const { namespace, group } = own.lease
-    const source = each.status?.source
-    if (source === undefined || each.metadata.namespace !== namespace || source.set !== group) return []
-    const lease = ofSet.find(({ slot, holder }) => slot === source.slot && holder.uid === source.uid)
-    const wish = parseMigration(each)
-    if (lease === undefined || !wish.ok) return []
-    return [{ lease, move: { nodes: ableNodes(deps, source, wish.wish.nodeSelector) } }]
-  })
 }
 
 /** @param said by the node of the primary. */

@@ -33,6 +33,7 @@ export interface ReportWriter {
   onAnswer(listener: (answer: ApiAnswer) => void): void
 }
 
+/** Fields of a disk that a report may have lost since the last one, also since that of an earlier agent. */
 const troubleFields = { reason: '', message: '' } satisfies Partial<Budget>
 
 export interface ReportWriterOptions {
@@ -70,8 +71,7 @@ export function createReportWriter(options: ReportWriterOptions): ReportWriter {
     const { slots, memory, disk, ...rest } = withinLimits(content)
     const common = {
       ...rest,
-      // A trouble that is over, or that an earlier agent had.
-      ...(memory && mergePatch({ memory: troubleFields, disk: troubleFields }, { memory, disk })),
+      ...(memory && { memory, ...mergePatch({ disk: troubleFields }, { disk }) }),
       slotsKnown: slots !== undefined,
       updatedAt: new Date(clock.now()).toISOString(),
     }

@@ -67,17 +67,16 @@ export function withErrands<T extends Facts>(facts: T): T {
   if (facts.pods.every(({ stage }) => stage?.successorOf === undefined)) return facts
   const turns = inTurn(facts)
   const moves = movesOf(facts)
-  const slots = [...(facts.memory?.slots.values() ?? [])]
-  // A primary is stopped for it, whichever slot it was made for.
-  const awaited = new Set(slots.map(({ lease }) => lease.handover))
+  // Primaries are stopped for these pods, whichever slots the pods were made for.
+  const awaited = new Set([...(facts.memory?.slots.values() ?? [])].map(({ lease }) => lease.handover))
   const pods = facts.pods.map((pod): PodView => {
     const { kind, uid, stage } = pod
     if (kind !== 'hotbackup' || stage?.successorOf === undefined) return pod
-    if (awaited.has(uid)) return { ...pod, stage: { ...stage, errandOver: true } }
     const moving = moves.get(stage.successorOf)
-    // One of an earlier Migration may be the heir of another slot by now, whose primary is stopped for it.
-    if (moving === undefined ? turns.has(stage.successorOf) : isMadeFor(pod, moving)) return pod
-    return isOver(facts, stage.successorOf) ? { ...pod, stage: { ...stage, errandOver: true } } : pod
+    // A pod of an earlier Migration may be the heir of another slot by now.
+    const isWanted = moving === undefined ? turns.has(stage.successorOf) : isMadeFor(pod, moving)
+    const errandOver = awaited.has(uid) || (!isWanted && isOver(facts, stage.successorOf))
+    return errandOver ? { ...pod, stage: { ...stage, errandOver } } : pod
   })
   return { ...facts, pods }
 }

@@ -34,8 +34,8 @@ export function untilStranded({ stranded, monotonicNow }: Snapshot): number | un
 export function strandedPods(observed: Snapshot): readonly string[] | undefined {
   const { memory } = observed
   if (memory === undefined) return undefined
-  const slots = [...memory.slots.values()].filter(slot => !isRetained(slot))
-  const isCovered = areCovered(slots)
+  const slots = presentSlots(memory)
+  const isCovered = isEachCovered(observed)
   if (isCovered && new Set(slots.map(({ lease }) => lease.heir?.uid)).size === slots.length) return undefined
   const s = withErrands(observed)
   const hot = hotBackups(s)
@@ -60,12 +60,12 @@ export function strandedPods(observed: Snapshot): readonly string[] | undefined 
         .map(({ uid }) => uid)
 }
 
-const areCovered = (slots: readonly SlotMemory[]): boolean =>
-  slots.every(({ lease }) => lease.heir !== undefined)
+const presentSlots = ({ slots }: MemoryView): readonly SlotMemory[] =>
+  [...slots.values()].filter(slot => !isRetained(slot))
 
 /** True if each slot has an heir, although some may share one: then a single attempt to make that better is enough. */
 export const isEachCovered = ({ memory }: Pick<Snapshot, 'memory'>): boolean =>
-  areCovered([...(memory?.slots.values() ?? [])].filter(slot => !isRetained(slot)))
+  memory === undefined || presentSlots(memory).every(({ lease }) => lease.heir !== undefined)
 
 /** Returns the hot backups of the set if they are complete, and each is in a place and can be given memory. */
 function hotBackups(s: Snapshot): readonly PodView[] | undefined {

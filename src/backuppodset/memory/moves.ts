@@ -1,4 +1,4 @@
-import { byTurn, isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
+import { byPrecedence, isUnderWay, type Migration, outcomeOf } from '../../api/migration.ts'
 import type { MigrationReason } from '../../api/migration-reasons.ts'
 import { parseMigration } from '../../api/parse-migration.ts'
 import { bySet } from '../../api/set-label.ts'
@@ -34,7 +34,7 @@ export interface MovesDeps {
 export function observeMoves(setKey: string, { migrations, nodes, nodeOf }: MovesDeps): readonly Move[] {
   const underWay = migrations.by(bySet, setKey)
   if (underWay.length === 0) return []
-  return [...underWay].sort(byTurn).flatMap((migration): Move[] => {
+  return [...underWay].sort(byPrecedence).flatMap((migration): Move[] => {
     const parsed = parseMigration(migration)
     const uid = migration.status?.source?.uid
     if (!parsed.ok || uid === undefined) return []

@@ -102,10 +102,12 @@ export function targetsOf<Pod extends Candidate>(
   const inOrder = [...moving].sort(
     (a, b) => Number(b.lease.handover !== undefined) - Number(a.lease.handover !== undefined),
   )
+  let left = pods
   for (const { lease, move } of inOrder) {
-    const left = pods.filter(pod => ![...chosen.values()].includes(pod))
     const target = targetOf({ pods: left, heirs }, lease, move)
-    if (target !== undefined) chosen.set(lease.slot, target)
+    if (target === undefined) continue
+    chosen.set(lease.slot, target)
+    left = left.filter(pod => pod !== target)
   }
   return chosen
 }

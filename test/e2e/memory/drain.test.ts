@@ -110,6 +110,16 @@ async function historyOf({ api, namespace }: World): Promise<string> {
   return [...told.sort(), ...moves, ...slots].join('\n')
 }
 
+/** Plays in a world of its own; an error comes with its history. */
+async function withHistory(play: (world: World) => Promise<void>): Promise<void> {
+  await using world = await createWorld()
+  try {
+    await play(world)
+  } catch (error) {
+    throw new Error(await historyOf(world), { cause: error })
+  }
+}
+
 const evict = ({ api, namespace }: World, name: string) =>
   api.request('POST', `/api/v1/namespaces/${namespace}/pods/${name}/eviction`, {
     body: { apiVersion: 'policy/v1', kind: 'Eviction', metadata: { namespace, name } },
@@ -195,21 +205,11 @@ async function drainSetOfTwo(world: World): Promise<void> {
 
 describe.skipIf(needsNodes())('drains', () => {
   it('D17.drains: kubectl drain of a node with primaries of two sets ends, every counted answer is in the state, and back again', async () => {
-    await using world = await createWorld()
-    try {
-      await drainThereAndBack(world)
-    } catch (error) {
-      throw new Error(await historyOf(world), { cause: error })
-    }
+    await withHistory(drainThereAndBack)
   })
 
   it('D17.several: two primaries of one set leave a drained node at the same time, although they have the same heir', async () => {
-    await using world = await createWorld()
-    try {
-      await drainSetOfTwo(world)
-    } catch (error) {
-      throw new Error(await historyOf(world), { cause: error })
-    }
+    await withHistory(drainSetOfTwo)
   })
 
   it('D17.refuses: the eviction of a primary is refused with 429, and of its hot backup is not', async () => {
