@@ -98,10 +98,10 @@ export interface Fault {
   /** Those slots may change hands. */
   readonly mayPromote: boolean
   /**
-   * The voters that primaries may not hear: the API server, whose answers agents bring, or another node. A primary has the API server
-   * and two nodes, and needs two of the three. Absent: none.
+   * The voters that primaries may not hear: the API server, whose answers agents bring, one node, or the two ends of a link, each of
+   * which may not hear the other. A primary has the API server and two nodes, and needs two of the three. Absent: none.
    */
-  readonly silences?: 'Api' | 'Node' | undefined
+  readonly silences?: 'Api' | readonly [node: string] | readonly [end: string, end: string] | undefined
   /** Pods whose containers may restart. */
   readonly pods: readonly string[]
   /**

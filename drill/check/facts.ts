@@ -63,8 +63,32 @@ export const baseOf = (slot: number): number => (slot + 1) * stride
 export const isOfSlot = ({ base }: Birth, { count }: Answer): boolean =>
   count >= base && count < base + stride
 
-const silencedAt = (faults: readonly Fault[], voter: Fault['silences']): number =>
-  least(faults.filter(({ silences }) => silences === voter).map(({ at }) => at))
+/** Returns the voter that a primary on this node does not hear because of a fault. */
+function silentFor(node: string, { silences }: Fault): string | undefined {
+  if (silences === undefined || silences === 'Api') return silences
+  const [one, other] = silences
+  if (other === undefined) return one === node ? undefined : one
+  return node === one ? other : node === other ? one : undefined
+}
+
+/** Returns when a primary on this node has lost the second of its voters; Infinity: never. */
+function outvotedOn(node: string, faults: readonly Fault[]): number {
+  const silent = new Set<string>()
+  for (const fault of faults.toSorted((a, b) => a.at - b.at)) {
+    const voter = silentFor(node, fault)
+    if (voter !== undefined) silent.add(voter)
+    if (silent.size > 1) return fault.at
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+/** A node that no fault names hears as little as any other one: the empty name stands for it. */
+const outvotedAt = (faults: readonly Fault[]): number =>
+  least(
+    ['', ...faults.flatMap(({ silences = [] }) => (silences === 'Api' ? [] : silences))].map(node =>
+      outvotedOn(node, faults),
+    ),
+  )
 
 export function factsOf(history: History): Facts {
   const of = <T extends History[number]['type']>(type: T) =>
@@ -88,7 +112,7 @@ export function factsOf(history: History): Facts {
     struck: faults.length === 0 ? undefined : least(faults.map(({ at }) => at)),
     healed: of('healed')[0]?.at,
     faults,
-    outvotedAt: Math.max(silencedAt(faults, 'Api'), silencedAt(faults, 'Node')),
+    outvotedAt: outvotedAt(faults),
     pauses: of('pause'),
     slots: of('birth').map(birth => slotFacts(birth, all)),
     lateness: (from, to) =>

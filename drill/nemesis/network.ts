@@ -64,7 +64,7 @@ interface Link {
   readonly name: string
   readonly proves: string
   readonly far: (stage: Stage, random: Random, node: string) => string
-  readonly effect: (stage: Stage, node: string, holdMs: number) => Partial<Blow>
+  readonly effect: (stage: Stage, ends: readonly [node: string, far: string], holdMs: number) => Partial<Blow>
 }
 
 const ofLink = ({ name, proves, far: farOf, effect }: Link): Nemesis => ({
@@ -81,7 +81,7 @@ const ofLink = ({ name, proves, far: farOf, effect }: Link): Nemesis => ({
       target: `${node} and ${far}, ${direction === 'both' ? 'both ways' : `only ${direction}`}`,
       holdMs,
       unsaved: savedThrough(stage, [node]),
-      ...effect(stage, node, holdMs),
+      ...effect(stage, [node, far], holdMs),
       strike: () => drop(stage, node, networksOf(stage, far), direction),
       heal: () => undrop(stage, node),
     }
@@ -92,7 +92,7 @@ export const cutPeers = ofLink({
   name: 'cut-peers',
   proves: 'a primary that one other node does not hear, or that does not hear it, serves on',
   far: (stage, random, node) => random.of(targetNodes(stage).filter(other => other !== node)),
-  effect: (_, __, holdMs) => ({ silences: 'Node', outageMs: holdMs + silenceMs }),
+  effect: (_, ends, holdMs) => ({ silences: ends, outageMs: holdMs + silenceMs }),
 })
 
 export const cutApi = ofLink({
@@ -108,7 +108,7 @@ export const cutClients = ofLink({
   proves: 'a primary that only its clients cannot reach keeps its slot, and serves them as soon as it can',
   far: ({ clientNode }) => clientNode,
   // A client's kernel repeats a packet after one second, then after two more.
-  effect: (stage, node, holdMs) => ({ slots: slotsOn(stage, [node]), outageMs: holdMs + 3_000 }),
+  effect: (stage, [node], holdMs) => ({ slots: slotsOn(stage, [node]), outageMs: holdMs + 3_000 }),
 })
 
 /** Heartbeats may be lost, so a takeover is no fault: it must only be a correct one. */

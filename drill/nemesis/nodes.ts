@@ -13,7 +13,7 @@ export const againstNode = (stage: Stage, node: string): Omit<Blow, 'strike' | '
   slots: slotsOn(stage, [node]),
   pods: podsOn(stage, [node]),
   mayPromote: true,
-  silences: 'Node',
+  silences: [node],
   unsaved: savedThrough(stage, [node]),
   // The leading operator may be there.
   outageMs: silenceMs + electionMs,
