@@ -62,8 +62,11 @@ export type CrashLoopPolicy = (typeof crashLoopPolicies)[number]
 export const fencings = ['Freeze', 'None'] as const
 export type Fencing = (typeof fencings)[number]
 
-/** Whether an heir takes its slot without the operator, if the agent of the dead primary tells it to. */
-export const grantees = ['None', 'Heir'] as const
+/**
+ * Whether an heir takes its slot without the operator, if the agent of the dead primary tells it to. `Announced`: only after its agent
+ * has told the API server.
+ */
+export const grantees = ['None', 'Announced', 'Heir'] as const
 export type Grantee = (typeof grantees)[number]
 
 /** How a hot backup keeps a primary's memory: restored and frozen in the pod, staged on its node, or not at all. */

@@ -4,6 +4,7 @@
  */
 import { type FenceOwner, formatFenceOwner } from './fence.ts'
 import { readAnnotation } from './json-annotation.ts'
+import { prefix } from './labels.ts'
 import type { SlotKey } from './slot-key.ts'
 import { objectIn } from './unknown.ts'
 
@@ -20,8 +21,29 @@ export interface Grant {
   readonly heir?: GrantHeir
   /** No agent may use it any more, but one may have used it before it read this. */
   readonly isRevoked: boolean
+  /**
+   * The heir's agent tells the API server that the heir resumes, before it does. So the operator can end the grant alone: by
+   * `grantOverAnnotation` on a pod of which no agent has told that yet.
+   */
+  readonly isAnnounced?: true
   /** Node of the primary of the epoch before, once the heir has the slot: its agent may have used the grant, or not. */
   readonly source?: string
+}
+
+/**
+ * Name of the annotation with which the operator ends grants of one incarnation of a slot, on the pod of an heir: its value is the
+ * last number that is over. The operator writes it only as long as no condition of the pod says that it resumes or serves, and the
+ * agent reads it in the answer to the write that says so: one of the two comes first.
+ */
+export const grantOverAnnotation = (incarnation: string): string => `${prefix}grant-over-${incarnation}`
+
+/** Up to this number the operator has ended the grants of this incarnation, on the pod with these annotations. */
+export function grantsOver(
+  annotations: Readonly<Record<string, string>> | undefined,
+  incarnation: string,
+): number {
+  const number = Number(annotations?.[grantOverAnnotation(incarnation)])
+  return isNumber(number) ? number : 0
 }
 
 /** The word of an agent about the grants of a slot, in its NodeReport. */
@@ -53,14 +75,18 @@ export interface GoRequest {
 /** `Refused`: now and for ever. `Later`: not yet. */
 export type GoAnswer = 'Accepted' | 'Refused' | 'Later'
 
-const format = 1
+/** An agent that does not know announced grants reads none, instead of one that it would use untold. */
+const formats = { untold: 1, announced: 2 } as const
 
 /** Characters. */
 const longest = 1_024
 
-export const formatGrant = ({ number, heir, isRevoked, source }: Grant, of: FenceOwner): string =>
+export const formatGrant = (
+  { number, heir, isRevoked, isAnnounced, source }: Grant,
+  of: FenceOwner,
+): string =>
   JSON.stringify({
-    ...{ v: format, of: formatFenceOwner(of), number },
+    ...{ v: isAnnounced ? formats.announced : formats.untold, of: formatFenceOwner(of), number },
     ...(heir && { heir }),
     ...(isRevoked && { isRevoked }),
     ...(source !== undefined && { source }),
@@ -72,7 +98,8 @@ export const formatGrant = ({ number, heir, isRevoked, source }: Grant, of: Fenc
  */
 export function parseGrant(text: string | undefined, of: FenceOwner): Grant | undefined {
   const given = readAnnotation(text, longest)
-  if (given?.['v'] !== format) return undefined
+  const isAnnounced = given?.['v'] === formats.announced
+  if (given === undefined || !(isAnnounced || given['v'] === formats.untold)) return undefined
   const { number, heir, isRevoked = false, source } = given
   if (!isNumber(number) || typeof isRevoked !== 'boolean') return undefined
   const named = heir === undefined ? undefined : heirIn(heir)
@@ -81,6 +108,7 @@ export function parseGrant(text: string | undefined, of: FenceOwner): Grant | un
   return {
     ...{ number, isRevoked: named !== undefined && (isRevoked || isOver) },
     ...(named && { heir: named }),
+    ...(named && isAnnounced && { isAnnounced }),
     ...(isNode(source) && named && !isOver && { source }),
   }
 }

@@ -170,7 +170,7 @@ describe('parseSet', () => {
     ['spec.checkpoint.copies', { checkpoint: { copies: 9 } }, 'a whole number from 1 to 5'],
     ['spec.hotBackup.mode', { hotBackup: { mode: 'Live' } }, 'one of Frozen, Staged, Warm'],
     ['spec.failover.fencing', { failover: { fencing: 'Kill' } }, 'one of Freeze, None'],
-    ['spec.failover.grant', { failover: { grant: 'All' } }, 'one of None, Heir'],
+    ['spec.failover.grant', { failover: { grant: 'All' } }, 'one of None, Announced, Heir'],
     ['spec.failover.nodeTimeout', { failover: { nodeTimeout: 'soon' } }, 'a duration from 1s to 60s'],
     ['spec.failover.crashLoop', { failover: { crashLoop: 'Delete' } }, 'one of Replace, Ignore'],
   ])('names %s and what it takes', (field, spec, message) => {

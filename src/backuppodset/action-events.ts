@@ -131,6 +131,7 @@ function doneOf({ action, phases }: Done, monotonicNow: number): readonly Told[]
         : []
     // Either the action that caused these has its own event, or they only repeat what the spec says.
     case 'writePolicy':
+    case 'endGrant':
     case 'stateSilence':
     case 'applyEndpoints':
     case 'saveRevision':

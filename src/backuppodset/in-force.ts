@@ -75,6 +75,7 @@ function isTakeover(action: Action): boolean {
     case 'retire':
     case 'writeSlot':
     case 'writePolicy':
+    case 'endGrant':
     case 'stateSilence':
     case 'applyEndpoints':
       return true

@@ -73,6 +73,8 @@ function wordsOf(action: Action): string {
       return `write the Lease of slot ${action.lease.slot}`
     case 'writePolicy':
       return `write the policy into the Lease of slot ${action.slot}`
+    case 'endGrant':
+      return `end the grant of slot ${action.slot} on the pod ${action.pod.name}`
     case 'stateSilence':
       return 'state in the report of a node that its primaries are silent'
     case 'deleteSlot':

@@ -4,8 +4,9 @@ import type { SlotPolicy } from '../api/slot-policy.ts'
 import type { LastFailover } from '../api/slot-status.ts'
 import type { ServicesView } from '../slot/decide/endpoints-view.ts'
 import type { Move } from '../slot/decide/move.ts'
+import type { PodRef } from '../slot/decide/pod-ref.ts'
 import type { PulledView } from '../slot/decide/pulled-view.ts'
-import type { Candidate, PodRef, SlotSnapshot } from '../slot/decide/snapshot.ts'
+import type { Candidate, SlotSnapshot } from '../slot/decide/snapshot.ts'
 import type { RevisionsView } from './revisions/observe.ts'
 
 /** A pod of a set as the rules see it. Created from a Pod by `viewOf`, immutable. */

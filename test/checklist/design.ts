@@ -288,6 +288,13 @@ export const design: readonly FeatureGroup[] = [
       sentence('D7.swap', 'who goes on stage asks the API server for its Lease right before', 'unit'),
       sentence('D7.grant', 'the heir takes its slot by a grant, and no other pod meanwhile', 'unit'),
       sentence(
+        'D7.announced',
+        'an announced grant is used once the API server knows, or ended on the pod',
+        'unit',
+      ),
+      sentence('D7.announced-alone', 'an announced grant needs no operator', 'e2e'),
+      sentence('D7.announced-ended', 'the operator ends the grant of an heir that is out of reach', 'e2e'),
+      sentence(
         'D7.grant-away',
         'a primary that dies while the API server is away is succeeded with its memory',
         'e2e',

@@ -73,7 +73,12 @@ export function isUntold(snapshot: Snapshot, pod: PodView | undefined): boolean 
 
 /** A judgement, with the pod that would get the slot. */
 export type Judgement =
-  | { readonly answer: 'Accepted'; readonly pod: PodView; readonly atLeast: Least | undefined }
+  | {
+      readonly answer: 'Accepted'
+      readonly pod: PodView
+      readonly atLeast: Least | undefined
+      readonly isAnnounced: boolean
+    }
   | { readonly answer: 'Refused' | 'Later'; readonly why: string }
 
 /**
@@ -113,7 +118,9 @@ export function judgeGo(
   const isElsewhere = snapshot.slots.some(({ holder }) => holder.uid === uid)
   if (pod === undefined || isElsewhere || !isFor(lease, pod) || !isFreeUnderstudy(snapshot, pod))
     return refused('the pod cannot take a slot')
-  return judgeMemory(snapshot, lease, pod, request) ?? { answer: 'Accepted', pod, atLeast: request.atLeast }
+  const { isAnnounced = false } = grant
+  const accepted = { answer: 'Accepted', pod, atLeast: request.atLeast, isAnnounced } as const
+  return judgeMemory(snapshot, lease, pod, request) ?? accepted
 }
 
 /** Returns why the pod could not continue with the memory of this node; undefined: it could. */

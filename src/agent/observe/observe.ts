@@ -1,4 +1,4 @@
-import type { GrantWord } from '../../api/grant.ts'
+import { type GrantWord, grantsOver } from '../../api/grant.ts'
 import type { NodeReport } from '../../api/node-report.ts'
 import { parseSlotLease, restartsOf, type SlotLease } from '../../api/slot-lease.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
@@ -46,6 +46,27 @@ export type NodeState = Pick<Snapshot, 'able' | 'sentinel'>
 export const policiesOf = (slots: readonly SlotLease[]): ReadonlyMap<string, SlotPolicy | undefined> =>
   new Map(slots.map(({ holder, policy }) => [holder.uid, policy]))
 
+/**
+ * Returns the Lease and the records as if they knew of the grants that the operator has ended on pods of this node: those are never
+ * used, and the pod may be called to another slot.
+ */
+function endedGrants(
+  lease: SlotLease,
+  { pods, grants }: Pick<World, 'pods' | 'grants'>,
+): GrantsView & { readonly lease: SlotLease } {
+  const { grant, incarnation } = lease
+  const over = (uid: string | undefined) =>
+    grantsOver(pods.list().find(({ metadata }) => metadata.uid === uid)?.metadata.annotations, incarnation)
+  const record = grants.records.get(slotName(lease))
+  const isRecordOver = record?.isAnnounced === true && over(record.heir.uid) >= record.number
+  const isOver = grant?.isAnnounced === true && !grant.isRevoked && over(grant.heir?.uid) >= grant.number
+  return {
+    lease: isOver ? { ...lease, grant: { ...grant, isRevoked: true } } : lease,
+    records: isRecordOver ? new Map() : grants.records,
+    alive: grants.alive,
+  }
+}
+
 /** Creates a reader of everything on which tasks depend; it reads caches only. */
 export function createObserver(world: World): () => Snapshot {
   // Once for each version: every change of any pod causes a complete read.
@@ -66,9 +87,10 @@ export function createObserver(world: World): () => Snapshot {
       const lease = slotLeaseOf(object)
       if (lease === undefined) continue
       const name = slotName(lease)
-      slots.push(effectiveLease(lease, world.grants.records.get(name)))
+      const grants = endedGrants(lease, world)
+      slots.push(effectiveLease(grants.lease, grants.records.get(name)))
       epochs.set(name, lease.epoch)
-      const word = grantWordOf(world.node, lease, world.grants)
+      const word = grantWordOf(world.node, grants.lease, grants)
       if (word !== undefined) grantWords.set(name, word)
       const count = restartsOf(object)
       if (count !== undefined) restarts.set(name, count)

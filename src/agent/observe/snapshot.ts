@@ -159,6 +159,8 @@ export interface GrantRecord {
   }
   /** Memory with which the heir continues at least. */
   readonly atLeast?: Least
+  /** The agent tells the API server before the heir resumes. */
+  readonly isAnnounced?: true
   /** Wall clock, ms. */
   readonly at: number
 }

@@ -19,6 +19,12 @@ export interface PodCondition {
   readonly gate?: Pick<PodCondition, 'status' | 'reason' | 'message'> & { readonly ifVersion: string }
 }
 
+/** A pod as a write has left it. */
+export interface WrittenPod {
+  /** Absent: nothing was written. */
+  readonly annotations?: Readonly<Record<string, string>>
+}
+
 export interface PodRef {
   readonly namespace: string
   readonly name: string
@@ -29,7 +35,7 @@ export interface PodRef {
  * Writes one condition of one pod, in one PATCH that leaves all other conditions and concurrent writes of the kubelet
  * alone.
  *
- * @returns false if this very pod no longer exists, or has another version than `gate` requires.
+ * @returns undefined if this very pod no longer exists, or has another version than `gate` requires.
  * @throws KubeError.
  */
 export async function patchCondition(
@@ -37,7 +43,7 @@ export async function patchCondition(
   { namespace, name, uid }: PodRef,
   condition: PodCondition,
   signal?: AbortSignal,
-): Promise<boolean> {
+): Promise<WrittenPod | undefined> {
   const lastTransitionTime = rfc3339(clock.now())
   const { record, gate } = condition
   const resourceVersion = gate?.ifVersion
@@ -60,14 +66,16 @@ export async function patchCondition(
   // Null removes the record of an earlier condition.
   const text = (record && formatServingRecord(record, condition.message)) ?? null
   try {
-    await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch((error: unknown) => {
-      // The policies of the version before let agents write no annotation, and a pod may have no room for one more.
-      if (!isServing || !isKubeError(error, 'Forbidden', 'Invalid')) throw error
-      return patch({})
-    })
-    return true
+    const { metadata } = await patch(isServing ? { [servingRecordAnnotation]: text } : {}).catch(
+      (error: unknown) => {
+        // The policies of the version before let agents write no annotation, and a pod may have no room for one more.
+        if (!isServing || !isKubeError(error, 'Forbidden', 'Invalid')) throw error
+        return patch({})
+      },
+    )
+    return { annotations: metadata.annotations ?? {} }
   } catch (error) {
-    if (isKubeError(error, 'NotFound', 'Conflict')) return false
+    if (isKubeError(error, 'NotFound', 'Conflict')) return undefined
     throw error
   }
 }

@@ -40,7 +40,7 @@ function stand(
     patch: (target, condition) => {
       if (failures-- > 0) return Promise.reject(new Error('down'))
       written.push({ pod: target.name, condition })
-      return Promise.resolve(true)
+      return Promise.resolve({})
     },
     unwatch: name => unwatched.push(name),
     release: uid => released.push(uid),

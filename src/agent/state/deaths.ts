@@ -6,7 +6,7 @@ import type { Clock } from '../../kube/clock.ts'
 import type { Log } from '../../kube/log.ts'
 import type { ToldDeath } from '../../traces/agent.ts'
 import type { PodView } from '../observe/snapshot.ts'
-import type { PodCondition } from '../report/conditions.ts'
+import type { PodCondition, WrittenPod } from '../report/conditions.ts'
 import type { Precedence } from '../report/precedence.ts'
 import type { Death, Watched } from '../sentinel/client.ts'
 import { deathCondition } from './death-condition.ts'
@@ -36,10 +36,14 @@ export interface Deaths {
   /** Looks at the pod as it is now for an end that the sentinel did not report. */
   inspect(pod: PodView): void
   /**
-   * Writes a condition of a pod; false: the pod is gone. It writes nothing on a dead pod about whether that serves, for
+   * Writes a condition of a pod; undefined: the pod is gone. It writes nothing on a dead pod about whether that serves, for
    * only this module says so.
    */
-  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
+  readonly patch: (
+    pod: PodView,
+    condition: PodCondition,
+    signal?: AbortSignal,
+  ) => Promise<WrittenPod | undefined>
   /**
    * Notes that this pod is watched and about to be put on stage. If its app ends before it has answered, that is no
    * death: the agent sees the end and restores the memory again.
@@ -81,7 +85,7 @@ export interface DeathsOptions {
   readonly hasGrant: (pod: PodView) => boolean
   /** Returns the memory of this pod's slot that this node could restore now; undefined: none. */
   readonly leftOf: (pod: PodView) => Omit<LeftMemory, 'at'> | undefined
-  /** Writes a condition of a pod; false: the pod is gone. */
+  /** Writes a condition of a pod; undefined: the pod is gone. */
   readonly patch: Deaths['patch']
   /** Removes a watch whose process no longer counts. */
   readonly unwatch: (name: string) => void
@@ -284,7 +288,7 @@ export function createDeaths(options: DeathsOptions): Deaths {
     async patch(pod, condition, signal) {
       const { type, reason } = condition
       const isContrary = type === podConditions.serving && reason !== servingReasons.died
-      return dead.has(pod.uid) && isContrary ? true : patch(pod, condition, signal)
+      return dead.has(pod.uid) && isContrary ? {} : patch(pod, condition, signal)
     },
     arriving(pod) {
       // A pod that an earlier agent watched may have been on stage: its end is a death.

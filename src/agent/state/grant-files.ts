@@ -31,7 +31,7 @@ export async function openGrantFiles(directory: string): Promise<GrantFiles> {
       const path = pathOf(record.slot)
       // At once: each step of an asynchronous write would wait for a processor, which is busy right after a death. A reboot
       // removes the file, so it need not reach a disk.
-      writeFileSync(`${path}.tmp`, JSON.stringify(record), { mode: 0o600 })
+      writeFileSync(`${path}.tmp`, JSON.stringify(toFile(record)), { mode: 0o600 })
       // A reader sees the old record or the new one, also the next agent after a crash here.
       renameSync(`${path}.tmp`, path)
     },
@@ -39,15 +39,31 @@ export async function openGrantFiles(directory: string): Promise<GrantFiles> {
   }
 }
 
+/** An earlier version would use an announced grant untold, so it is to know no such record. */
+const announced = 'Announced'
+
+const toFile = (record: GrantRecord): object =>
+  record.isAnnounced && record.answer === 'Accepted' ? { ...record, answer: announced } : record
+
 /** Only this agent, and earlier ones, write here; but a version after this one may have written something else. */
 function parse(text: string): GrantRecord | undefined {
   try {
-    const { slot: given, epoch, number, role, answer, heir, atLeast, at } = objectIn(JSON.parse(text))
+    const {
+      slot: given,
+      epoch,
+      number,
+      role,
+      answer,
+      heir,
+      atLeast,
+      isAnnounced,
+      at,
+    } = objectIn(JSON.parse(text))
     const slot = slotKeyIn(objectIn(given))
     const { name, uid, node, ip } = objectIn(heir)
     if (slot === undefined || typeof epoch !== 'number' || typeof number !== 'number') return undefined
     if (role !== 'Said' && role !== 'Asked') return undefined
-    const said = answers.find(each => each === answer)
+    const said = answers.find(each => each === (answer === announced ? 'Accepted' : answer))
     if (said === undefined || typeof name !== 'string' || typeof uid !== 'string') return undefined
     if (typeof node !== 'string' || typeof at !== 'number') return undefined
     const least = objectIn(atLeast)
@@ -56,6 +72,7 @@ function parse(text: string): GrantRecord | undefined {
     return {
       ...{ slot, epoch, number, role, answer: said, at },
       heir: { name, uid, node, ip: typeof ip === 'string' ? ip : undefined },
+      ...(isAnnounced === true && { isAnnounced }),
       ...(areCounts && { atLeast: { epoch: of, generation, takenAt } }),
     }
   } catch (error) {

@@ -28,6 +28,10 @@ export interface Grants {
   isFresh(lease: SlotLease): boolean
   /** True if the agent has accepted the grant that gives this pod the slot. */
   isAccepted(lease: SlotLease): boolean
+  /** Returns the number of that grant if the agent tells the API server before the pod resumes. */
+  announcedIn(lease: SlotLease): number | undefined
+  /** Notes that the operator has ended that grant: the Lease alone counts again. @throws Error: nothing is noted. */
+  giveUp(lease: SlotLease): Promise<void>
   /**
    * Forgets records of earlier epochs, by the Leases that this agent has read.
    *
@@ -69,7 +73,7 @@ export function createGrants({
       record.heir.uid === lease.holder.uid
     return isIt ? record : undefined
   }
-  return {
+  const grants: Grants = {
     view: { records, alive },
     isAlive(lease) {
       const name = slotName(lease)
@@ -106,6 +110,14 @@ export function createGrants({
       return clock.monotonic() - at < freshMs && byWall >= 0 && byWall < freshMs
     },
     isAccepted: lease => acceptedOf(lease) !== undefined,
+    announcedIn(lease) {
+      const record = acceptedOf(lease)
+      return record?.isAnnounced ? record.number : undefined
+    },
+    async giveUp(lease) {
+      const record = acceptedOf(lease)
+      if (record !== undefined) await grants.write({ ...record, answer: 'Refused' })
+    },
     keepOnly(epochs, isUntold) {
       // The operator needs the word of both nodes in the next epoch, too. Their records give no pod a slot any more then.
       const isOld = (name: string, epoch: number) => (epochs.get(name) ?? Number.NaN) - epoch > 1
@@ -126,4 +138,5 @@ export function createGrants({
       }
     },
   }
+  return grants
 }

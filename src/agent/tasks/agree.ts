@@ -51,9 +51,10 @@ export function createAgree({
         return 'Refused'
       }
       case 'Accepted': {
-        const { pod, atLeast } = judged
+        const { pod, atLeast, isAnnounced } = judged
         const heir = { name: pod.name, uid: pod.uid, node: snapshot.node, ip: pod.ip }
-        await grants.write({ ...common, heir, answer: 'Accepted', ...(atLeast && { atLeast }) })
+        const more = { ...(atLeast && { atLeast }), ...(isAnnounced && { isAnnounced: true as const }) }
+        await grants.write({ ...common, heir, answer: 'Accepted', ...more })
         log.info({ ...about, pod: pod.name }, 'a grant is used: the pod takes the slot')
         return 'Accepted'
       }

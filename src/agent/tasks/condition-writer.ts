@@ -10,7 +10,7 @@ export interface ConditionWriter {
 }
 
 export interface ConditionWriterOptions {
-  readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<boolean>
+  readonly patch: (pod: PodView, condition: PodCondition, signal: AbortSignal) => Promise<object | undefined>
   /** Called after each write, also a failed one. */
   readonly changed: () => void
   readonly clock: Pick<Clock, 'sleep'>
@@ -30,7 +30,7 @@ export function createConditionWriter(options: ConditionWriterOptions): Conditio
       writing.add(pod.uid)
       patch(pod, condition, signal)
         // The cache does not show yet what has changed.
-        .then(isWritten => (isWritten ? undefined : clock.sleep(lookAgainMs, signal)))
+        .then(written => (written ? undefined : clock.sleep(lookAgainMs, signal)))
         .catch(async (error: unknown) => {
           if (!signal.aborted) log.warn({ err: error, pod: pod.name }, 'cannot write a condition')
           await clock.sleep(pauseMs, signal).catch(() => undefined)

@@ -1,6 +1,7 @@
 /** Two real agents: pod `p` on node `a` is the primary, and pod `h` on node `b` has a grant. */
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
-import type { Grant } from '../../api/grant.ts'
+import { type Grant, grantOverAnnotation } from '../../api/grant.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { atFirst, called, type TwoNodes, useTwoNodes } from '../testing/fake/two-nodes.ts'
 
@@ -128,5 +129,83 @@ describe('a grant', () => {
     await vi.waitFor(() => expect(cluster.reports.get('a')?.status?.slots).toHaveLength(1))
     expect(wordOf('a')).toBeUndefined()
     expect(b.running.has('uid-h')).toBe(false)
+  })
+})
+
+describe('a grant that the heir announces', () => {
+  const announced: Grant = { ...named, isAnnounced: true }
+  /** The operator ends the grants up to this number on the pod of the heir. */
+  const end = (number: number) => {
+    const pod = nodes.cluster.pods.get('b')?.get('default/h')
+    if (pod === undefined) throw new Error('the heir is gone')
+    const annotations = {
+      ...pod.metadata.annotations,
+      [grantOverAnnotation(granted().incarnation)]: String(number),
+    }
+    nodes.cluster.put('b', { ...pod, metadata: { ...pod.metadata, annotations } })
+  }
+
+  it('D7.announced: lets the heir run once the API server has its word, and not while that is away', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled({ grant: announced })
+    end(2)
+    cluster.takesNoWrites = true
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    await setTimeout(500)
+    expect(b.running.has('uid-h')).toBe(false)
+    cluster.takesNoWrites = false
+    await vi.waitFor(() => expect(b.running.get('uid-h')).toBe('one'))
+    await vi.waitFor(() => expect(serving('b', 'h')?.status).toBe('True'))
+    expect(b.counts.thaws).toBe(1)
+  })
+
+  it('D7.announced: is refused once the operator has ended it on the pod', async () => {
+    const { b } = nodes
+    const agents = await settled({ grant: announced })
+    end(3)
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }))
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('a')).toEqual({ closed: 3 }))
+    expect(b.counts.thaws).toBe(0)
+  })
+
+  it('D7.announced: gives the pod nothing if the operator ends it after the agents have agreed', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled({ grant: announced })
+    cluster.takesNoWrites = true
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    end(3)
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }))
+    cluster.takesNoWrites = false
+    await vi.waitFor(() => expect(serving('a', 'p')?.reason).toBe('Died'))
+    expect(b.running.has('uid-h')).toBe(false)
+    expect(b.counts.thaws).toBe(0)
+  })
+
+  it('D7.announced: that was ended leaves the pod to the operator, which may call it', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled({ grant: announced })
+    end(3)
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }))
+    cluster.setLease({ ...called(), grant: { number: 3, isRevoked: false } })
+    await vi.waitFor(() => expect(b.running.get('uid-h')).toBe('one'))
+    await vi.waitFor(() => expect(serving('b', 'h')?.status).toBe('True'))
+  })
+
+  it('D7.announced: counts for the next agent of the heir, too', async () => {
+    const { cluster, b } = nodes
+    const agents = await settled({ grant: announced })
+    cluster.takesNoWrites = true
+    agents.a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    await stop(agents.b)
+    await start('b', b)
+    await setTimeout(300)
+    expect(b.running.has('uid-h')).toBe(false)
+    cluster.takesNoWrites = false
+    await vi.waitFor(() => expect(b.running.get('uid-h')).toBe('one'))
   })
 })

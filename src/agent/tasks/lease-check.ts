@@ -55,19 +55,21 @@ export const confirmAgainMs = 200
  * A grant that was accepted a short while ago counts without a question: the operator calls no other pod before this agent
  * has said that the grant is over. Later the API server decides, because the node of this agent may have been taken for lost.
  *
+ * @param isGranted as `tellResuming` returns it.
  * @throws AgentError NotCalled, the signal's reason.
  */
 export async function confirm(
   { inquiry, grants, clock, log }: LeaseCheckContext,
   lease: SlotLease,
+  isGranted: boolean,
   signal: AbortSignal,
 ): Promise<SlotLease> {
-  if (grants.isFresh(lease)) return lease
+  if (isGranted && grants.isFresh(lease)) return lease
   for (let isFirst = true; ; isFirst = false) {
     try {
       const now = await inquiry.lease(lease, signal)
       const isUnrecorded = now?.incarnation === lease.incarnation && now.epoch + 1 === lease.epoch
-      if (isUnrecorded && grants.isAccepted(lease)) return lease
+      if (isUnrecorded && isGranted) return lease
       const isCalled =
         now?.holder.uid === lease.holder.uid &&
         now.incarnation === lease.incarnation &&

@@ -12,7 +12,10 @@ const task = { type: 'leaveServices', key: '', version: serving.message, pod: de
 async function stand(now: PodView | undefined) {
   const clock = createFakeClock()
   const written: PodCondition[] = []
-  const patch = async (_: unknown, condition: PodCondition) => written.push(condition) > 0
+  const patch = async (_: unknown, condition: PodCondition) => {
+    written.push(condition)
+    return {}
+  }
   const done = leaveServices({ patch, podOf: () => now, clock }, task, new AbortController().signal)
   await clock.advance(1_999)
   expect(written).toEqual([])

@@ -51,8 +51,7 @@ export async function onStage(
   const there = place.clone
   // An earlier agent thawed it and got no further.
   if (isOf(there, lease) && there.stage === 'Thawed') {
-    await tellResuming(work, pod, lease, signal)
-    await confirm(work, lease, signal)
+    await confirm(work, lease, await tellResuming(work, pod, lease, signal), signal)
     await watchThaw(work, pod, there, signal)
     return driver.thaw(there)
   }
@@ -63,8 +62,8 @@ export async function onStage(
   const resume = async (stored: Stored): Promise<Clone> => {
     await insist(work, lease, stored, signal)
     const clone = await cloneOf(work, { pod, lease }, place, { stored, resumed }, timeline, signal)
-    await tellResuming(work, pod, lease, signal)
-    const { atLeast } = await confirm(work, lease, signal)
+    const isGranted = await tellResuming(work, pod, lease, signal)
+    const { atLeast } = await confirm(work, lease, isGranted, signal)
     // The operator may have heard of newer memory since this node read the Lease.
     if (isTooOld(stored, atLeast, lease)) throw newerElsewhere(stored)
     timeline.mark('confirm')

@@ -19,7 +19,7 @@ import type { Elsewhere } from '../observe/elsewhere.ts'
 import type { Inquiry } from '../observe/inquiry.ts'
 import type { PodView } from '../observe/snapshot.ts'
 import type { Obstacle } from '../preflight/obstacles/obstacle.ts'
-import type { PodCondition } from '../report/conditions.ts'
+import type { PodCondition, WrittenPod } from '../report/conditions.ts'
 import type { AgentMetrics } from '../report/metrics.ts'
 import type { Precedence } from '../report/precedence.ts'
 import type { SentinelClient } from '../sentinel/client.ts'
@@ -154,8 +154,12 @@ export interface PodCapabilities {
   readonly strangers: Strangers
   /** Shows the operator by a write that this agent lives, for a primary with this time-out. */
   readonly showLife: ApiVoter['alone']
-  /** Writes a condition of a pod; false: the pod is gone. */
-  readonly patch: (pod: PodView, condition: PodCondition, signal?: AbortSignal) => Promise<boolean>
+  /** Writes a condition of a pod; undefined: the pod is gone. */
+  readonly patch: (
+    pod: PodView,
+    condition: PodCondition,
+    signal?: AbortSignal,
+  ) => Promise<WrittenPod | undefined>
   /** The pod as it is now. */
   readonly podOf: (uid: string) => PodView | undefined
   /** Name of the slot that this pod holds by the present Lease. */

@@ -1,8 +1,10 @@
 import { AgentError } from '../../api/agent-errors.ts'
+import { grantsOver } from '../../api/grant.ts'
 import { podConditions, servingReasons } from '../../api/pod-contract.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import { isKubeError } from '../../kube/errors.ts'
 import type { PodView } from '../observe/snapshot.ts'
+import type { WrittenPod } from '../report/conditions.ts'
 import { confirmAgainMs } from './lease-check.ts'
 import type { TaskContext } from './task-context.ts'
 
@@ -12,26 +14,39 @@ import type { TaskContext } from './task-context.ts'
  * that the pod may run, or the agent learns that it must not, although each of them may be away for any time.
  *
  * A heir with an accepted grant runs without that: the operator calls no other pod before this agent has said that the
- * grant is over.
+ * grant is over. If the grant is to be announced, the operator can end it alone, on the pod: the answer to this write shows whether it
+ * has.
  *
- * @throws AgentError NotCalled if the pod is gone; the signal's reason.
+ * @returns whether a grant gives the pod the slot, whatever the Lease says.
+ * @throws AgentError NotCalled if the pod is gone, or its grant is over; the signal's reason.
  */
 export async function tellResuming(
   work: Pick<TaskContext, 'patch' | 'podOf' | 'grants' | 'clock' | 'log'>,
   pod: PodView,
   lease: SlotLease,
   signal: AbortSignal,
-): Promise<void> {
-  if (work.grants.isAccepted(lease)) return
+): Promise<boolean> {
+  const { grants, log } = work
+  const announced = grants.announcedIn(lease)
+  if (announced === undefined && grants.isAccepted(lease)) return true
   const told = {
     status: 'False',
     reason: servingReasons.resuming,
     message: `resumes as primary of slot ${lease.name} in epoch ${lease.epoch}`,
   } as const
-  await tell(work, pod, { type: podConditions.serving, ...told }, signal)
+  let written = await tell(work, pod, { type: podConditions.serving, ...told }, signal)
   // After a failure nothing runs, whatever the pod has said before: the operator would call another pod without the end of this one.
   if (work.podOf(pod.uid)?.understudyState?.reason === 'RestoreFailed')
-    await tell(work, pod, { type: podConditions.understudy, ...told }, signal)
+    written = await tell(work, pod, { type: podConditions.understudy, ...told }, signal)
+  if (announced === undefined || written.annotations === undefined) return false
+  if (grantsOver(written.annotations, lease.incarnation) < announced) return true
+  log.warn({ pod: pod.name, slot: lease.name, number: announced }, 'the operator has ended an accepted grant')
+  // Taken back first: the record ends this task, and a cache that does not show the write yet hides it from every other one.
+  const message = 'the operator has ended its grant'
+  const offStage = { status: 'False', reason: servingReasons.offStage, message } as const
+  await tell(work, pod, { type: podConditions.serving, ...offStage }, signal)
+  await grants.giveUp(lease)
+  throw new AgentError('NotCalled', pod.name)
 }
 
 async function tell(
@@ -39,10 +54,11 @@ async function tell(
   pod: PodView,
   condition: Parameters<TaskContext['patch']>[1],
   signal: AbortSignal,
-): Promise<void> {
+): Promise<WrittenPod> {
   for (let isFirst = true; ; isFirst = false) {
     try {
-      if (await patch(pod, condition, signal)) return
+      const written = await patch(pod, condition, signal)
+      if (written !== undefined) return written
       throw new AgentError('NotCalled', pod.name)
     } catch (error) {
       signal.throwIfAborted()

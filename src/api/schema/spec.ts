@@ -170,7 +170,7 @@ export const specSchema = (): SchemaOf<BackupPodSetSpec> =>
             defaults.fencing,
           ),
           grant: choice(
-            'Only with checkpoint. Heir: the hot backup that has the memory of a primary may take its slot without the operator, once the node of the primary says that it has died; so a primary gets its successor also while the API server is away. None: the operator calls each successor. Default None: Heir is not proven enough yet.',
+            'Only with checkpoint. Heir: the hot backup that has the memory of a primary may take its slot without the operator, once the node of the primary says that it has died; so a primary gets its successor also while the API server is away. Announced: the same, but the heir tells the API server before it resumes; while that is away, it waits. None: the operator calls each successor. Default None.',
             grantees,
             defaults.grant,
           ),

@@ -5,7 +5,7 @@ import { controllerOf } from '../../kube/owner.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { PodChangedError, patchPod } from '../../slot/act/write-pod.ts'
 import { controllerReference } from '../../slot/decide/owner.ts'
-import type { PodRef } from '../../slot/decide/snapshot.ts'
+import type { PodRef } from '../../slot/decide/pod-ref.ts'
 import type { ActContext } from './context.ts'
 
 /**

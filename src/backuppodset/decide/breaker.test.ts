@@ -107,7 +107,12 @@ describe('R22: primaries that fail one after the other', () => {
     const lease = makeLease(p3, { heir: { name: 'h', uid: h.uid, ip: undefined }, holders: ['n-h'], grant })
     const words = new Map()
     const heirState = () => 'Waits' as const
-    const grants = grantStateOf(lease, { words, heirState, isSourceSilent: false })
+    const grants = grantStateOf(lease, {
+      words,
+      heirState,
+      onPod: () => ({ over: 0, isTold: false }),
+      isSourceSilent: false,
+    })
     const snapshot = (second: number, takenAt: number) => {
       const s = makeMemorySnapshot(
         wish,
@@ -118,7 +123,7 @@ describe('R22: primaries that fail one after the other', () => {
           ...{ now: start + second * 1000, monotonicNow: 100_000 },
         },
       )
-      return { ...s, ...(s.memory && { memory: { ...s.memory, namesGrants: true } }) }
+      return { ...s, ...(s.memory && { memory: { ...s.memory, grantee: 'Heir' as const } }) }
     }
     const written = (second: number, takenAt: number) =>
       actionsOf(plan(snapshot(second, takenAt))).flatMap(each =>

@@ -42,7 +42,7 @@ describe('an understudy that has the grant of one slot', () => {
     ]
     const wish = { replicas: 2, hotBackups: hot.length }
     const s = makeMemorySnapshot(wish, [p0, p1, ...hot], slots, { monotonicNow: 9_000 })
-    return { ...s, ...(s.memory && { memory: { ...s.memory, namesGrants: true } }) }
+    return { ...s, ...(s.memory && { memory: { ...s.memory, grantee: 'Heir' as const } }) }
   }
   const made = (s: Snapshot) => ofType(s, 'create').flatMap(({ successorOf }) => successorOf?.slot ?? [])
   const promoted = (s: Snapshot) =>
@@ -93,12 +93,47 @@ describe('an heir of two slots', () => {
       })
       const hot = heirOf1 === h0 ? [h0] : [h0, h1]
       const s = makeMemorySnapshot({ replicas: 2, hotBackups: hot.length }, [p0, p1, ...hot], slots)
-      const memory = s.memory && { ...s.memory, namesGrants: true }
+      const memory = s.memory && { ...s.memory, grantee: 'Heir' as const }
       return ofType({ ...s, ...(memory && { memory }) }, 'writeSlot').flatMap(({ lease: { slot, grant } }) =>
         grant?.heir === undefined ? [] : [`${slot} ${grant.heir.uid}`],
       )
     }
     expect(granted(h1)).toEqual([`0 ${h0.uid}`, `1 ${h1.uid}`])
     expect(granted(h0)).toEqual([])
+  })
+})
+
+describe('a slot whose grant names an heir that is out of reach', () => {
+  const p0 = makePrimary('p0', 0, dead, died)
+  const [h0, h1] = [makeUnderstudy('h0'), makeUnderstudy('h1')]
+  const heir = { uid: h0.uid, node: 'n-h0' }
+  const seen = (grant: Omit<Grant, 'number' | 'heir'>, { isUsed = false, stale = true } = {}) => {
+    const lease = makeLease(p0, { holders: ['n-h0', 'n-h1'], grant: { number: 2, heir, ...grant } })
+    const copies = [{ ...makeCopy(lease, h0, 'Frozen'), stale }, makeCopy(lease, h1, 'Staged')]
+    const { name, uid, resourceVersion } = h0
+    const untold = grant.isAnnounced ? { untold: { name, uid, resourceVersion } } : {}
+    const grants = { words: new Map(), nextNumber: 3, outstanding: { heir, isUsed, ...untold } }
+    const slot = makeSlot(lease, copies, { grants, vacantSince: 0 })
+    const s = makeMemorySnapshot({ replicas: 1, hotBackups: 2 }, [p0, h0, h1], [slot])
+    return {
+      promoted: ofType(s, 'promote').map(({ pod }) => pod.name),
+      revoked: ofType(s, 'writeSlot').flatMap(({ lease }) => lease.grant?.isRevoked ?? []),
+      ended: ofType(s, 'endGrant').map(({ pod, number }) => `${pod.name} ${number}`),
+      made: ofType(s, 'create').length,
+    }
+  }
+
+  it('waits until the operator has ended it, and for no new pod, if another one has the memory at hand', () => {
+    const announced = { isRevoked: false, isAnnounced: true } as const
+    expect(seen(announced)).toEqual({ promoted: [], revoked: [true], ended: [], made: 0 })
+    const revoked = { ...announced, isRevoked: true }
+    expect(seen(revoked)).toEqual({ promoted: [], revoked: [], ended: ['h0 2'], made: 0 })
+  })
+
+  it('is given to the heir if that has the memory at hand, or has used its grant, or can resume unseen', () => {
+    const announced = { isRevoked: false, isAnnounced: true } as const
+    expect(seen(announced, { stale: false }).promoted).toEqual(['h0'])
+    expect(seen(announced, { isUsed: true }).promoted).toEqual(['h0'])
+    expect(seen({ isRevoked: false }).promoted).toEqual(['h0'])
   })
 })

@@ -2,7 +2,13 @@
 import { grantedElsewhere, usedHeirOf } from '../../slot/decide/grant.ts'
 import { match, type Option } from '../../slot/decide/match.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
-import { callable, candidatesOf, isAtHand, slowRank } from '../../slot/decide/successors.ts'
+import {
+  callable,
+  callableWithoutGrant,
+  candidatesOf,
+  isAtHand,
+  slowRank,
+} from '../../slot/decide/successors.ts'
 import type { PodView, Snapshot } from '../snapshot.ts'
 import type { Failure } from './deaths.ts'
 
@@ -15,7 +21,7 @@ export interface Backups {
 export interface Candidates {
   readonly all: readonly PodView[]
   readonly successorOf: (slot: number | undefined) => PodView | undefined
-  /** Slots that wait for a pod that has the grant of another slot. Its agents answer within milliseconds. */
+  /** Slots that wait for the end of a grant: of another slot, to their pod, or of their own, to a pod that has less at hand. */
   readonly waiting: ReadonlySet<number>
   /** Slots whose grants keep a pod from those. */
   readonly toRelease: ReadonlySet<number>
@@ -42,6 +48,13 @@ export function candidatesFor(
   const toRelease = new Set<number>()
   const free = new Map<number, readonly Option[]>()
   for (const [slot, options] of wishes) {
+    const own = memory.slots.get(slot)
+    if (own !== undefined && !options.some(isAtHand) && callableWithoutGrant(s, own, all).some(isAtHand)) {
+      waiting.add(slot)
+      free.set(slot, [])
+      toRelease.add(slot)
+      continue
+    }
     const granting = (uid: string) => grantedElsewhere(memory, uid, slot)
     const mine = options.filter(({ uid }) => granting(uid).length === 0)
     free.set(slot, mine)

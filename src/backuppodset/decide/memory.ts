@@ -2,6 +2,7 @@ import type { Random } from '../../kube/random.ts'
 import type { Role } from '../../slot/decide/actions.ts'
 import { assignments, type Players } from '../../slot/decide/assignments.ts'
 import { dueStatements, isLongOutOfReach } from '../../slot/decide/fence/verdict.ts'
+import { endsOfGrants } from '../../slot/decide/grant.ts'
 import type { MemoryView, SlotMemory } from '../../slot/decide/memory-view.ts'
 import { unfinished } from '../../slot/decide/successors.ts'
 import { vacantLeases } from '../../slot/decide/vacant-leases.ts'
@@ -56,7 +57,7 @@ export function convergeWithMemory(
   const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
-  const statements = dueStatements(s)
+  const statements = [...dueStatements(s), ...endsOfGrants(s)]
   const covering = {
     hot,
     understudies: left(hot),

@@ -74,7 +74,7 @@ export function observeMemory(
     copies: set.memory.copies,
     giveUpAfterMs: set.memory.giveUpAfterMs,
     retainMs: set.memory.retainMs,
-    namesGrants: set.failover.grant === 'Heir',
+    ...(set.failover.grant !== 'None' && { grantee: set.failover.grant }),
     nodeTimeoutMs: set.failover.fencing === 'None' ? undefined : set.failover.nodeTimeoutMs,
     heldMs: deps.storm.heldForMs(),
     nodes,

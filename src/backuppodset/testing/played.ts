@@ -90,15 +90,13 @@ function play(s: Snapshot, action: Action, comes: Answers['comes'], after: Playe
     case 'giveUp':
       slots.set(action.lease.slot, { ...action.slot, lease: action.lease })
       break
-    case 'saveRevision': {
-      const { revision, number } = action
-      const name = `bps-${revision.templateHash}`
-      after.revisions = [{ ...revision, number, name, uid: name, resourceVersion: '1' }, ...after.revisions]
+    case 'saveRevision':
+      after.revisions = [saved(action), ...after.revisions]
       break
-    }
     case 'deleteRevision':
       after.revisions = after.revisions.filter(({ name }) => name !== action.revision.name)
       break
+    case 'endGrant':
     case 'stateSilence':
     case 'wake':
     case 'restore':
@@ -111,6 +109,11 @@ function play(s: Snapshot, action: Action, comes: Answers['comes'], after: Playe
     default:
       action satisfies never
   }
+}
+
+function saved({ revision, number }: Of<'saveRevision'>): Played['revisions'][number] {
+  const name = `bps-${revision.templateHash}`
+  return { ...revision, number, name, uid: name, resourceVersion: '1' }
 }
 
 function created(s: Snapshot, { name, kind, role, revision, successorOf, near }: Of<'create'>): PodView {

@@ -127,6 +127,7 @@ export function applied(s: Snapshot, plan: Plan): Snapshot {
       case 'retire':
       case 'writeSlot':
       case 'writePolicy':
+      case 'endGrant':
       case 'stateSilence':
       case 'deleteSlot':
       case 'applyService':

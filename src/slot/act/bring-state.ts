@@ -1,6 +1,6 @@
 import type { Role, SlotActionOf } from '../decide/actions.ts'
+import type { PodRef } from '../decide/pod-ref.ts'
 import type { StateRef } from '../decide/pulled-view.ts'
-import type { PodRef } from '../decide/snapshot.ts'
 import type { SlotContext, StatePort } from './context.ts'
 import type { Outcome } from './outcome.ts'
 import { inBackground, type Takeover } from './take-over.ts'

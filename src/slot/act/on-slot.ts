@@ -4,6 +4,7 @@ import { publish, serve, withdraw } from '../endpoints/write.ts'
 import { restore } from './bring-state.ts'
 import type { SlotContext, SlotPort } from './context.ts'
 import { convert, wake } from './convert.ts'
+import { endGrant } from './end-grant.ts'
 import type { Outcome } from './outcome.ts'
 import { promote } from './promote.ts'
 import { retire } from './relabel.ts'
@@ -36,6 +37,8 @@ export async function actOnSlot(context: SlotContext, action: SlotAction): Promi
       await writePolicy(context, ref, action.version, action.policy)
       break
     }
+    case 'endGrant':
+      return { type: 'done', action, pod: await endGrant(context, action) }
     case 'stateSilence':
       await stateSilence(context, action)
       break

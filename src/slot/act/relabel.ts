@@ -2,7 +2,7 @@ import { annotations, labels, type PodKind } from '../../api/labels.ts'
 import { kindLabelOf, kindLabels, retired } from '../../api/pod-kind.ts'
 import type { Pod } from '../../kube/resources.ts'
 import type { Role, SlotActionOf } from '../decide/actions.ts'
-import type { PodRef } from '../decide/snapshot.ts'
+import type { PodRef } from '../decide/pod-ref.ts'
 import type { PodPort } from './context.ts'
 import { patchPod } from './write-pod.ts'
 

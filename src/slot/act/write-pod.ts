@@ -1,6 +1,6 @@
 import { isKubeError } from '../../kube/errors.ts'
 import { type Pod, pods } from '../../kube/resources.ts'
-import type { PodRef } from '../decide/snapshot.ts'
+import type { PodRef } from '../decide/pod-ref.ts'
 import { isFinished } from '../observe/candidate.ts'
 import type { PodPort } from './context.ts'
 

@@ -4,6 +4,7 @@ import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { SlotPolicy } from '../../api/slot-policy.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
 import type { Endpoint, ServicePort } from './endpoints-view.ts'
+import type { PodRef } from './pod-ref.ts'
 import type { StateRef } from './pulled-view.ts'
 import type { Candidate, LostPrimary } from './snapshot.ts'
 
@@ -122,6 +123,14 @@ export type SlotAction =
       readonly report: { readonly uid: string; readonly resourceVersion: string }
       /** The number of its statements, with this one. */
       readonly silences: number
+    }
+  /** Ends the grants of an incarnation up to this number, unless this heir has begun to resume by one of them. */
+  | {
+      readonly type: 'endGrant'
+      readonly pod: PodRef
+      readonly slot: number
+      readonly incarnation: string
+      readonly number: number
     }
   /** Changes nothing in the Lease of a slot but its policy. */
   | {

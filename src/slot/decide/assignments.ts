@@ -273,10 +273,10 @@ function grantOf(
   const isServed = primary.ready && primary.stage?.died !== true
   return nextGrant(
     present,
-    memory.namesGrants !== true || isElsewhere || isForAnother || turn?.primary === primary
+    memory.grantee === undefined || isElsewhere || isForAnother || turn?.primary === primary
       ? undefined
       : heir,
-    isServed,
+    { isServed, isAnnounced: memory.grantee === 'Announced' },
   )
 }
 

@@ -3,6 +3,7 @@ import type { Grant, GrantWord } from '../../api/grant.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import { makeCandidate, makeCopy, makeHolder, makeLease, makeSlot, stage } from '../testing/slots.ts'
 import {
+  endsOfGrants,
   grantOfSuccessor,
   grantStateOf,
   type HeirState,
@@ -28,7 +29,10 @@ const saidOf = (
   said: ReadonlyMap<string, GrantWord>,
   state: HeirState = 'Waits',
   isSourceSilent = false,
-) => ({ words: said, heirState: () => state, isSourceSilent })
+) => ({ words: said, heirState: () => state, onPod: () => untold, isSourceSilent })
+const untold = { over: 0, isTold: false }
+const served = { isServed: true, isAnnounced: false }
+const announced: Grant = { ...named, isAnnounced: true }
 const stateOf = (said: ReadonlyMap<string, GrantWord>, state: HeirState = 'Waits', over = {}) =>
   grantStateOf({ ...lease, ...over }, saidOf(said, state))
 const slotOf = (
@@ -120,6 +124,69 @@ describe('a grant is outstanding', () => {
   })
 })
 
+describe('a grant that the heir announces', () => {
+  const used = words({ closed: 3, used: 3 }, { closed: 3, used: 3 })
+  const on = (pod: Partial<typeof untold>, grant = announced) =>
+    grantStateOf({ ...lease, grant }, { ...saidOf(used), onPod: () => ({ ...untold, ...pod }) }).outstanding
+  const endedOn = (over: number, grant = announced) => on({ over }, grant)
+  const podOf = ({ name, uid, resourceVersion }: typeof h0) => ({ name, uid, resourceVersion })
+  const ends = (grant: Grant, isTold = false, over: Partial<NumberedSlotLease> = {}, heir = h0) => {
+    const whole = { ...lease, grant, ...over }
+    const said = { ...saidOf(words()), onPod: () => ({ over: 0, isTold, pod: podOf(h0) }) }
+    const slot = makeSlot(whole, copies, { grants: grantStateOf(whole, said) })
+    const memory = { slots: new Map([[0, slot]]), copies: 1, nodes: new Map() }
+    return endsOfGrants({ pods: [p0, heir], lost: new Map(), now: 0, monotonicNow: 0, memory })
+  }
+  const revoked = { ...announced, isRevoked: true }
+  const late = stage({ understudy: true, late: true, failed: 'it did not serve within 10 s' })
+
+  it('is over once the operator has ended it on the pod, whatever agents say', () => {
+    expect(endedOn(3)).toBeUndefined()
+    expect(endedOn(4)).toBeUndefined()
+    expect(endedOn(2)).toEqual({ heir: named.heir, isUsed: false })
+    // An heir that does not look there may run.
+    expect(endedOn(3, named)).toEqual({ heir: named.heir, isUsed: true })
+  })
+
+  it('is used once the pod says that it resumes, and an agent that it has used it', () => {
+    expect(on({ isTold: true })).toEqual({ heir: named.heir, isUsed: true })
+    const alone = grantStateOf(
+      { ...lease, grant: announced },
+      { ...saidOf(words()), onPod: () => ({ over: 0, isTold: true }) },
+    )
+    expect(alone.outstanding).toEqual({ heir: named.heir, isUsed: false })
+  })
+
+  it('is not over because the node of the heir is lost: the API server has its word, or will not get it', () => {
+    expect(stateOf(words(), 'NodeLost', { grant: announced }).outstanding).toBeDefined()
+    expect(stateOf(words(), 'Over', { grant: announced }).outstanding).toBeUndefined()
+  })
+
+  it('is ended on the pod once it is revoked, unless an agent has told that the pod resumes', () => {
+    const end = { type: 'endGrant', pod: podOf(h0), slot: 0, incarnation: lease.incarnation, number: 3 }
+    expect(ends(revoked)).toEqual([end])
+    // A pod that leaves is no candidate any more.
+    expect(ends(revoked, false, {}, h1)).toEqual([end])
+    expect(ends(announced)).toEqual([])
+    expect(ends({ ...named, isRevoked: true })).toEqual([])
+    expect(ends(revoked, true)).toEqual([])
+  })
+
+  it('is ended after its record only if the heir is late', () => {
+    const recorded = { holder: { name: 'h0', uid: h0.uid }, epoch: 2, node: 'n-h0' }
+    expect(ends(revoked, false, recorded)).toEqual([])
+    expect(ends(revoked, false, recorded, { ...h0, stage: late })).toHaveLength(1)
+  })
+
+  it('replaces one of the other kind, once that is over', () => {
+    const wish = { isServed: true, isAnnounced: true }
+    expect(nextGrant(slotOf(words()), h0, wish)).toEqual({ ...named, isRevoked: true })
+    expect(nextGrant(slotOf(words(), { grant: announced }), h0, wish)).toEqual(announced)
+    const over = words({ closed: 3 }, { closed: 3 })
+    expect(nextGrant(slotOf(over), h0, wish)).toEqual({ ...announced, number: 4 })
+  })
+})
+
 describe('while a grant is outstanding', () => {
   const s = { pods: [], lost: new Map(), now: 0, monotonicNow: 0 }
 
@@ -148,41 +215,41 @@ describe('the grant in a Lease', () => {
   }
 
   it('names the heir once its node has the memory in that pod, and both agents have answered a grant without an heir', () => {
-    expect(nextGrant(fresh(), h0, true)).toEqual({ number: 1, heir: named.heir, isRevoked: false })
-    expect(nextGrant(fresh(), h0, false)).toBeUndefined()
-    expect(nextGrant(fresh(), undefined, true)).toBeUndefined()
-    expect(nextGrant({ ...fresh(), copies: [makeCopy(lease, h1, 'Frozen')] }, h0, true)).toBeUndefined()
+    expect(nextGrant(fresh(), h0, served)).toEqual({ number: 1, heir: named.heir, isRevoked: false })
+    expect(nextGrant(fresh(), h0)).toBeUndefined()
+    expect(nextGrant(fresh(), undefined, served)).toBeUndefined()
+    expect(nextGrant({ ...fresh(), copies: [makeCopy(lease, h1, 'Frozen')] }, h0, served)).toBeUndefined()
     expect(
-      nextGrant({ ...fresh(), copies: [makeCopy(lease, h0, undefined, { usable: 'Cold' })] }, h0, true),
+      nextGrant({ ...fresh(), copies: [makeCopy(lease, h0, undefined, { usable: 'Cold' })] }, h0, served),
     ).toBeUndefined()
     const { grants } = fresh()
     expect(
-      grants && nextGrant({ ...fresh(), grants: { ...grants, words: words({ closed: 0 }) } }, h0, true),
+      grants && nextGrant({ ...fresh(), grants: { ...grants, words: words({ closed: 0 }) } }, h0, served),
     ).toEqual({ number: 1, isRevoked: false })
   })
 
   it('stays while the same pod is the heir, also while the primary does not answer', () => {
-    expect(nextGrant(slotOf(words()), h0, true)).toEqual(named)
-    expect(nextGrant(slotOf(words()), h0, false)).toEqual(named)
+    expect(nextGrant(slotOf(words()), h0, served)).toEqual(named)
+    expect(nextGrant(slotOf(words()), h0)).toEqual(named)
   })
 
   it('is revoked while the agent of the heir is silent, and given to no such pod', () => {
     const silent = copies.map(copy => (copy.node === 'n-h0' ? { ...copy, silent: true, stale: true } : copy))
-    expect(nextGrant(slotOf(words(), {}, 'Waits', silent), h0, true)).toEqual({ ...named, isRevoked: true })
-    expect(nextGrant({ ...fresh(), copies: silent }, h0, true)).toBeUndefined()
+    expect(nextGrant(slotOf(words(), {}, 'Waits', silent), h0, served)).toEqual({ ...named, isRevoked: true })
+    expect(nextGrant({ ...fresh(), copies: silent }, h0, served)).toBeUndefined()
   })
 
   it('is revoked before another pod is named, and that waits for the end of the first one', () => {
     const revoked = { ...named, isRevoked: true }
-    expect(nextGrant(slotOf(words()), h1, true)).toEqual(revoked)
-    expect(nextGrant(slotOf(words()), undefined, true)).toEqual(revoked)
-    expect(nextGrant(slotOf(words(), { grant: revoked }), h0, true)).toEqual(revoked)
+    expect(nextGrant(slotOf(words()), h1, served)).toEqual(revoked)
+    expect(nextGrant(slotOf(words()), undefined, served)).toEqual(revoked)
+    expect(nextGrant(slotOf(words(), { grant: revoked }), h0, served)).toEqual(revoked)
     const over = new Map([...words({ closed: 3 }, { closed: 3 }), ['n-h1', { closed: 3 }] as const])
-    expect(nextGrant(slotOf(over, { grant: revoked }), undefined, true)).toEqual({
+    expect(nextGrant(slotOf(over, { grant: revoked }), undefined, served)).toEqual({
       number: 3,
       isRevoked: false,
     })
-    expect(nextGrant(slotOf(over, { grant: revoked }), h1, true)).toEqual({
+    expect(nextGrant(slotOf(over, { grant: revoked }), h1, served)).toEqual({
       ...{ number: 4, isRevoked: false },
       heir: { uid: h1.uid, node: 'n-h1' },
     })
@@ -191,7 +258,7 @@ describe('the grant in a Lease', () => {
   it('has a number that no agent has heard of, also if a person has removed it from the Lease', () => {
     const { grant: _, ...rest } = lease
     const grants = grantStateOf(rest, saidOf(words({ closed: 5 }, { closed: 4, used: 6 })))
-    expect(nextGrant(makeSlot(rest, copies, { grants }), h0, true)?.number).toBe(7)
+    expect(nextGrant(makeSlot(rest, copies, { grants }), h0, served)?.number).toBe(7)
   })
 
   it('is looked at again while only time may end it', () => {

@@ -5,7 +5,10 @@
  */
 import type { Grant, GrantHeir, GrantWord } from '../../api/grant.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
-import type { GrantState, OutstandingGrant, SlotMemory } from './memory-view.ts'
+import type { SlotActionOf } from './actions.ts'
+import type { GrantState, OutstandingGrant } from './grant-state.ts'
+import type { SlotMemory } from './memory-view.ts'
+import type { PodRef } from './pod-ref.ts'
 import type { Candidate, SlotSnapshot } from './snapshot.ts'
 
 /**
@@ -14,14 +17,26 @@ import type { Candidate, SlotSnapshot } from './snapshot.ts'
  */
 export type HeirState = 'Waits' | 'OnStage' | 'NodeLost' | 'Over'
 
+/** The words on the pod of an heir about announced grants. */
+export interface SaidOnPod {
+  /** The operator has ended all grants of this incarnation up to this number; 0: none. */
+  readonly over: number
+  /** An agent has told that the pod resumes, or serves. */
+  readonly isTold: boolean
+  /** Absent: the API server has no such pod. */
+  readonly pod?: PodRef
+}
+
 export interface SaidOfGrants {
   /** Words of agents about this incarnation of the slot, by node; only of nodes that its Lease names. */
   readonly words: ReadonlyMap<string, GrantWord>
   readonly heirState: (heir: GrantHeir) => HeirState
+  readonly onPod: (heir: GrantHeir) => SaidOnPod
   /** The agent of the primary's node has written nothing for longer than it may. */
   readonly isSourceSilent: boolean
 }
 
+/** The grants of a slot, as they follow from its Lease and from what is said of them. */
 export function grantStateOf(lease: SlotLease, said: SaidOfGrants): GrantState {
   const numbers = [...said.words.values()].flatMap(({ closed, used = 0 }) => [closed, used])
   return {
@@ -33,10 +48,11 @@ export function grantStateOf(lease: SlotLease, said: SaidOfGrants): GrantState {
 
 function outstandingOf(
   { grant, holder, node = '' }: SlotLease,
-  { words, heirState, isSourceSilent }: SaidOfGrants,
+  { words, heirState, onPod, isSourceSilent }: SaidOfGrants,
 ): OutstandingGrant | undefined {
   if (grant?.heir === undefined) return undefined
-  const { heir, number, source } = grant
+  const { heir, number, source, isAnnounced = false } = grant
+  if (isAnnounced && onPod(heir).over >= number) return undefined
   const isRecorded = holder.uid === heir.uid
   const state = heirState(heir)
   if (state === 'Over' || (isRecorded && state === 'OnStage')) return undefined
@@ -45,12 +61,15 @@ function outstandingOf(
   if (isClosed(agreed, number)) return undefined
   const isAgreed = agreed?.used === number
   if (!isAgreed && isClosed(said, number)) return undefined
-  // An heir that has used its grant has read no Lease with voters, so nothing stops it while its node is cut off.
-  if (state === 'NodeLost' && !isAgreed && said?.used !== number) return undefined
+  // An heir that has used its grant has read no Lease with voters, so nothing stops it while its node is cut off. One that announces
+  // itself leaves a word at the API server, so that decides, and no clock.
+  if (state === 'NodeLost' && !isAnnounced && !isAgreed && said?.used !== number) return undefined
   // One node takes no slot from a primary of another one: the word of the heir's agent alone counts only if that of the primary
   // says nothing.
-  const isUsed = said?.used === number || (isAgreed && (said === undefined || isSourceSilent))
-  return { heir, isUsed: !isRecorded && isUsed }
+  const { isTold, pod } = onPod(heir)
+  const mayRun = !isAnnounced || isTold
+  const isUsed = mayRun && (said?.used === number || (isAgreed && (said === undefined || isSourceSilent)))
+  return { heir, isUsed: !isRecorded && isUsed, ...(isAnnounced && !isTold && pod && { untold: pod }) }
 }
 
 const isClosed = (word: GrantWord | undefined, number: number): boolean =>
@@ -87,18 +106,21 @@ export const mayBeginAnew = (slot: Pick<SlotMemory, 'grants'> | undefined): bool
  * Returns the grant that the Lease of a served slot should have.
  *
  * @param heir the pod to name; undefined: none may have a grant now.
- * @param isServed the primary answers. A grant that is named stays while it does not.
+ * @param now isServed: the primary answers. A grant that is named stays while it does not. isAnnounced: as the owner asks for.
  */
 export function nextGrant(
   slot: SlotMemory,
   heir: Candidate | undefined,
-  isServed: boolean,
+  { isServed, isAnnounced }: { readonly isServed: boolean; readonly isAnnounced: boolean } = notServed,
 ): Grant | undefined {
   const { lease, grants } = slot
   const { grant } = lease
   if (grants?.outstanding !== undefined && grant?.heir !== undefined) {
-    const isKept =
-      heir?.uid === grant.heir.uid && heir.node === grant.heir.node && !isSilentIn(slot, grant.heir.node)
+    const isSame =
+      heir?.uid === grant.heir.uid &&
+      heir.node === grant.heir.node &&
+      isAnnounced === (grant.isAnnounced ?? false)
+    const isKept = isSame && !isSilentIn(slot, grant.heir.node)
     return isKept || grant.isRevoked ? grant : { ...grant, isRevoked: true }
   }
   if (!isServed || grants === undefined || heir?.node === undefined || !isUsableIn(slot, heir))
@@ -106,8 +128,11 @@ export function nextGrant(
   const { node, uid } = heir
   // A grant without an heir asks the agents for their words.
   if (!canUse(slot, node)) return settled(grant) ?? { number: grants.nextNumber, isRevoked: false }
-  return { number: grants.nextNumber, heir: { uid, node }, isRevoked: false }
+  const announced = isAnnounced ? ({ isAnnounced } as const) : {}
+  return { number: grants.nextNumber, heir: { uid, node }, isRevoked: false, ...announced }
 }
+
+const notServed = { isServed: false, isAnnounced: false }
 
 /** The number stays, so that no later grant has it. */
 const settled = (grant: Grant | undefined): Grant | undefined =>
@@ -136,6 +161,20 @@ export function grantOfSuccessor(slot: SlotMemory, uid: string): Grant | undefin
     ? { ...grant, isRevoked: true, ...(node !== undefined && { source: node }) }
     : settled(grant)
 }
+
+/**
+ * Returns the writes that end revoked grants, on pods of which no agent has told that they resume. An heir whose promotion is recorded
+ * may still use its grant until it is given up.
+ */
+export const endsOfGrants = ({ memory, pods }: SlotSnapshot): SlotActionOf<'endGrant'>[] =>
+  [...(memory?.slots.values() ?? [])].flatMap(({ lease, grants }) => {
+    const { grant, incarnation, slot } = lease
+    const pod = grants?.outstanding?.untold
+    if (grant?.isRevoked !== true || pod === undefined) return []
+    const isLate = pods.find(({ uid }) => uid === pod.uid)?.stage?.late === true
+    if (lease.holder.uid === pod.uid && !isLate) return []
+    return [{ type: 'endGrant', pod, slot, incarnation, number: grant.number }]
+  })
 
 /** How often to look again whether a node is silent or lost, ms: silence causes no watch event. */
 const againMs = 2_000

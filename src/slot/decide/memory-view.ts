@@ -1,10 +1,10 @@
 import type { CloneOf } from '../../api/clone-of.ts'
 import type { Voter } from '../../api/fence.ts'
-import type { GrantHeir, GrantWord } from '../../api/grant.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import type { NumberedSlotLease } from '../../api/numbered-slot.ts'
 import type { BroughtBack } from '../../api/pod-contract.ts'
 import type { SlotKey } from '../../api/slot-key.ts'
+import type { GrantState } from './grant-state.ts'
 import type { Machine } from './machine-fit.ts'
 
 /** Facts about one pod of a set that keeps memory, beside those of every pod. */
@@ -143,22 +143,6 @@ export interface SlotMemory {
   readonly grants?: GrantState
 }
 
-/** A grant that may have been used. */
-export interface OutstandingGrant {
-  readonly heir: GrantHeir
-  /** It was used, or may have been: the heir has the slot. */
-  readonly isUsed: boolean
-}
-
-/** The grants of a slot, as far as this process knows. */
-export interface GrantState {
-  /** By node: what its agent says. */
-  readonly words: ReadonlyMap<string, GrantWord>
-  /** No agent has heard of this number, or of any after it. */
-  readonly nextNumber: number
-  readonly outstanding: OutstandingGrant | undefined
-}
-
 /** The statements about the primary of a slot in the present term, as this process knows them. */
 export interface Votes {
   /** The voters that have stated silence, or answer no more because their run is over. */
@@ -279,8 +263,8 @@ export interface MemoryView {
   readonly giveUpAfterMs?: number | undefined
   /** How long a node with primaries may be silent, ms; absent: no slot has voters. */
   readonly nodeTimeoutMs?: number | undefined
-  /** Heirs get grants. Absent: they do not. */
-  readonly namesGrants?: boolean
+  /** Which grants heirs get. Absent: none. */
+  readonly grantee?: 'Announced' | 'Heir'
   /** Ms for which nothing is decided by votes, because most nodes are silent at once, or were a moment ago. Absent: 0. */
   readonly heldMs?: number
   /** How long the memory of slots is kept for which the set has no place, ms; absent: not at all. */

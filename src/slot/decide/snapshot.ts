@@ -1,6 +1,8 @@
 /** Slots and the pods that could take them, as the rules of slots see them. */
+
 import type { PodKind } from '../../api/labels.ts'
 import type { MemoryView, StageView } from './memory-view.ts'
+import type { PodRef } from './pod-ref.ts'
 import type { PulledPod } from './pulled-view.ts'
 
 /**
@@ -12,13 +14,6 @@ export type GateState = 'none' | 'starting' | 'waiting' | 'open'
 
 /** The highest epoch: the largest number that the annotation can hold. */
 export const lastEpoch = 999_999_999
-
-/** A pod at a version: enough to write to it with preconditions. */
-export interface PodRef {
-  readonly name: string
-  readonly uid: string
-  readonly resourceVersion: string
-}
 
 /** A pod that has a slot or could take one. Created from a Pod by `candidateOf`, immutable. Times are in ms since the epoch. */
 export interface Candidate extends PodRef {

@@ -1,4 +1,3 @@
-import type { SlotReport } from '../../api/node-report.ts'
 import { type SlotLease, tookOver } from '../../api/slot-lease.ts'
 import type { OriginOfMemory } from '../../api/slot-status.ts'
 import type { Origin, Role, SlotActionOf } from './actions.ts'
@@ -7,13 +6,13 @@ import { newestOf, takenAt, toldOf } from './copy-age.ts'
 import { mayTake } from './errands.ts'
 import { fenceOfSuccessor } from './fence/voters.ts'
 import { grantOfSuccessor, mayCall, usedHeirOf } from './grant.ts'
-import { isKept } from './kept.ts'
 import { fitsMemory } from './kinds.ts'
 import { isKeptOf, keepersOf, usableOf } from './knowledge.ts'
 import type { Option } from './match.ts'
 import type { Copy, SlotMemory } from './memory-view.ts'
 import { signersAfter } from './signers.ts'
 import { type Candidate, isGated, type SlotSnapshot } from './snapshot.ts'
+import { hasAll, msUntilSourceSays } from './source-says.ts'
 import { reportsStuck } from './stuck.ts'
 
 /**
@@ -36,53 +35,35 @@ export const isAtHand = ({ rank }: Option): boolean => rank < ranks.stale
  * Returns the pods that may be called now: while another node has newer memory, no pod that cannot fetch it; while a grant
  * is outstanding, only its heir. A heir that has used its grant has the slot, whatever else there is.
  */
-export function callable(
+export const callable = (
   s: SlotSnapshot,
   slot: SlotMemory | undefined,
   pods: readonly Candidate[],
+): Option[] => optionsBy(s, slot, pods, uid => mayCall(slot, uid))
+
+/** Returns the same pods, and those that a grant keeps from the slot which the operator can end alone. */
+export const callableWithoutGrant = (
+  s: SlotSnapshot,
+  slot: SlotMemory,
+  pods: readonly Candidate[],
+): Option[] => optionsBy(s, slot, pods, uid => mayCall(slot, uid) || slot.lease.grant?.isAnnounced === true)
+
+function optionsBy(
+  s: SlotSnapshot,
+  slot: SlotMemory | undefined,
+  pods: readonly Candidate[],
+  isCallable: (uid: string) => boolean,
 ): Option[] {
   const used = usedHeirOf(slot)
   if (used !== undefined) return pods.flatMap(({ uid }) => (uid === used.uid ? [{ uid, rank: 0 }] : []))
   const waits = slot !== undefined && msUntilSourceSays(s, slot) > 0
   // A pod that has all of it, as far as is known, is the best choice whatever the others lack.
   const able = waits ? pods.filter(({ node }) => hasAll(slot, node)) : pods
-  const options = optionsOf(slot, able).filter(({ uid }) => mayCall(slot, uid))
+  const options = optionsOf(slot, able).filter(({ uid }) => isCallable(uid))
   if (waits) return options.filter(isAtHand)
   if (slot === undefined || leastFor(slot, s) === undefined) return options
   return options.filter(({ rank }) => rank < ranks.stuck)
 }
-
-/**
- * How long to wait for the node of a dead primary, ms: the death is known some milliseconds before the node reports
- * that its memory is usable.
- */
-const sourceSaysMs = 2_000
-
-/**
- * Returns the ms to wait for the node of a primary that has just ended; 0 if there is no reason to wait. It waits if
- * that node has not reported usable memory yet, and some other node may lack some of it. Agents report progress every few
- * seconds, so how much is missing there is not known.
- */
-export function msUntilSourceSays(s: SlotSnapshot, slot: SlotMemory): number {
-  const { source, sourceSeenAt, endedSince } = slot
-  if (source === undefined || sourceSeenAt === undefined || endedSince === undefined) return 0
-  if (source.usable !== undefined || !isKept(source)) return 0
-  if (!usableOf(slot).some(copy => mayLack(source, copy, slot))) return 0
-  return Math.max(0, endedSince + sourceSaysMs - s.monotonicNow)
-}
-
-/**
- * True if the node of the copy has reported that nothing newer reaches it, or could not have reported that lately, or is
- * behind the source by their reports.
- */
-const mayLack = (source: SlotReport, copy: Copy, { lease, intervalMs }: SlotMemory): boolean =>
-  reportsStuck(copy) ||
-  !copy.timely ||
-  stepsBehind(toldOf(copy, lease), toldOf({ report: source }, lease), intervalMs) > 0
-
-/** True if the node has memory of the slot that lacks nothing, by what it and the source have reported. */
-const hasAll = (slot: SlotMemory, node: string | undefined): boolean =>
-  usableOf(slot).some(copy => copy.node === node && slot.source && !mayLack(slot.source, copy, slot))
 
 /** Returns the pods that could take the slot with its memory. */
 export function optionsOf(slot: SlotMemory | undefined, pods: readonly Candidate[]): Option[] {

@@ -59,7 +59,7 @@ export function vacantLeases(
       const isHeirLess = rest.grant === undefined && !hot.some(({ uid }) => uid === rest.heir?.uid)
       const named = isExpecting && isServing && isHeirLess ? heirIn(made, rest) : undefined
       const heir = named ?? rest.heir
-      const grant = ungranted.has(number) ? nextGrant(slot, undefined, false) : rest.grant
+      const grant = ungranted.has(number) ? nextGrant(slot, undefined) : rest.grant
       if (
         !isNew &&
         !isRevoked &&

@@ -1,15 +1,15 @@
 /** The grants of one slot, from the reports of agents and the pod that the Lease names. */
-import type { GrantHeir } from '../../api/grant.ts'
+import { type GrantHeir, grantsOver } from '../../api/grant.ts'
 import type { SlotReport } from '../../api/node-report.ts'
 import { isSameSlot } from '../../api/slot-key.ts'
 import type { SlotLease } from '../../api/slot-lease.ts'
 import type { Pod } from '../../kube/resources.ts'
 import { timelyMs } from '../decide/deadlines.ts'
-import { grantStateOf, type HeirState } from '../decide/grant.ts'
-import type { GrantState } from '../decide/memory-view.ts'
+import { grantStateOf, type HeirState, type SaidOnPod } from '../decide/grant.ts'
+import type { GrantState } from '../decide/grant-state.ts'
 import { isFinished } from './candidate.ts'
 import type { Reports } from './reports.ts'
-import type { stageOf } from './stage.ts'
+import { servingOf, type stageOf } from './stage.ts'
 
 interface GrantDeps {
   readonly reports: Pick<Reports, 'unheardFor'>
@@ -42,8 +42,21 @@ export function grantsOf(
   return grantStateOf(lease, {
     words,
     heirState: heir => (isEnded(heir) ? 'Over' : heirStateOf(heir, deps)),
+    onPod: ({ uid }) => saidOnPod(deps.podByUid(uid), lease),
     isSourceSilent: deps.reports.unheardFor(source) > timelyMs,
   })
+}
+
+/** The conditions as they are: what else is known of the pod says nothing about the order of the two words. */
+function saidOnPod(pod: Pod | undefined, { incarnation }: SlotLease): SaidOnPod {
+  if (pod === undefined) return { over: 0, isTold: false }
+  const { annotations, name, uid, resourceVersion } = pod.metadata
+  const { serving, resuming } = servingOf(pod)
+  return {
+    over: grantsOver(annotations, incarnation),
+    isTold: serving || resuming,
+    pod: { name, uid, resourceVersion },
+  }
 }
 
 function heirStateOf(

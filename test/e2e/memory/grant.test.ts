@@ -5,7 +5,11 @@ import { kill } from 'node:process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Cluster } from '../../../playground/cluster.ts'
+import { pidsOf } from '../../../playground/pids.ts'
+import { grantsOver } from '../../../src/api/grant.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
+import { objectIn, objectsIn } from '../../../src/api/unknown.ts'
+import { pods } from '../../../src/kube/resources.ts'
 import {
   addressOf,
   type CounterSet,
@@ -20,8 +24,8 @@ import {
   slotsOf,
 } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import { needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld } from '../lib/world.ts'
+import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, system } from '../lib/world.ts'
 
 const granted = (set: CounterSet): Promise<NumberedSlotLease> =>
   eventually(async () => {
@@ -31,6 +35,21 @@ const granted = (set: CounterSet): Promise<NumberedSlotLease> =>
       throw new Error(`no grant yet: ${JSON.stringify(grant)}`)
     return lease
   })
+
+/** No operator does anything while `use` runs. */
+async function withoutOperators(use: () => Promise<void>): Promise<void> {
+  const label = 'app.kubernetes.io/component=operator'
+  const list: unknown = JSON.parse(await kubectl('-n', system, 'get', 'pods', '-l', label, '-o', 'json'))
+  const uids = objectsIn(objectIn(list)['items']).map(pod => String(objectIn(pod['metadata'])['uid']))
+  const pids = (await Promise.all(uids.map(uid => pidsOf(uid, 'node')))).flat()
+  expect(pids).not.toEqual([])
+  try {
+    for (const pid of pids) kill(pid, 'SIGSTOP')
+    await use()
+  } finally {
+    for (const pid of pids) kill(pid, 'SIGCONT')
+  }
+}
 
 /** Returns the processes of the cluster's API server. */
 async function apiServersOf({ plan: { controlPlane } }: Cluster): Promise<number[]> {
@@ -104,5 +123,71 @@ describe.skipIf(needsNodes())('a primary that dies while the API server is away'
     await saved(set)
     const [now] = await slotsOf(set)
     expect(now?.epoch).toBe(after.epoch)
+  }, 400_000)
+})
+
+describe.skipIf(needsNodes())('a primary that dies while no operator runs', () => {
+  it('D7.announced-alone: is succeeded by an heir that the API server knows of, and the Lease follows', async () => {
+    await using world = await createWorld()
+    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'told' }
+    await world.createSet('told', {
+      ...{ replicas: 1, hotBackups: 1, template: counter.template },
+      checkpoint: { interval: '1s' },
+      failover: { grant: 'Announced' },
+    })
+    await granted(set)
+    const [expected] = await count(set, 3)
+    await saved(set)
+    const before = await granted(set)
+    expect(before.grant?.isAnnounced).toBe(true)
+    const pod = await holderOf(set, before)
+    await withoutOperators(async () => {
+      await killApp(pod)
+      expect(await eventually(() => counter.read(addressOf(pod)))).toBe(expected)
+      const [same] = await slotsOf(set)
+      expect(same?.epoch).toBe(before.epoch)
+    })
+    const after = await promoted(set, before)
+    expect(after.epoch).toBe(before.epoch + 1)
+    expect(after.holder.uid).toBe(before.grant?.heir?.uid)
+    expect(await readSlot(set, after)).toBe(expected)
+    await saved(set)
+  }, 400_000)
+
+  it('D7.announced-ended: the operator ends the grant when the nodes of primary and heir are lost, and calls another pod', async () => {
+    await using world = await createWorld()
+    const cluster = await playground()
+    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'ended' }
+    await world.createSet('ended', {
+      ...{ replicas: 1, hotBackups: 2, template: counter.template },
+      checkpoint: { interval: '1s', copies: 2 },
+      failover: { grant: 'Announced' },
+    })
+    await granted(set)
+    const [expected] = await count(set, 3)
+    await saved(set)
+    const before = await granted(set)
+    const heir = before.grant?.heir
+    if (heir === undefined) throw new Error('no heir')
+    const ref = { namespace: world.namespace, name: before.heir?.name ?? '' }
+    const lost = [before.node ?? '', heir.node]
+    try {
+      // No agent can end the grant then.
+      await Promise.all(lost.map(node => cluster.pauseNode(node)))
+      const at = performance.now()
+      // The heir is called first: its node has written a moment ago.
+      const after = await eventually(async () => {
+        const [lease] = await slotsOf(set)
+        if (lease === undefined || [heir.uid, before.holder.uid].includes(lease.holder.uid))
+          throw new Error(`epoch ${lease?.epoch} has ${lease?.holder.name}`)
+        return lease
+      }, 120_000)
+      console.info(`another pod was called after ${Math.round(performance.now() - at)} ms`)
+      const { metadata } = await world.api.get(pods, ref)
+      expect(grantsOver(metadata.annotations, before.incarnation)).toBe(before.grant?.number)
+      expect(await readSlot(set, after)).toBe(expected)
+    } finally {
+      await Promise.all(lost.map(node => cluster.resumeNode(node)))
+    }
   }, 400_000)
 })

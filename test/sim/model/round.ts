@@ -29,6 +29,8 @@ export interface Scenario {
   readonly nodeTimeoutMs?: number | undefined
   /** Heirs get grants. */
   readonly grants?: boolean
+  /** They announce that they resume. */
+  readonly announced?: boolean
   /** False: the nodes' kernels cannot redirect the addresses of dead pods. */
   readonly graves?: boolean
   /** The set belongs to a MigratingPod: its pods have numbers, and one that is deleted is saved once more. */
@@ -63,7 +65,7 @@ const movesMs = 6 * moveLimitMs
 
 export function specOf(scenario: Scenario): object {
   const { replicas, hotBackups, coldBackups, copies, containers, memory = true } = scenario
-  const { probes = false, unreadySeconds = 4, nodeTimeoutMs, grants = false } = scenario
+  const { probes = false, unreadySeconds = 4, nodeTimeoutMs, grants = false, announced = false } = scenario
   const probe = { tcpSocket: { port: 80 }, periodSeconds: 2, timeoutSeconds: 1 }
   const app = {
     ...{ name: 'app', image: 'web:1', ports: [{ containerPort: 80 }] },
@@ -86,7 +88,7 @@ export function specOf(scenario: Scenario): object {
     failover: {
       unreadySeconds,
       ...(nodeTimeoutMs === undefined ? { fencing: 'None' } : { nodeTimeout: `${nodeTimeoutMs}ms` }),
-      grant: grants ? 'Heir' : 'None',
+      grant: grants ? (announced ? 'Announced' : 'Heir') : 'None',
     },
     service: { name: 'web', perSlot: true, ports: [{ port: 80, targetPort: 80 }] },
     template: {

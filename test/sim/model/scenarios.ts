@@ -97,7 +97,8 @@ const any = {
   probes: fc.constantFrom(false, false, true),
   unreadySeconds: fc.constantFrom(4, 4, 4, 30),
   nodeTimeoutMs: fc.constantFrom(undefined, undefined, 1_500, 3_000, 3_000, 10_000),
-  grants: fc.constantFrom(false, false, false, true),
+  grants: fc.constantFrom(false, false, true),
+  announced: fc.boolean(),
   graves: fc.constantFrom(...Array<boolean>(5).fill(true), false),
 }
 

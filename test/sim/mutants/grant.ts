@@ -4,6 +4,8 @@ import { bySeeds, onEachNode, wait } from './scenarios.ts'
 
 const granted = { grants: true }
 const two = { ...granted, nodes: 4, hotBackups: 2, copies: 2 }
+const announced = { ...two, announced: true, nodeTimeoutMs: 3_000 }
+const cutPrimarysNode = { type: 'cutPrimarysNode', primary: 0, forMs: 24_000, apiOnly: true } as const
 const endApp = { type: 'endApp', primary: 0, container: 'app' } as const
 
 export const ofGrant: readonly Mutant[] = [
@@ -85,5 +87,27 @@ export const ofGrant: readonly Mutant[] = [
       },
     ],
     scenarios: bySeeds([1, 2], { ...granted, nodeTimeoutMs: 3_000 }, [[12_000, wait]]),
+  },
+  {
+    finding: 'grant',
+    name: 'ended-grant-used',
+    what: 'an heir resumes by a grant that the operator has ended on its pod',
+    mutations: [
+      {
+        file: 'src/agent/tasks/tell-resuming.ts',
+        find: 'if (grantsOver(written.annotations, lease.incarnation) < announced) return true',
+        replace: 'if (announced > 0) return true',
+      },
+    ],
+    // The nodes of primary and heir are cut off, and reach each other when the primary dies. The grant has been ended since, and
+    // another pod is called.
+    scenarios: onEachNode([1, 2], announced, node => [
+      [9_000, cutPrimarysNode],
+      [0, { type: 'cutNode', node, forMs: 24_000, apiOnly: true }],
+      [16_000, { type: 'lagAgent', node, resource: 'leases', lagMs: -1, forMs: 30_000 }],
+      [0, { type: 'lagAgent', node, resource: 'pods', lagMs: -1, forMs: 30_000 }],
+      [1_000, endApp],
+      [25_000, wait],
+    ]),
   },
 ]

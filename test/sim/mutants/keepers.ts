@@ -54,7 +54,7 @@ const leastAsCalled: Mutation = {
 
 /** Only a node that says that it cannot fetch makes the operator wait for the node of a dead primary. */
 const onlyStuck: Mutation = {
-  file: 'src/slot/decide/successors.ts',
+  file: 'src/slot/decide/source-says.ts',
   find: `!copy.timely ||
   stepsBehind(`,
   replace: 'false && stepsBehind(',
@@ -174,7 +174,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'who can fetch nothing is called before the node of the dead has said what it has',
     mutations: [
       {
-        file: 'src/slot/decide/successors.ts',
+        file: 'src/slot/decide/source-says.ts',
         find: 'const sourceSaysMs = 2_000',
         replace: 'const sourceSaysMs = 0',
       },
@@ -330,7 +330,7 @@ export const ofKeepers: readonly Mutant[] = [
     what: 'a pod that gets no newer memory is called before the node of the dead primary says what it has',
     mutations: [
       {
-        file: 'src/slot/decide/successors.ts',
+        file: 'src/slot/decide/source-says.ts',
         find: 'usableOf(slot).some(copy => mayLack(source, copy, slot))',
         replace: 'false',
       },

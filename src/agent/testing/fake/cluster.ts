@@ -35,6 +35,8 @@ export interface FakeCluster {
   readonly unready: Set<string>
   /** True while the API server answers no request. */
   isAway: boolean
+  /** The API server answers no write of a condition. */
+  takesNoWrites: boolean
   /** The API server's word about the presence of a pod. Default: what the caches of the agents show. */
   presence: (() => Promise<boolean>) | undefined
   operatorLeads: boolean
@@ -70,6 +72,7 @@ export function createFakeCluster(nodes: readonly string[]): FakeCluster {
     unlabelled: new Set(),
     unready: new Set(),
     isAway: false,
+    takesNoWrites: false,
     presence: undefined,
     operatorLeads: true,
     policy: policy({ intervalMs: 200 }),
@@ -166,10 +169,11 @@ export function fakeInquiry(cluster: FakeCluster, node: string): Inquiry {
 export const patchIn =
   (cluster: FakeCluster, node: string): PodCapabilities['patch'] =>
   async (pod: PodView, condition: PodCondition) => {
+    if (cluster.takesNoWrites) throw new KubeError('Unavailable', 'away')
     const current = cluster.pods.get(node)?.get(`${pod.namespace}/${pod.name}`)
-    if (current === undefined || current.metadata.uid !== pod.uid) return false
+    if (current === undefined || current.metadata.uid !== pod.uid) return undefined
     const { record, gate } = condition
-    if (gate !== undefined && gate.ifVersion !== current.metadata.resourceVersion) return false
+    if (gate !== undefined && gate.ifVersion !== current.metadata.resourceVersion) return undefined
     const written = conditionsIn(condition)
     const types = new Set<string>(written.map(({ type }) => type))
     const rest = (current.status?.conditions ?? []).filter(({ type }) => !types.has(type))
@@ -183,7 +187,7 @@ export const patchIn =
       metadata: { ...current.metadata, annotations },
       status: { ...current.status, conditions: [...rest, ...written] },
     })
-    return true
+    return { annotations }
   }
 
 /** Writes the report of a node, unless it says that already. */

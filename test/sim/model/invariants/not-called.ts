@@ -55,7 +55,10 @@ export function notCalled(ground: Ground): {
         pod.uid === had && of <= before.epoch && slotName(slot) === slotName(lease),
     )
     const now = running(cluster).find(({ pod, container }) => pod.uid === had && container !== 'proxy')
-    if (isAnother && taken !== undefined && now !== undefined && health.cutForMs(now.node) < lostMs)
+    // One that announces itself has told the API server, so that counts however long its node has been away.
+    const isBound =
+      before.grant?.isAnnounced === true || (now !== undefined && health.cutForMs(now.node) < lostMs)
+    if (isAnother && taken !== undefined && now !== undefined && isBound)
       violate(
         'GrantBroken',
         `${slotName(lease)} ${epoch}`,

@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest'
+import { grantOverAnnotation } from '../../api/grant.ts'
+import { createFakeClock } from '../../kube/clock.ts'
+import { silentLog } from '../../kube/log.ts'
+import { lease, pod } from '../testing/fake/snapshots.ts'
+import { tellResuming } from './tell-resuming.ts'
+
+/** Tells that an heir resumes by the announced grant 3. @param over the last grant that has ended on the pod, as the API server has it. */
+async function told(over: number | undefined) {
+  const [heir, next] = [pod('h'), lease({ epoch: 2 })]
+  const reasons: string[] = []
+  let isGivenUp = false
+  const annotations: Record<string, string> =
+    over === undefined ? {} : { [grantOverAnnotation(next.incarnation)]: String(over) }
+  const work = {
+    podOf: () => heir,
+    patch: async (_: unknown, { reason }: { readonly reason: string }) => {
+      reasons.push(reason)
+      return { annotations }
+    },
+    grants: {
+      view: { records: new Map(), alive: new Map() },
+      ...{ isAlive: () => {}, sent: () => {}, keepOnly: () => {}, write: async () => {} },
+      ...{ isFresh: () => true, isAccepted: () => true, announcedIn: () => 3 },
+      giveUp: async () => {
+        isGivenUp = true
+      },
+    },
+    clock: createFakeClock(),
+    log: silentLog,
+  }
+  const answer = await tellResuming(work, heir, next, new AbortController().signal).catch(
+    ({ code }: { readonly code: string }) => code,
+  )
+  return { answer, reasons, isGivenUp }
+}
+
+it('D7.announced: a grant counts if the API server knows of no end of it at the write', async () => {
+  for (const over of [undefined, 2])
+    expect(await told(over)).toEqual({ answer: true, reasons: ['Resuming'], isGivenUp: false })
+})
+
+it('D7.announced: a grant that has ended there is given up, and the word is taken back', async () => {
+  for (const over of [3, 4])
+    expect(await told(over)).toEqual({
+      answer: 'NotCalled',
+      reasons: ['Resuming', 'OffStage'],
+      isGivenUp: true,
+    })
+})
