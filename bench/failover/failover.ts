@@ -8,7 +8,7 @@ export const failover = benchOf(
   'failover',
   'kill -9 or SIGSTOP of the app of the only primary with a hot backup: what clients see; beside a Deployment',
   100,
-  ['Frozen', 'Granted', 'Staged', 'Hung'],
+  ['Frozen', 'Announced', 'Granted', 'Staged', 'Hung'],
 )
 
 /** All modes, with few trials. */
@@ -16,7 +16,7 @@ export const failoverBasic = benchOf(
   'failover-basic',
   'kill -9 of the app of the only primary, 1 hot, 1 cold or no backup: what clients see; beside a Deployment',
   8,
-  ['Frozen', 'Granted', 'Staged', 'Cold', 'Fresh'],
+  ['Frozen', 'Announced', 'Granted', 'Staged', 'Cold', 'Fresh'],
 )
 
 /** The modes in which the successor has to start first. */

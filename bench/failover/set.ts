@@ -19,10 +19,10 @@ import { memoryOf } from './memory.ts'
 import { clientOf, hangCounter, killCounter } from './scene.ts'
 
 /**
- * Origin of the successor: a hot backup in either mode, a Frozen one with a grant, a cold backup, or a pod that is created for
- * the slot. `Hung`: a Frozen one, of an app that stops instead of ending.
+ * Origin of the successor: a hot backup in either mode, a Frozen one with a grant of either kind, a cold backup, or a pod that is
+ * created for the slot. `Hung`: a Frozen one, of an app that stops instead of ending.
  */
-export type Mode = 'Frozen' | 'Granted' | 'Staged' | 'Hung' | 'Cold' | 'Fresh'
+export type Mode = 'Frozen' | 'Announced' | 'Granted' | 'Staged' | 'Hung' | 'Cold' | 'Fresh'
 
 const hot = (mode: 'Frozen' | 'Staged', failover: FailoverSpec = {}) =>
   ({ hotbackup: 1, coldbackup: 0, protection: mode, spec: { hotBackup: { mode }, failover } }) as const
@@ -39,6 +39,7 @@ const livenessProbe = {
 
 const backups = {
   Frozen: hot('Frozen'),
+  Announced: hot('Frozen', { grant: 'Announced' }),
   Granted: hot('Frozen', { grant: 'Heir' }),
   Staged: hot('Staged', { grant: 'Heir' }),
   Hung: hot('Frozen', { grant: 'Heir', liveness }),
@@ -131,7 +132,7 @@ async function runTrial(bench: Bench, trial: number): Promise<boolean> {
   await slices.quiet(proxyRestMs)
   const lease = await until('the Lease of slot 0', async () => {
     const now = [...orders.live.values()].map(parseNumberedSlotLease)[0]
-    return mode !== 'Granted' || isGranted(now) ? now : undefined
+    return !['Announced', 'Granted'].includes(mode) || isGranted(now) ? now : undefined
   })
   const primary = demand(pods.live.get(lease.holder.uid), 'the primary')
   const direct = await clientOf(context, primary)
