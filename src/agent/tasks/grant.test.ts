@@ -145,13 +145,18 @@ describe('a grant that the heir announces', () => {
     nodes.cluster.put('b', { ...pod, metadata: { ...pod.metadata, annotations } })
   }
 
+  /** The primary dies, and both agents agree, while the API server takes no writes. */
+  const agreed = async ({ a }: Awaited<ReturnType<typeof settled>>) => {
+    nodes.cluster.takesNoWrites = true
+    a.die('uid-p')
+    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+  }
+
   it('D7.announced: lets the heir run once the API server has its word, and not while that is away', async () => {
     const { cluster, b } = nodes
     const agents = await settled({ grant: announced })
     end(2)
-    cluster.takesNoWrites = true
-    agents.a.die('uid-p')
-    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    await agreed(agents)
     await setTimeout(500)
     expect(b.running.has('uid-h')).toBe(false)
     cluster.takesNoWrites = false
@@ -173,9 +178,7 @@ describe('a grant that the heir announces', () => {
   it('D7.announced: gives the pod nothing if the operator ends it after the agents have agreed', async () => {
     const { cluster, b } = nodes
     const agents = await settled({ grant: announced })
-    cluster.takesNoWrites = true
-    agents.a.die('uid-p')
-    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    await agreed(agents)
     end(3)
     await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3 }))
     cluster.takesNoWrites = false
@@ -198,9 +201,7 @@ describe('a grant that the heir announces', () => {
   it('D7.announced: counts for the next agent of the heir, too', async () => {
     const { cluster, b } = nodes
     const agents = await settled({ grant: announced })
-    cluster.takesNoWrites = true
-    agents.a.die('uid-p')
-    await vi.waitFor(() => expect(wordOf('b')).toEqual({ closed: 3, used: 3 }))
+    await agreed(agents)
     await stop(agents.b)
     await start('b', b)
     await setTimeout(300)

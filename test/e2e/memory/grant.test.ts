@@ -8,7 +8,6 @@ import type { Cluster } from '../../../playground/cluster.ts'
 import { pidsOf } from '../../../playground/pids.ts'
 import { grantsOver } from '../../../src/api/grant.ts'
 import type { NumberedSlotLease } from '../../../src/api/numbered-slot.ts'
-import { objectIn, objectsIn } from '../../../src/api/unknown.ts'
 import { pods } from '../../../src/kube/resources.ts'
 import {
   addressOf,
@@ -24,8 +23,8 @@ import {
   slotsOf,
 } from '../../../zoo/slots.ts'
 import { eventually } from '../../support/eventually.ts'
-import { kubectl, needsNodes, playground } from '../lib/cluster.ts'
-import { createWorld, system } from '../lib/world.ts'
+import { needsNodes, playground } from '../lib/cluster.ts'
+import { createWorld, replicas, type World } from '../lib/world.ts'
 
 const granted = (set: CounterSet): Promise<NumberedSlotLease> =>
   eventually(async () => {
@@ -36,12 +35,32 @@ const granted = (set: CounterSet): Promise<NumberedSlotLease> =>
     return lease
   })
 
-/** No operator does anything while `use` runs. */
-async function withoutOperators(use: () => Promise<void>): Promise<void> {
-  const label = 'app.kubernetes.io/component=operator'
-  const list: unknown = JSON.parse(await kubectl('-n', system, 'get', 'pods', '-l', label, '-o', 'json'))
-  const uids = objectsIn(objectIn(list)['items']).map(pod => String(objectIn(pod['metadata'])['uid']))
-  const pids = (await Promise.all(uids.map(uid => pidsOf(uid, 'node')))).flat()
+/** A set with a slot that has a grant, and whose saved memory is this number. */
+interface Counted {
+  readonly set: CounterSet
+  readonly expected: number | undefined
+  readonly before: NumberedSlotLease
+}
+
+async function counted(
+  { api, namespace, createSet }: World,
+  name: string,
+  { grant, hotBackups = 1 }: { readonly grant: 'Announced' | 'Heir'; readonly hotBackups?: number },
+): Promise<Counted> {
+  const set: CounterSet = { api, namespace, name }
+  await createSet(name, {
+    ...{ replicas: 1, hotBackups, template: counter.template },
+    checkpoint: { interval: '1s' },
+    failover: { grant },
+  })
+  await granted(set)
+  const [expected] = await count(set, 3)
+  await saved(set)
+  return { set, expected, before: await granted(set) }
+}
+
+/** These processes do nothing while `use` runs. */
+async function whileStopped(pids: readonly number[], use: () => Promise<void>): Promise<void> {
   expect(pids).not.toEqual([])
   try {
     for (const pid of pids) kill(pid, 'SIGSTOP')
@@ -49,6 +68,11 @@ async function withoutOperators(use: () => Promise<void>): Promise<void> {
   } finally {
     for (const pid of pids) kill(pid, 'SIGCONT')
   }
+}
+
+async function operatorsOf(world: World): Promise<number[]> {
+  const pids = (await replicas(world)).map(({ metadata }) => pidsOf(metadata.uid, 'node'))
+  return (await Promise.all(pids)).flat()
 }
 
 /** Returns the processes of the cluster's API server. */
@@ -67,37 +91,16 @@ async function apiServersOf({ plan: { controlPlane } }: Cluster): Promise<number
   return pids
 }
 
-/** The API server answers nothing while `use` runs. */
-async function withoutApiServer(cluster: Cluster, use: () => Promise<void>): Promise<void> {
-  const pids = await apiServersOf(cluster)
-  expect(pids).not.toEqual([])
-  try {
-    for (const pid of pids) kill(pid, 'SIGSTOP')
-    await use()
-  } finally {
-    for (const pid of pids) kill(pid, 'SIGCONT')
-  }
-}
-
 describe.skipIf(needsNodes())('a primary that dies while the API server is away', () => {
   it('D7.grant-away: is succeeded with its memory all the same, and the Lease follows', async () => {
     await using world = await createWorld()
     const cluster = await playground()
-    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'kept' }
-    await world.createSet('kept', {
-      ...{ replicas: 1, hotBackups: 1, template: counter.template },
-      checkpoint: { interval: '1s' },
-      failover: { grant: 'Heir' },
-    })
-    await granted(set)
-    const [expected] = await count(set, 3)
-    await saved(set)
-    const before = await granted(set)
+    const { set, expected, before } = await counted(world, 'kept', { grant: 'Heir' })
     const pod = await holderOf(set, before)
     const address = addressOf(pod)
     let heard: number | undefined
     let outageMs = 0
-    await withoutApiServer(cluster, async () => {
+    await whileStopped(await apiServersOf(cluster), async () => {
       await sleep(3_000)
       await killApp(pod)
       const at = performance.now()
@@ -129,19 +132,10 @@ describe.skipIf(needsNodes())('a primary that dies while the API server is away'
 describe.skipIf(needsNodes())('a primary that dies while no operator runs', () => {
   it('D7.announced-alone: is succeeded by an heir that the API server knows of, and the Lease follows', async () => {
     await using world = await createWorld()
-    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'told' }
-    await world.createSet('told', {
-      ...{ replicas: 1, hotBackups: 1, template: counter.template },
-      checkpoint: { interval: '1s' },
-      failover: { grant: 'Announced' },
-    })
-    await granted(set)
-    const [expected] = await count(set, 3)
-    await saved(set)
-    const before = await granted(set)
+    const { set, expected, before } = await counted(world, 'told', { grant: 'Announced' })
     expect(before.grant?.isAnnounced).toBe(true)
     const pod = await holderOf(set, before)
-    await withoutOperators(async () => {
+    await whileStopped(await operatorsOf(world), async () => {
       await killApp(pod)
       expect(await eventually(() => counter.read(addressOf(pod)))).toBe(expected)
       const [same] = await slotsOf(set)
@@ -157,16 +151,7 @@ describe.skipIf(needsNodes())('a primary that dies while no operator runs', () =
   it('D7.announced-ended: the operator ends the grant when the nodes of primary and heir are lost, and calls another pod', async () => {
     await using world = await createWorld()
     const cluster = await playground()
-    const set: CounterSet = { api: world.api, namespace: world.namespace, name: 'ended' }
-    await world.createSet('ended', {
-      ...{ replicas: 1, hotBackups: 2, template: counter.template },
-      checkpoint: { interval: '1s', copies: 2 },
-      failover: { grant: 'Announced' },
-    })
-    await granted(set)
-    const [expected] = await count(set, 3)
-    await saved(set)
-    const before = await granted(set)
+    const { set, expected, before } = await counted(world, 'ended', { grant: 'Announced', hotBackups: 2 })
     const heir = before.grant?.heir
     if (heir === undefined) throw new Error('no heir')
     const ref = { namespace: world.namespace, name: before.heir?.name ?? '' }
