@@ -177,8 +177,8 @@ export const isUnderWay = ({ metadata, status }: Migration): boolean =>
     status?.phase === 'Switching')
 
 /**
- * The order in which Migrations of a set choose their pods: by priority, then those that began first. Only a Migration with a higher
- * priority can take a pod from one that has begun.
+ * The order in which Migrations of a set choose their pods: by priority, then those that began first. A Migration
+ * that has begun can lose its pod only to a Migration with a higher priority.
  */
 export function byPrecedence(a: Migration, b: Migration): number {
   const rank = ({ spec: { priority = migrationDefaults.priority } }: Migration) =>
