@@ -26,12 +26,8 @@ export interface Grants {
   sent(record: GrantRecord): void
   /** True if the agent has accepted the grant that gives this pod the slot, a short while ago. */
   isFresh(lease: SlotLease): boolean
-  /** True if the agent has accepted the grant that gives this pod the slot. */
-  isAccepted(lease: SlotLease): boolean
-  /** Returns the number of that grant if the agent tells the API server before the pod resumes. */
-  announcedIn(lease: SlotLease): number | undefined
-  /** Notes that the operator has ended that grant: the Lease alone counts again. @throws Error: nothing is noted. */
-  giveUp(lease: SlotLease): Promise<void>
+  /** Returns the record of the accepted grant that gives this pod the slot. */
+  acceptedOf(lease: SlotLease): GrantRecord | undefined
   /**
    * Forgets records of earlier epochs, by the Leases that this agent has read.
    *
@@ -73,7 +69,7 @@ export function createGrants({
       record.heir.uid === lease.holder.uid
     return isIt ? record : undefined
   }
-  const grants: Grants = {
+  return {
     view: { records, alive },
     isAlive(lease) {
       const name = slotName(lease)
@@ -109,15 +105,7 @@ export function createGrants({
       const byWall = clock.now() - record.at
       return clock.monotonic() - at < freshMs && byWall >= 0 && byWall < freshMs
     },
-    isAccepted: lease => acceptedOf(lease) !== undefined,
-    announcedIn(lease) {
-      const record = acceptedOf(lease)
-      return record?.isAnnounced ? record.number : undefined
-    },
-    async giveUp(lease) {
-      const record = acceptedOf(lease)
-      if (record !== undefined) await grants.write({ ...record, answer: 'Refused' })
-    },
+    acceptedOf,
     keepOnly(epochs, isUntold) {
       // The operator needs the word of both nodes in the next epoch, too. Their records give no pod a slot any more then.
       const isOld = (name: string, epoch: number) => (epochs.get(name) ?? Number.NaN) - epoch > 1
@@ -138,5 +126,4 @@ export function createGrants({
       }
     },
   }
-  return grants
 }

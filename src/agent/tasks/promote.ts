@@ -57,7 +57,7 @@ export async function promote(
   await untilAnswering(work, task, stage, signal)
   timeline.mark('answer')
   // The API server may be away for long, so the app may serve before any condition says so: its end is a death from now on.
-  if (work.grants.isAccepted(lease)) work.deaths.guarded(pod)
+  if (work.grants.acceptedOf(lease) !== undefined) work.deaths.guarded(pod)
   const brought = generationOf(work, lease, stage)
   await tellOnStage(work, task, brought, signal)
   timeline.mark('told')

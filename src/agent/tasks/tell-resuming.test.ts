@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { grantOverAnnotation } from '../../api/grant.ts'
 import { createFakeClock } from '../../kube/clock.ts'
 import { silentLog } from '../../kube/log.ts'
+import type { GrantRecord } from '../observe/snapshot.ts'
 import { lease, pod } from '../testing/fake/snapshots.ts'
 import { tellResuming } from './tell-resuming.ts'
 
@@ -12,6 +13,10 @@ async function told(over: number | undefined) {
   let isGivenUp = false
   const annotations: Record<string, string> =
     over === undefined ? {} : { [grantOverAnnotation(next.incarnation)]: String(over) }
+  const accepted: GrantRecord = {
+    ...{ slot: next, epoch: 1, number: 3, role: 'Asked', answer: 'Accepted', at: 0, isAnnounced: true },
+    heir: { name: 'h', uid: heir.uid, node: 'b', ip: undefined },
+  }
   const work = {
     podOf: () => heir,
     patch: async (_: unknown, { reason }: { readonly reason: string }) => {
@@ -20,10 +25,10 @@ async function told(over: number | undefined) {
     },
     grants: {
       view: { records: new Map(), alive: new Map() },
-      ...{ isAlive: () => {}, sent: () => {}, keepOnly: () => {}, write: async () => {} },
-      ...{ isFresh: () => true, isAccepted: () => true, announcedIn: () => 3 },
-      giveUp: async () => {
-        isGivenUp = true
+      ...{ isAlive: () => {}, sent: () => {}, keepOnly: () => {} },
+      ...{ isFresh: () => true, acceptedOf: () => accepted },
+      write: async ({ answer }: GrantRecord) => {
+        isGivenUp = answer === 'Refused'
       },
     },
     clock: createFakeClock(),

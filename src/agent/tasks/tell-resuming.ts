@@ -27,8 +27,8 @@ export async function tellResuming(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { grants, log } = work
-  const announced = grants.announcedIn(lease)
-  if (announced === undefined && grants.isAccepted(lease)) return true
+  const accepted = grants.acceptedOf(lease)
+  if (accepted !== undefined && !accepted.isAnnounced) return true
   const told = {
     status: 'False',
     reason: servingReasons.resuming,
@@ -38,14 +38,16 @@ export async function tellResuming(
   // After a failure nothing runs, whatever the pod has said before: the operator would call another pod without the end of this one.
   if (work.podOf(pod.uid)?.understudyState?.reason === 'RestoreFailed')
     written = await tell(work, pod, { type: podConditions.understudy, ...told }, signal)
-  if (announced === undefined || written.annotations === undefined) return false
-  if (grantsOver(written.annotations, lease.incarnation) < announced) return true
-  log.warn({ pod: pod.name, slot: lease.name, number: announced }, 'the operator has ended an accepted grant')
+  if (accepted === undefined || written.annotations === undefined) return false
+  const { number } = accepted
+  if (grantsOver(written.annotations, lease.incarnation) < number) return true
+  log.warn({ pod: pod.name, slot: lease.name, number }, 'the operator has ended an accepted grant')
   // Taken back first: the record ends this task, and a cache that does not show the write yet hides it from every other one.
   const message = 'the operator has ended its grant'
   const offStage = { status: 'False', reason: servingReasons.offStage, message } as const
   await tell(work, pod, { type: podConditions.serving, ...offStage }, signal)
-  await grants.giveUp(lease)
+  const record = grants.acceptedOf(lease)
+  if (record !== undefined) await grants.write({ ...record, answer: 'Refused' })
   throw new AgentError('NotCalled', pod.name)
 }
 

@@ -48,26 +48,23 @@ export function candidatesFor(
   const toRelease = new Set<number>()
   const free = new Map<number, readonly Option[]>()
   for (const [slot, options] of wishes) {
-    const own = memory.slots.get(slot)
-    if (own !== undefined && !options.some(isAtHand) && callableWithoutGrant(s, own, all).some(isAtHand)) {
-      waiting.add(slot)
-      free.set(slot, [])
-      toRelease.add(slot)
-      continue
-    }
     const granting = (uid: string) => grantedElsewhere(memory, uid, slot)
     const mine = options.filter(({ uid }) => granting(uid).length === 0)
-    free.set(slot, mine)
-    if (mine.some(({ rank }) => rank < slowRank)) continue
     // A slot that is filled in the same pass has the better claim on the pod of its own grant.
-    const lent = options
-      .filter(isAtHand)
-      .map(({ uid }) => granting(uid))
-      .find(others => others.length > 0 && others.every(other => !wishes.has(other)))
-    if (lent === undefined) continue
+    const lent = () =>
+      options
+        .filter(isAtHand)
+        .map(({ uid }) => granting(uid))
+        .find(others => others.length > 0 && others.every(other => !wishes.has(other)))
+    const inTheWay = isHeldUp(s, memory.slots.get(slot), options, all)
+      ? [slot]
+      : mine.some(({ rank }) => rank < slowRank)
+        ? undefined
+        : lent()
+    free.set(slot, inTheWay === undefined ? mine : [])
+    if (inTheWay === undefined) continue
     waiting.add(slot)
-    free.set(slot, [])
-    for (const other of lent) toRelease.add(other)
+    for (const each of inTheWay) toRelease.add(each)
   }
   const taken = match(free)
   return {
@@ -75,6 +72,15 @@ export function candidatesFor(
     successorOf: slot => all.find(pod => slot !== undefined && pod.uid === taken.get(slot)),
   }
 }
+
+/** True if the grant of the slot keeps a pod from it that has the memory at hand, and the heir has not. */
+const isHeldUp = (
+  s: Snapshot,
+  slot: SlotMemory | undefined,
+  options: readonly Option[],
+  pods: readonly PodView[],
+): boolean =>
+  slot !== undefined && !options.some(isAtHand) && callableWithoutGrant(s, slot, pods).some(isAtHand)
 
 /**
  * A pod that was called to a slot and failed stays named there until another is: no two Leases name the same pod.

@@ -57,14 +57,14 @@ export function convergeWithMemory(
   const isExpected = (pod: PodView) => unfilled.has(pod.stage?.successorOf ?? -1) || relays.includes(pod)
   const left = (pods: readonly PodView[]) => pods.filter(pod => !converted.has(pod.uid) && !isExpected(pod))
   const marks = marksOf(s, leaving)
-  const statements = [...dueStatements(s), ...endsOfGrants(s)]
+  const words = [...dueStatements(s), ...endsOfGrants(s)]
   const covering = {
     hot,
     understudies: left(hot),
     relays: hot.filter(pod => relays.includes(pod) && !converted.has(pod.uid)),
   }
   const tiers: Tier[] = [
-    ...(statements.length > 0 ? [{ tier: 'assignments', aside: true, actions: statements } as const] : []),
+    ...(words.length > 0 ? [{ tier: 'assignments', aside: true, actions: words } as const] : []),
     ...(marks.length > 0 ? [{ tier: 'assignments', actions: marks } as const] : []),
     { tier: 'primaries', actions },
     {

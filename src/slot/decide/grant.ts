@@ -52,7 +52,8 @@ function outstandingOf(
 ): OutstandingGrant | undefined {
   if (grant?.heir === undefined) return undefined
   const { heir, number, source, isAnnounced = false } = grant
-  if (isAnnounced && onPod(heir).over >= number) return undefined
+  const { over, isTold, pod } = onPod(heir)
+  if (isAnnounced && over >= number) return undefined
   const isRecorded = holder.uid === heir.uid
   const state = heirState(heir)
   if (state === 'Over' || (isRecorded && state === 'OnStage')) return undefined
@@ -66,7 +67,6 @@ function outstandingOf(
   if (state === 'NodeLost' && !isAnnounced && !isAgreed && said?.used !== number) return undefined
   // One node takes no slot from a primary of another one: the word of the heir's agent alone counts only if that of the primary
   // says nothing.
-  const { isTold, pod } = onPod(heir)
   const mayRun = !isAnnounced || isTold
   const isUsed = mayRun && (said?.used === number || (isAgreed && (said === undefined || isSourceSilent)))
   return { heir, isUsed: !isRecorded && isUsed, ...(isAnnounced && !isTold && pod && { untold: pod }) }
@@ -111,7 +111,7 @@ export const mayBeginAnew = (slot: Pick<SlotMemory, 'grants'> | undefined): bool
 export function nextGrant(
   slot: SlotMemory,
   heir: Candidate | undefined,
-  { isServed, isAnnounced }: { readonly isServed: boolean; readonly isAnnounced: boolean } = notServed,
+  { isServed, isAnnounced } = { isServed: false, isAnnounced: false },
 ): Grant | undefined {
   const { lease, grants } = slot
   const { grant } = lease
@@ -131,8 +131,6 @@ export function nextGrant(
   const announced = isAnnounced ? ({ isAnnounced } as const) : {}
   return { number: grants.nextNumber, heir: { uid, node }, isRevoked: false, ...announced }
 }
-
-const notServed = { isServed: false, isAnnounced: false }
 
 /** The number stays, so that no later grant has it. */
 const settled = (grant: Grant | undefined): Grant | undefined =>

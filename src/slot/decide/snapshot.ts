@@ -1,5 +1,4 @@
 /** Slots and the pods that could take them, as the rules of slots see them. */
-
 import type { PodKind } from '../../api/labels.ts'
 import type { MemoryView, StageView } from './memory-view.ts'
 import type { PodRef } from './pod-ref.ts'

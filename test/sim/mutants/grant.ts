@@ -95,8 +95,8 @@ export const ofGrant: readonly Mutant[] = [
     mutations: [
       {
         file: 'src/agent/tasks/tell-resuming.ts',
-        find: 'if (grantsOver(written.annotations, lease.incarnation) < announced) return true',
-        replace: 'if (announced > 0) return true',
+        find: 'if (grantsOver(written.annotations, lease.incarnation) < number) return true',
+        replace: 'if (number > 0) return true',
       },
     ],
     // The nodes of primary and heir are cut off, and reach each other when the primary dies. The grant has been ended since, and

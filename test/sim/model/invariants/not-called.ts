@@ -56,9 +56,9 @@ export function notCalled(ground: Ground): {
     )
     const now = running(cluster).find(({ pod, container }) => pod.uid === had && container !== 'proxy')
     // One that announces itself has told the API server, so that counts however long its node has been away.
-    const isBound =
-      before.grant?.isAnnounced === true || (now !== undefined && health.cutForMs(now.node) < lostMs)
-    if (isAnother && taken !== undefined && now !== undefined && isBound)
+    const isAnnounced = before.grant?.isAnnounced === true
+    const isKnown = now !== undefined && (isAnnounced || health.cutForMs(now.node) < lostMs)
+    if (isAnother && taken !== undefined && isKnown)
       violate(
         'GrantBroken',
         `${slotName(lease)} ${epoch}`,
